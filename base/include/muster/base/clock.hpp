@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+
+namespace muster {
+
+/// The clock of all deadlines: monotonic, not set by anybody.
+using clock = std::chrono::steady_clock;
+
+/// A point in time after which waiting ends; `deadline()` and `deadline::never()` are infinitely far.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class deadline {
+public:
+  constexpr deadline() noexcept = default;
+  constexpr explicit deadline(clock::time_point when) noexcept : when_(when) {}
+
+  [[nodiscard]] static constexpr deadline never() noexcept { return {}; }
+
+  /// `wait` from now on; durations too long for the clock never end, negative ones ended already.
+  template <class Rep, class Period>
+  [[nodiscard]] static deadline after(std::chrono::duration<Rep, Period> wait) {
+    const auto now = clock::now();
+    using seconds = std::chrono::duration<double>;
+    if (seconds(wait) >= seconds(clock::time_point::max() - now)) return never();
+    return deadline(now + std::chrono::ceil<clock::duration>(wait));
+  }
+
+  [[nodiscard]] constexpr bool is_never() const noexcept { return when_ == clock::time_point::max(); }
+  [[nodiscard]] bool expired() const noexcept { return !is_never() && clock::now() >= when_; }
+  [[nodiscard]] constexpr clock::time_point when() const noexcept { return when_; }
+
+private:
+  clock::time_point when_ = clock::time_point::max();
+};
+
+}  // namespace muster

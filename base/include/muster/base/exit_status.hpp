@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <string>
+
+namespace muster {
+
+/// How a process ended: it exited with a code, a signal killed it, or nobody knows (somebody else reaped it).
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class exit_status {
+public:
+  enum class kind { exited, killed, lost };
+
+  constexpr exit_status() noexcept = default;  ///< lost
+  [[nodiscard]] static constexpr exit_status exited(int code) noexcept { return {kind::exited, code}; }
+  [[nodiscard]] static constexpr exit_status killed(int signal) noexcept { return {kind::killed, signal}; }
+  [[nodiscard]] static constexpr exit_status lost() noexcept { return {}; }
+
+  [[nodiscard]] constexpr kind how() const noexcept { return how_; }
+  /// The exit code; -1 unless it exited.
+  [[nodiscard]] constexpr int code() const noexcept { return how_ == kind::exited ? value_ : -1; }
+  /// The signal's number; 0 unless it was killed.
+  [[nodiscard]] constexpr int signal() const noexcept { return how_ == kind::killed ? value_ : 0; }
+  [[nodiscard]] constexpr bool success() const noexcept { return how_ == kind::exited && value_ == 0; }
+
+  friend constexpr bool operator==(const exit_status&, const exit_status&) noexcept = default;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(how_, value_);
+  }
+
+private:
+  constexpr exit_status(kind how, int value) noexcept : how_(how), value_(value) {}
+
+  kind how_ = kind::lost;
+  int value_ = 0;
+};
+
+/// "exited with code 3", "was killed by SIGSEGV (11)", "ended, and somebody else took its exit status".
+[[nodiscard]] std::string to_string(const exit_status& status);
+
+/// "SIGKILL"; "signal 77" where the number has no name.
+[[nodiscard]] std::string signal_name(int signal);
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace muster {
+
+/// By who should read it: `debug` who mends muster, `info` who wonders what it did, `warning` who runs the program,
+/// `error` who must act.
+enum class log_level { debug, info, warning, error };
+
+[[nodiscard]] std::string_view to_string(log_level level) noexcept;
+
+/// Where messages go. The library never prints by itself: every component is given a sink.
+///
+/// Thread safety: a sink is called from any thread, also from several at once. It must not throw and not call the
+/// object that logs.
+using log_sink = std::function<void(log_level, std::string_view)>;
+
+/// A sink that writes warnings and errors to stderr, one write a line, and drops the rest. The default.
+///
+/// Thread safety: safe.
+void log_to_stderr(log_level level, std::string_view message) noexcept;
+
+}  // namespace muster

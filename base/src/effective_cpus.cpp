@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/base/effective_cpus.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <vector>
+
+#include <muster/base/cgroup.hpp>
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+unsigned affinity_count() {
+  for (std::size_t cpus = 1024; cpus <= 1U << 20U; cpus *= 2) {  // the kernel's mask may be larger than cpu_set_t
+    std::vector<cpu_set_t> mask(CPU_ALLOC_SIZE(cpus) / sizeof(cpu_set_t));
+    const auto bytes = mask.size() * sizeof(cpu_set_t);
+    if (::sched_getaffinity(0, bytes, mask.data()) == 0) {
+      return static_cast<unsigned>(CPU_COUNT_S(bytes, mask.data()));
+    }
+  }
+  return 1;
+}
+
+// cpu.max: "QUOTA PERIOD" or "max PERIOD".
+double quota_of_version_2(const fs::path& directory) {
+  std::istringstream in(first_line_of(directory / "cpu.max").value_or("max"));
+  double quota = 0;
+  double period = 0;
+  return in >> quota >> period && period > 0 ? quota / period : unlimited;
+}
+
+// cpu.cfs_quota_us is -1 where there is no limit.
+double quota_of_version_1(const fs::path& directory) {
+  std::istringstream quota_text(first_line_of(directory / "cpu.cfs_quota_us").value_or("-1"));
+  std::istringstream period_text(first_line_of(directory / "cpu.cfs_period_us").value_or("0"));
+  double quota = 0;
+  double period = 0;
+  return quota_text >> quota && period_text >> period && quota > 0 && period > 0 ? quota / period : unlimited;
+}
+
+double cpu_quota(const fs::path& system_root) {
+  const cgroup group("cpu", system_root);
+  double smallest = unlimited;
+  for (const auto& directory : group.directories()) {
+    smallest = std::min(smallest, group.version() == 2 ? quota_of_version_2(directory) : quota_of_version_1(directory));
+  }
+  return smallest;
+}
+
+}  // namespace
+
+unsigned effective_cpus(const fs::path& system_root) {
+  const auto allowed = static_cast<double>(affinity_count());
+  return std::max(1U, static_cast<unsigned>(std::min(allowed, cpu_quota(system_root))));
+}
+
+}  // namespace muster

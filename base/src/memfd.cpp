@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/base/memfd.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <muster/base/system_call.hpp>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U  // glibc 2.36 does not know it; kernels before 6.3 answer EINVAL
+#endif
+
+namespace muster {
+
+namespace {
+
+void check_file_size_limit(const char* label, std::size_t bytes) {
+  rlimit limit{};
+  system_call("getrlimit", ::getrlimit, RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
+  throw error(errc::out_of_memory, text("shared memory '", label, "' needs ", text_of_bytes(bytes),
+                                        ", but RLIMIT_FSIZE allows ", text_of_bytes(limit.rlim_cur),
+                                        ": raise it (ulimit -f) or ask for less"));
+}
+
+unique_fd create(const char* label) {
+  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int number = ::memfd_create(label, flags | MFD_NOEXEC_SEAL);
+  if (number < 0 && errno == EINVAL) number = ::memfd_create(label, flags);
+  if (number < 0) detail::throw_system_error_with(errno, "memfd_create", label, flags);
+  return unique_fd(number);
+}
+
+}  // namespace
+
+unique_fd make_memfd(const char* label, std::size_t bytes) {
+  check_file_size_limit(label, bytes);
+  auto file = create(label);
+  system_call("ftruncate", ::ftruncate, file.get(), static_cast<off_t>(bytes));
+  const auto seal = [](int fd, int seals) { return ::fcntl(fd, F_ADD_SEALS, seals); };
+  system_call("fcntl F_ADD_SEALS", seal, file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return file;
+}
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSL-1.0
+# A component is a folder with one library target. It sees the headers of what it links and of nothing else:
+# the header file set supplies the include path, so an include from a wrong floor does not compile.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# muster_component(NAME  HEADERS …  SOURCES …  LINK public…  PRIVATE_LINK …)
+function(muster_component name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;LINK;PRIVATE_LINK")
+  set(target muster_${name})
+  add_library(${target} ${arg_SOURCES})
+  add_library(muster::${name} ALIAS ${target})
+  list(TRANSFORM arg_HEADERS PREPEND include/muster/${name}/)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF
+    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  install(TARGETS ${target} EXPORT musterTargets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+# Installs the exported targets and the package files that find_package(muster) reads.
+function(muster_install_package)
+  set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
+  install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${where})
+  configure_package_config_file(cmake/musterConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake
+    INSTALL_DESTINATION ${where})
+  write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake
+    DESTINATION ${where})
+endfunction()

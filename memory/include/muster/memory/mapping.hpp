@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <boost/interprocess/mapped_region.hpp>
+
+#include <muster/base/unique_fd.hpp>
+
+namespace muster {
+
+/// A memfd mapped whole, readable and writable, for as long as the object lives.
+///
+/// Nothing in it goes into core dumps. With `inherit::no` a forked child does not see it: a worker's own children
+/// must not keep (or write) the memory of a worker that is being recovered.
+/// Thread safety: distinct objects: safe. Shared objects: safe; the bytes need their own discipline.
+/// Process safety: each process makes its own mapping, at its own address.
+class mapping {
+public:
+  enum class inherit { yes, no };
+
+  mapping() = default;
+
+  /// Throws muster::error: errc::out_of_memory when the address space has no room, with RLIMIT_AS in the message.
+  mapping(const unique_fd& memfd, std::size_t bytes, inherit children);
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return {static_cast<std::byte*>(region_.get_address()), region_.get_size()};
+  }
+
+private:
+  boost::interprocess::mapped_region region_;
+};
+
+}  // namespace muster

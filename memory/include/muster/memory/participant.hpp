@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+
+namespace muster {
+
+/// Names a process within its domain. The host, which made the domain, is 1; others get a number when they enrol and
+/// lose it when their recovery is complete.
+enum class participant_id : std::uint16_t { none = 0, host = 1 };
+
+[[nodiscard]] constexpr std::size_t index_of(participant_id id) noexcept { return static_cast<std::size_t>(id); }
+
+/// What everybody may know of a participant: `{incarnation:32, pid:32}`, 0 while the number is free. Written by the
+/// host only.
+struct participant_entry {
+  std::atomic<std::uint64_t> word;
+};
+
+/// The host's record of who takes part. The truth is in its private memory; the shared entries are for others to
+/// read.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Process safety: one object, in the host.
+class participant_table {
+public:
+  /// Lifetime: borrows `entries`, the shared table of the domain.
+  participant_table(std::span<participant_entry> entries, pid_t host);
+
+  /// A number for a new process. Throws errc::out_of_memory when all are taken.
+  [[nodiscard]] participant_id enrol();
+  /// Publishes which process has the number.
+  void publish(participant_id id, pid_t pid);
+  /// Makes the number free again. Requires: the participant's recovery is complete.
+  void retire(participant_id id);
+
+  [[nodiscard]] std::size_t count() const;
+
+private:
+  struct record {
+    bool taken = false;
+    std::uint32_t incarnation = 0;
+  };
+
+  const std::span<participant_entry> entries_;
+  mutable mutex mutex_;
+  std::vector<record> records_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster

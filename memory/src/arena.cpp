@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/memory/arena.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/memory_budget.hpp>
+#include <muster/base/text.hpp>
+
+#include "slab.hpp"
+
+namespace muster {
+
+namespace {
+
+// What a request must leave over for everybody else, and how much is admitted without another look once there was
+// plenty.
+constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
+constexpr std::size_t most_admitted_ahead = std::size_t{32} << 20U;
+constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
+
+}  // namespace
+
+bool arena::record::is_small() const noexcept { return capacity <= detail::slab::largest_bytes; }
+
+arena::arena(extent_map extents, block_table blocks, std::span<std::byte> bytes, const unique_fd& memfd,
+             options settings)
+    : options_(settings), bytes_(bytes), memfd_(memfd.get()), extents_(extents), blocks_(blocks) {
+  const scoped_lock lock(mutex_);
+  for (std::size_t index = 0; index < detail::slab::class_count(); ++index) {
+    slabs_.push_back(std::make_unique<detail::slab>(index));
+  }
+}
+
+arena::~arena() = default;
+
+arena::record& arena::record_of(std::uint32_t descriptor) {
+  if (descriptor >= records_.size()) records_.resize(std::max<std::size_t>(descriptor + 1, 2 * records_.size()));
+  return records_[descriptor];
+}
+
+// Tells the others. Release: whoever finds the block by its word sees where it lies and what was written into it.
+void arena::publish(std::uint32_t descriptor, participant_id owner, block_state state) {
+  const block_ownership word{.generation = record_of(descriptor).generation, .owner = owner, .state = state};
+  blocks_.at(descriptor).word.store(word.pack(), std::memory_order_release);
+}
+
+block arena::allocate(std::size_t bytes, unsigned copies) {
+  const scoped_lock lock(mutex_);
+  return bytes <= detail::slab::largest_bytes ? allocate_small(bytes) : allocate_run(bytes, copies);
+}
+
+block arena::allocate_small(std::size_t bytes) {
+  auto& slab = *slabs_[detail::slab::class_of(bytes)];
+  if (const auto descriptor = slab.take(blocks_, options_.self)) {
+    record_of(*descriptor).state = block_state::cached;  // it may have come back from a borrower just now
+    return make_live(*descriptor, bytes);
+  }
+  auto offset = slab.cut();
+  if (!offset) {
+    admit(extent_bytes, 0);
+    const auto run = extents_.claim(options_.self, 1, extent_hint_);
+    if (!run) throw_exhausted(bytes, 0, "no part of the arena is free");
+    extent_hint_ = run->first + 1;
+    slab.add_extent(*run);
+    offset = slab.cut();
+  }
+  return make_live(bind(*offset, slab.chunk_bytes()), bytes);
+}
+
+block arena::allocate_run(std::size_t bytes, unsigned copies) {
+  const auto count = extents_for(bytes);
+  // A cached run may be up to twice as long as needed: warm pages are worth more than address space.
+  auto best = cache_.end();
+  for (auto each = cache_.begin(); each != cache_.end(); ++each) {
+    const auto length = record_of(*each).run().count;
+    if (length < count || length > 2 * count) continue;
+    if (best == cache_.end() || length < record_of(*best).run().count) best = each;
+  }
+  if (best == cache_.end()) return make_live(fresh_run(count, copies), bytes);
+  const auto descriptor = *best;
+  cache_.erase(best);
+  cached_bytes_ -= record_of(descriptor).run().size_bytes();
+  return make_live(descriptor, bytes);
+}
+
+block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
+  auto& known = record_of(descriptor);
+  MUSTER_ASSERT(known.state == block_state::cached && known.capacity >= bytes);
+  known.state = block_state::live;
+  known.generation = std::max(known.generation + 1, 1U);
+  publish(descriptor, options_.self, block_state::live);
+  ++live_blocks_;
+  return {*this, {.descriptor = descriptor, .generation = known.generation, .size_bytes = bytes},
+          bytes_.data() + known.offset};
+}
+
+std::uint32_t arena::fresh_run(std::size_t count, unsigned copies) {
+  const auto bytes = count * extent_bytes;
+  if (count > extents_.size()) throw_exhausted(bytes, copies, "the arena is smaller than that");
+  admit(bytes, copies);
+  auto run = extents_.claim(options_.self, count, extent_hint_);
+  if (!run && !cache_.empty()) {
+    trim_cache(0);
+    run = extents_.claim(options_.self, count, 0);
+  }
+  if (!run) throw_exhausted(bytes, copies, "no free part of the arena is that long");
+  extent_hint_ = run->first + run->count;
+  populate(*run);
+  try {
+    return bind(run->offset_bytes(), run->size_bytes());
+  } catch (const error&) {
+    extents_.release(options_.self, *run);
+    throw;
+  }
+}
+
+std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
+  const auto descriptor = blocks_.bind(options_.self, offset, capacity, block_hint_);
+  if (!descriptor) throw_exhausted(capacity, 0, text("all ", blocks_.size(), " block descriptors are taken"));
+  block_hint_ = *descriptor + 1;
+  record_of(*descriptor) = {.offset = offset,
+                            .capacity = capacity,
+                            .generation = blocks_.read(*descriptor).owner.generation,
+                            .home = options_.self,
+                            .state = block_state::cached};
+  return *descriptor;
+}
+
+// One call for many pages costs less than a fault for each. It may fail for want of support or of memory; then the
+// pages come by fault, as for a small run.
+void arena::populate(extent_run run) noexcept {
+  if (run.size_bytes() < populate_from_bytes) return;
+  static_cast<void>(::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), MADV_POPULATE_WRITE));
+}
+
+void arena::admit(std::size_t bytes, unsigned copies) {
+  const auto needed = bytes * (std::size_t{1} + copies);
+  if (needed > admitted_bytes_) {
+    auto budget = available_memory();
+    if (budget.available_bytes < needed + reserve_bytes && !cache_.empty()) {
+      trim_cache(0);
+      budget = available_memory();
+    }
+    if (budget.available_bytes < needed + reserve_bytes) {
+      throw_exhausted(bytes, copies, text("only ", text_of_bytes(budget.available_bytes), " are available (",
+                                          budget.limited_by, "), of which ", text_of_bytes(reserve_bytes),
+                                          " are kept in reserve"));
+    }
+    admitted_bytes_ = needed + std::min((budget.available_bytes - needed - reserve_bytes) / 8, most_admitted_ahead);
+  }
+  admitted_bytes_ -= needed;
+}
+
+void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const {
+  const auto copying = copies == 0 ? std::string() : text(" (and as much again for ", copies, " private cop",
+                                                          copies == 1 ? "y" : "ies", " where it is used)");
+  throw error(errc::out_of_memory,
+              text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ", reason, "; the arena has ",
+                   text_of_bytes(bytes_.size()), ", ", text_of_bytes(extents_.held_count() * extent_bytes),
+                   " of it in use, of which ", text_of_bytes(cached_bytes_),
+                   " are cached by this process: send less at a time, keep fewer results, or raise the limit"));
+}
+
+bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
+  return ref && found.owner.state == block_state::live && found.owner.generation == ref.generation &&
+         (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && found.capacity <= bytes_.size() &&
+         found.offset <= bytes_.size() - found.capacity;
+}
+
+block arena::adopt(block_ref ref) {
+  const scoped_lock lock(mutex_);
+  const auto found = ref.descriptor < blocks_.size() ? blocks_.read(ref.descriptor) : block_snapshot{};
+  auto mine = found.owner;
+  mine.owner = options_.self;
+  const bool known = record_of(ref.descriptor < blocks_.size() ? ref.descriptor : 0).state != block_state::free;
+  if (known || !resolves(found, ref) || !blocks_.change(ref.descriptor, found.owner, mine)) {
+    throw error(errc::corrupted, text("block ", ref.descriptor, " of generation ", ref.generation, " and ",
+                                      ref.size_bytes, " bytes was handed over, but there is no such block: the "
+                                      "process that lent it misbehaves"));
+  }
+  record taken{.offset = found.offset,
+               .capacity = found.capacity,
+               .generation = ref.generation,
+               .home = found.home,
+               .state = block_state::live};
+  if (!taken.is_small()) {
+    // A run moves over whole, so that its memory can be given back here. The home is written last: recovery of this
+    // process finds the block by its word, and whatever extents moved so far by their owners.
+    extents_.transfer(found.home, options_.self, taken.run());
+    taken.home = options_.self;
+    blocks_.at(ref.descriptor).home.store(static_cast<std::uint16_t>(options_.self), std::memory_order_release);
+  }
+  record_of(ref.descriptor) = taken;
+  ++live_blocks_;
+  ref.size_bytes = std::min<std::uint64_t>(ref.size_bytes, found.capacity);
+  return {*this, ref, bytes_.data() + found.offset};
+}
+
+std::span<std::byte> arena::view(block_ref ref) const {
+  const auto found = ref.descriptor < blocks_.size() ? blocks_.read(ref.descriptor) : block_snapshot{};
+  if (!resolves(found, ref)) {
+    throw error(errc::corrupted, text("block ", ref.descriptor, " of generation ", ref.generation,
+                                      " was referred to, but there is no such block"));
+  }
+  return bytes_.subspan(found.offset, std::min<std::uint64_t>(ref.size_bytes, found.capacity));
+}
+
+void arena::lend(block_ref ref) noexcept {
+  const scoped_lock lock(mutex_);
+  --live_blocks_;
+  const auto known = std::exchange(record_of(ref.descriptor), {});
+  if (!known.is_small() || known.home != options_.self) return;
+  record_of(ref.descriptor) = known;  // it comes back to the slab
+  record_of(ref.descriptor).state = block_state::returned;
+  slabs_[detail::slab::class_of(known.capacity)]->remember_lent(ref.descriptor);
+}
+
+void arena::release(block_ref ref) noexcept {
+  const scoped_lock lock(mutex_);
+  const auto& known = record_of(ref.descriptor);
+  MUSTER_ASSERT(known.state == block_state::live && known.generation == ref.generation);
+  --live_blocks_;
+  if (known.home == options_.self) {
+    release_here(ref.descriptor);
+  } else {
+    publish(ref.descriptor, known.home, block_state::returned);
+    record_of(ref.descriptor) = {};
+  }
+}
+
+void arena::release_here(std::uint32_t descriptor) {
+  auto& known = record_of(descriptor);
+  if (orphans_.contains(known.run().first)) {
+    release_orphan(descriptor);
+    return;
+  }
+  known.state = block_state::cached;
+  publish(descriptor, options_.self, block_state::cached);
+  if (known.is_small()) {
+    slabs_[detail::slab::class_of(known.capacity)]->put(descriptor);
+  } else {
+    cache_.push_back(descriptor);
+    cached_bytes_ += known.run().size_bytes();
+    trim_cache(options_.cache_bytes);
+  }
+}
+
+void arena::release_orphan(std::uint32_t descriptor) {
+  const auto run = record_of(descriptor).run();
+  const auto orphan = orphans_.find(run.first);
+  forget(descriptor);
+  if (--orphan->second > 0) return;
+  orphans_.erase(orphan);
+  discard(run);
+  extents_.release(options_.self, run);
+}
+
+void arena::forget(std::uint32_t descriptor) {
+  record_of(descriptor) = {};
+  blocks_.unbind(descriptor);
+  block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
+}
+
+void arena::trim_cache(std::size_t keep_bytes) noexcept {
+  while (cached_bytes_ > keep_bytes) {
+    const auto oldest = cache_.front();
+    cache_.erase(cache_.begin());
+    cached_bytes_ -= record_of(oldest).run().size_bytes();
+    drop_run(oldest);
+  }
+}
+
+void arena::drop_run(std::uint32_t descriptor) noexcept {
+  const auto run = record_of(descriptor).run();
+  forget(descriptor);
+  discard(run);
+  extents_.release(options_.self, run);
+  extent_hint_ = std::min(extent_hint_, run.first);
+}
+
+// Gives the pages back to the system; reading them afterwards finds zeros.
+void arena::discard(extent_run run) noexcept {
+  static_cast<void>(::fallocate(memfd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                static_cast<off_t>(run.offset_bytes()), static_cast<off_t>(run.size_bytes())));
+}
+
+void arena::recover(participant_id dead) noexcept {
+  const scoped_lock lock(mutex_);
+  for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) recover_block(descriptor, dead);
+  recover_extents(dead);
+  extent_hint_ = 0;
+  block_hint_ = 0;
+}
+
+void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
+  auto& known = record_of(descriptor);
+  if (known.state == block_state::live && known.home == dead) {  // adopted: its memory stays until it is released
+    known.home = options_.self;
+    blocks_.at(descriptor).home.store(static_cast<std::uint16_t>(options_.self), std::memory_order_release);
+    extents_.transfer(dead, options_.self, known.run());
+    ++orphans_[known.run().first];
+    return;
+  }
+  if (known.state != block_state::free) return;  // ours, whatever the dead one may have scribbled over the word
+  const auto found = blocks_.read(descriptor);
+  if (found.owner.owner != dead || found.owner.state == block_state::free) return;
+  if (found.home == dead) {
+    blocks_.unbind(descriptor);
+  } else {  // it had adopted the block from a home that lives on
+    const record part{.offset = found.offset, .capacity = found.capacity};
+    if (found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity) {
+      extents_.transfer(dead, found.home, part.run());
+    }
+    const block_ownership returned{
+        .generation = found.owner.generation, .owner = found.home, .state = block_state::returned};
+    blocks_.at(descriptor).word.store(returned.pack(), std::memory_order_release);
+  }
+}
+
+void arena::recover_extents(participant_id dead) {
+  for (std::size_t extent = 0; extent < extents_.used_count(); ++extent) {
+    if (extents_.owner_of(extent) != dead) continue;
+    discard({extent, 1});
+    extents_.release(dead, {extent, 1});
+  }
+}
+
+arena::statistics arena::read_statistics() const {
+  const scoped_lock lock(mutex_);
+  return {.live_blocks = live_blocks_,
+          .held_bytes = extents_.held_count() * extent_bytes,
+          .cached_bytes = cached_bytes_};
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/memory/block.hpp>
+
+#include <muster/base/assert.hpp>
+#include <muster/memory/arena.hpp>
+
+namespace muster {
+
+void block::shrink(std::size_t size_bytes) noexcept {
+  MUSTER_ASSERT(size_bytes <= size());
+  ref_.size_bytes = size_bytes;
+}
+
+block_ref block::lend() noexcept {
+  if (arena_ == nullptr) return {};
+  std::exchange(arena_, nullptr)->lend(ref_);
+  return std::exchange(ref_, {});
+}
+
+void block::reset() noexcept {
+  if (arena_ != nullptr) std::exchange(arena_, nullptr)->release(ref_);
+  ref_ = {};
+}
+
+}  // namespace muster

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+#include <muster/pool/future.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// Which of some futures are done and have not been looked at yet.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class arrivals {
+public:
+  void add(std::size_t index) MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    indices_.push_back(index);
+    changed_.notify_one();
+  }
+
+  std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    while (indices_.empty()) changed_.wait(lock);
+    const auto index = indices_.front();
+    indices_.pop_front();
+    return index;
+  }
+
+private:
+  mutex mutex_;
+  condition changed_;
+  std::deque<std::size_t> indices_ MUSTER_GUARDED_BY(mutex_);
+};
+
+/// Enters one future into the arrivals. Deletes itself when it is told anything.
+class arrival_observer final : public end_observer {
+public:
+  arrival_observer(std::shared_ptr<arrivals> where, std::size_t index) : where_(std::move(where)), index_(index) {}
+  void noticed() noexcept override {
+    where_->add(index_);
+    delete this;
+  }
+  void abandoned() noexcept override { delete this; }
+
+private:
+  const std::shared_ptr<arrivals> where_;
+  const std::size_t index_;
+};
+
+}  // namespace detail
+
+/// Futures in the order in which they are done: see as_completed().
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <std::ranges::random_access_range Futures>
+class completed_range {
+public:
+  class iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = std::ranges::range_value_t<Futures>;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(completed_range& range) : range_(&range) { ++*this; }
+
+    [[nodiscard]] value_type& operator*() const { return range_->futures_[static_cast<difference_type>(index_)]; }
+    /// Waits for the next one. Unblocked by: the end of any of them.
+    iterator& operator++() {
+      done_ = range_->missing_ == 0;
+      if (done_) return *this;
+      --range_->missing_;
+      index_ = range_->arrivals_->wait_for_next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& each, std::default_sentinel_t) { return each.done_; }
+
+  private:
+    completed_range* range_ = nullptr;
+    std::size_t index_ = 0;
+    bool done_ = true;
+  };
+
+  explicit completed_range(Futures futures) : futures_(std::move(futures)) {
+    for (auto& each : futures_) {
+      detail::future_access::observe(each, *new detail::arrival_observer(arrivals_, missing_++));
+    }
+  }
+
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+  friend class iterator;
+
+  Futures futures_;
+  std::shared_ptr<detail::arrivals> arrivals_ = std::make_shared<detail::arrivals>();
+  std::size_t missing_ = 0;
+};
+
+/// Goes over futures in the order in which they get done: `for (auto& each : as_completed(futures)) use(each.get());`.
+/// An lvalue range stays where it is and must outlive the loop; an rvalue is moved in. Each future may be taken when it
+/// comes up; none may be moved or used before.
+/// Thread safety: safe for distinct futures.
+template <std::ranges::random_access_range Futures>
+[[nodiscard]] auto as_completed(Futures&& futures) {
+  using view = std::views::all_t<Futures>;
+  return completed_range<view>(std::views::all(std::forward<Futures>(futures)));
+}
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The elements of a map in one shared block, and room for their results. Layout: docs/formats/chunk.md.
+//
+// Elements that are nothing but their bytes lie in an array, as do such results: a worker reads and writes them in
+// place. Others are encoded one after the other, with a table of where each begins.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <span>
+#include <type_traits>
+
+#include <muster/memory/arena.hpp>
+#include <muster/serialize/codec.hpp>
+
+namespace muster::detail {
+
+inline constexpr std::size_t batch_alignment = 64;
+
+/// Values that lie in an array.
+template <class T>
+concept array_element = trivially_transportable<T> && alignof(T) <= batch_alignment;
+
+/// Where things are in a batch block, in bytes from its start; the first bytes of the block.
+struct batch_header {
+  std::uint64_t count = 0;
+  std::uint64_t elements_offset = 0;  ///< of the array, or of the table of count + 1 offsets
+  std::uint64_t results_offset = 0;   ///< of the array of results; 0: results are encoded elsewhere
+};
+
+[[nodiscard]] constexpr std::size_t round_up(std::size_t bytes, std::size_t alignment) noexcept {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// How much room results of type `R` need in the batch; R may be void.
+template <class R>
+[[nodiscard]] constexpr std::size_t result_array_bytes(std::size_t count) noexcept {
+  if constexpr (std::is_void_v<R>) {
+    return 0;
+  } else if constexpr (array_element<R>) {
+    return count * sizeof(R);
+  } else {
+    return 0;
+  }
+}
+
+/// Puts `count` elements from `first` on into a new block. Goes over encoded elements twice.
+template <class T, class R, std::input_iterator Iterator>
+[[nodiscard]] block make_batch(arena& memory, Iterator first, std::size_t count) {
+  batch_header header{.count = count, .elements_offset = batch_alignment};
+  std::size_t elements_bytes = 0;
+  if constexpr (array_element<T>) {
+    elements_bytes = count * sizeof(T);
+  } else {
+    elements_bytes = round_up((count + 1) * sizeof(std::uint64_t), frame_alignment);
+    auto each = first;
+    for (std::size_t index = 0; index < count; ++index, ++each) {
+      elements_bytes += round_up(codec<T>::size(*each), frame_alignment);
+    }
+  }
+  const auto results_at = round_up(header.elements_offset + elements_bytes, batch_alignment);
+  const auto results_bytes = result_array_bytes<R>(count);
+  if (results_bytes > 0) header.results_offset = results_at;
+  auto batch = memory.allocate(results_at + results_bytes, 1);
+  std::memcpy(batch.data(), &header, sizeof header);
+
+  auto* const elements = batch.data() + header.elements_offset;
+  if constexpr (array_element<T> && std::contiguous_iterator<Iterator>) {
+    if (count > 0) std::memcpy(elements, std::to_address(first), count * sizeof(T));
+  } else if constexpr (array_element<T>) {
+    for (std::size_t index = 0; index < count; ++index, ++first) {
+      const T value = *first;
+      std::memcpy(elements + index * sizeof(T), &value, sizeof(T));
+    }
+  } else {
+    auto* const offsets = reinterpret_cast<std::uint64_t*>(elements);
+    auto at = round_up((count + 1) * sizeof(std::uint64_t), frame_alignment);
+    for (std::size_t index = 0; index < count; ++index, ++first) {
+      offsets[index] = at;
+      const auto bytes = codec<T>::size(*first);
+      codec<T>::encode({elements + at, bytes}, *first);
+      at += round_up(bytes, frame_alignment);
+    }
+    offsets[count] = at;
+  }
+  return batch;
+}
+
+/// One element of a batch; `elements` is what lies at elements_offset.
+/// Throws errc::not_serializable when its bytes cannot be decoded.
+template <class T>
+[[nodiscard]] T read_element(std::span<const std::byte> elements, std::size_t index) {
+  if constexpr (array_element<T>) {
+    return std::get<0>(codec<T>::decode(elements.subspan(index * sizeof(T), sizeof(T))));
+  } else {
+    const auto* const offsets = reinterpret_cast<const std::uint64_t*>(elements.data());
+    return std::get<0>(codec<T>::decode(elements.subspan(offsets[index], offsets[index + 1] - offsets[index])));
+  }
+}
+
+}  // namespace muster::detail

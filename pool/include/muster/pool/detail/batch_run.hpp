@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+#include <muster/memory/block.hpp>
+#include <muster/pool/detail/chunk_policy.hpp>
+#include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/queue/task_record.hpp>
+
+namespace muster::detail {
+
+/// The block that all chunks of one map or stream share: the encoded callable, and the word that stops them.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class map_job {
+public:
+  /// With room for `state_bytes` bytes of encoded callable and bound arguments, which the caller fills.
+  map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast);
+
+  [[nodiscard]] std::span<std::byte> state() const noexcept { return block_.bytes().subspan(job_header::state_offset); }
+
+  void stop() noexcept { header().stop.store(1, std::memory_order_relaxed); }
+  void resume() noexcept { header().stop.store(0, std::memory_order_relaxed); }
+  [[nodiscard]] bool fails_fast() const noexcept { return header().fail_fast != 0; }
+  [[nodiscard]] block_ref ref() const noexcept { return block_.ref(); }
+  [[nodiscard]] function_token code() const noexcept { return code_; }
+
+private:
+  [[nodiscard]] job_header& header() const noexcept { return *reinterpret_cast<job_header*>(block_.data()); }
+
+  block block_;
+  function_token code_;
+};
+
+/// Runs the callable of a map over one batch, chunk by chunk.
+///
+/// It works as follows. Some chunks are in flight, a few per worker. A chunk that ends brings the results of its first
+/// elements; if the next one failed, or the worker died at it, that element has its error (or is tried again), and the
+/// elements behind it go into a new chunk. So one death costs one element. With `fail_fast` the first failure ends the
+/// run: chunks in flight stop before their next element, and nobody waits for them.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Lifetime: keeps itself while chunks are in flight.
+class batch_run : public std::enable_shared_from_this<batch_run> {
+public:
+  struct settings {
+    unsigned retries = 0;
+    std::string label;
+    std::size_t first_element = 0;  ///< number of the batch's first element in the whole input, for errors
+    chunk_policy::limits chunking;
+  };
+
+  /// Elements [first, first + count) with results: in the batch's array, or encoded in `results`.
+  struct piece {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    block results;
+  };
+  /// Elements that failed, all in the same way.
+  struct failure {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    error_info error;
+  };
+
+  batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, block batch, settings how);
+  ~batch_run();
+
+  /// Posts the first chunks. `when_done` is called once, when every element has a result or an error, or at the first
+  /// error of a job that fails fast; by any thread, often the supervisor's, so it must not run user code.
+  void start(std::function<void()> when_done = {}) MUSTER_EXCLUDES(mutex_);
+
+  /// Gives the rest up: chunks in flight stop before their next element; it is never done then, unless it was.
+  void abandon() MUSTER_EXCLUDES(mutex_);
+
+  /// Gives it up: what has no result yet fails with errc::cancelled. False when it was done already.
+  bool cancel() MUSTER_EXCLUDES(mutex_);
+
+  /// Waits until it is done, helping to handle completions.
+  bool wait(deadline until = {}) { return core_->wait_helping(done_, until); }
+  [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire) != 0; }
+
+  // Once it is done.
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] std::span<const std::byte> result_array() const noexcept;
+  /// Sorted by first element. With no failures they cover the batch.
+  [[nodiscard]] const std::vector<piece>& pieces() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return pieces_; }
+  [[nodiscard]] const std::vector<failure>& failures() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return failures_; }
+  /// How long workers were at it, for chunk sizes to come.
+  [[nodiscard]] std::chrono::nanoseconds elapsed() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return elapsed_; }
+
+private:
+  struct range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    unsigned attempt = 1;  // of its first element
+  };
+
+  // One chunk in flight.
+  struct chunk final : completion_sink {
+    chunk(batch_run& owner, range which) : run(owner), elements(which) {}
+    void settled(task_record& record) noexcept override { run.chunk_ended(*this, record); }
+
+    batch_run& run;
+    range elements;
+  };
+
+  void chunk_ended(chunk& which, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
+  void account(const range& which, const task_reply& reply, std::size_t element, const task_place& place)
+      MUSTER_REQUIRES(mutex_);
+  void account_reply(const range& which, const task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);
+  void account_death(const range& which, const task_reply& reply, std::size_t element) MUSTER_REQUIRES(mutex_);
+  void account_finished(const range& which, std::size_t finished, std::uint64_t results) MUSTER_REQUIRES(mutex_);
+  void account_failure(const range& which, std::size_t finished, error_info error) MUSTER_REQUIRES(mutex_);
+  void fail(std::size_t first, std::size_t count, error_info error, unsigned attempt) MUSTER_REQUIRES(mutex_);
+  error_info read_error(std::uint64_t handle);
+  void drop(std::uint64_t handle) noexcept;
+  void post_more() MUSTER_REQUIRES(mutex_);
+  bool next_range(range& next) MUSTER_REQUIRES(mutex_);
+  void post(const range& which) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_complete() const MUSTER_REQUIRES(mutex_);
+  void finish_if_complete(scoped_lock& lock) MUSTER_REQUIRES(mutex_);
+
+  const std::shared_ptr<pool_core> core_;
+  const std::shared_ptr<map_job> job_;
+  const settings settings_;
+  const std::size_t count_;
+  const std::size_t most_in_flight_;
+  block batch_;
+  std::atomic<std::uint32_t> done_ = 0;  // futex; release after all results are in place
+
+  mutex mutex_;
+  chunk_policy policy_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;        // the first element that was never in a chunk
+  std::vector<range> again_ MUSTER_GUARDED_BY(mutex_);         // parts of chunks that ended early
+  std::vector<std::unique_ptr<chunk>> in_flight_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;          // elements with a result or an error
+  bool given_up_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::vector<piece> pieces_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds elapsed_ MUSTER_GUARDED_BY(mutex_) = std::chrono::nanoseconds(0);
+  std::function<void()> when_done_ MUSTER_GUARDED_BY(mutex_);
+  std::shared_ptr<batch_run> self_ MUSTER_GUARDED_BY(mutex_);  // while chunks are in flight
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What runs in a worker for a chunk of a map, and what parent and worker say to each other about it.
+// Layout: docs/formats/chunk.md.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <muster/base/clock.hpp>
+#include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/queue/task_call.hpp>
+
+namespace muster::detail {
+
+/// The start of the block that all chunks of one map share; the encoded callable follows at `state_offset`.
+struct job_header {
+  std::atomic<std::uint32_t> stop;  ///< 1: do not begin another element
+  std::uint32_t fail_fast;          ///< a failing element sets `stop`
+
+  static constexpr std::size_t state_offset = 64;
+};
+
+/// A block named in one word, whole.
+[[nodiscard]] constexpr std::uint64_t handle_of(block_ref ref) noexcept {
+  return std::uint64_t{ref.descriptor} << 32U | ref.generation;
+}
+[[nodiscard]] constexpr block_ref ref_of(std::uint64_t handle) noexcept {
+  return {.descriptor = static_cast<std::uint32_t>(handle >> 32U),
+          .generation = static_cast<std::uint32_t>(handle),
+          .size_bytes = block_ref::whole};
+}
+
+/// The arguments of a chunk's task: elements [first, first + count) of a batch.
+struct chunk_arguments {
+  std::uint64_t job = 0;    ///< handle
+  std::uint64_t batch = 0;  ///< handle
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+static_assert(sizeof(chunk_arguments) <= inline_argument_bytes);
+
+/// The reply of a chunk's task, in the slot's line. While the chunk runs, `results` leads the parent to what is finished,
+/// should the worker die.
+struct chunk_reply {
+  std::uint64_t finished = 0;  ///< elements with a result, from the first on
+  std::uint64_t elapsed_nanoseconds = 0;
+  std::uint64_t results = 0;  ///< handle of the block with encoded results; 0: none
+  std::uint64_t error = 0;    ///< handle of the block with the error of the next element; 0: none
+};
+static_assert(sizeof(chunk_reply) <= inline_reply_bytes);
+
+/// Encoded results lie in their block one after the other: the size in so many bytes, then the bytes, rounded up to
+/// frame_alignment.
+inline constexpr std::size_t result_prefix_bytes = frame_alignment;
+
+/// One execution of a chunk, as far as it does not depend on types.
+///
+/// Thread safety: an object belongs to the worker's thread.
+/// Process safety: at any instruction, results of finished elements can be found by way of the reply line.
+class chunk_run {
+public:
+  /// Throws errc::corrupted when the arguments name no blocks.
+  explicit chunk_run(task_call& call);
+
+  [[nodiscard]] std::uint64_t first() const noexcept { return arguments_.first; }
+  [[nodiscard]] std::uint64_t count() const noexcept { return arguments_.count; }
+  [[nodiscard]] block_ref job() const noexcept { return ref_of(arguments_.job); }
+  [[nodiscard]] std::span<const std::byte> state() const noexcept { return job_.subspan(job_header::state_offset); }
+  [[nodiscard]] std::span<const std::byte> elements() const noexcept { return batch_.subspan(header_.elements_offset); }
+  /// The array of results, by index in the batch.
+  [[nodiscard]] std::byte* result_array() const noexcept { return batch_.data() + header_.results_offset; }
+
+  /// Whether the map has been given up.
+  [[nodiscard]] bool stopped() const noexcept { return shared().stop.load(std::memory_order_relaxed) != 0; }
+
+  /// Room for the next encoded result.
+  [[nodiscard]] std::span<std::byte> append_result(std::size_t bytes);
+
+  /// Replies that the first `finished` elements have results, and that the next one failed with the exception that is
+  /// being handled, if `failed`.
+  void reply(std::uint64_t finished, bool failed);
+
+private:
+  [[nodiscard]] job_header& shared() const noexcept { return *reinterpret_cast<job_header*>(job_.data()); }
+  [[nodiscard]] chunk_reply& line() const noexcept;
+  void grow(std::size_t bytes);
+  [[nodiscard]] block keep_error();
+
+  task_call& call_;
+  chunk_arguments arguments_;
+  std::span<std::byte> job_;
+  std::span<std::byte> batch_;
+  batch_header header_;
+  clock::time_point start_;
+  block results_;
+  std::size_t used_bytes_ = 0;
+};
+
+/// The callable of a map and its bound arguments, decoded once per worker.
+template <class Callable, class Bound>
+struct chunk_state {
+  Callable callable;
+  Bound bound;
+};
+
+template <bool Unpack, class Callable, class Sent, class Bound, class T>
+struct chunk_code;
+
+/// `Unpack`: elements are tuples, and the callable takes their parts.
+template <bool Unpack, class Callable, class... Sent, class... Bound, class T>
+struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T> {
+  using state = chunk_state<Callable, std::tuple<Bound...>>;
+  using state_frame = codec<Sent..., Bound...>;
+
+  template <class Element>
+  struct result_of {
+    using type = typename invoke_with_bound<Callable, std::tuple<Bound...>, Element>::result;
+  };
+  template <class... Parts>
+  struct result_of_parts {
+    using type = typename invoke_with_bound<Callable, std::tuple<Bound...>, Parts...>::result;
+  };
+  template <class Tuple>
+  struct unpacked;
+  template <template <class...> class Tuple, class... Parts>
+  struct unpacked<Tuple<Parts...>> : result_of_parts<Parts...> {};
+
+  using result = typename std::conditional_t<Unpack, unpacked<T>, result_of<T>>::type;
+
+  static decltype(auto) invoke(state& with, T&& element) {
+    return std::apply(
+        [&](const Bound&... bound) -> decltype(auto) {
+          if constexpr (Unpack) {
+            return std::apply(
+                [&]<class... Parts>(Parts&&... parts) -> decltype(auto) {
+                  return std::invoke(with.callable, bound..., std::forward<Parts>(parts)...);
+                },
+                std::move(element));
+          } else {
+            return std::invoke(with.callable, bound..., std::move(element));
+          }
+        },
+        with.bound);
+  }
+
+  static state decode_state(std::span<const std::byte> frame, token_decoder& functions) {
+    auto values = state_frame::decode(frame);
+    return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
+      std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
+      return state{callable_wire<Callable>::restore(sent, functions),
+                   std::tuple<Bound...>{std::move(std::get<sizeof...(S) + B>(values))...}};
+    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
+  }
+
+  static void keep(chunk_run& run, task_call& call, std::uint64_t index, const result& value)
+    requires(!std::is_void_v<result>)
+  {
+    if constexpr (array_element<result>) {
+      std::memcpy(run.result_array() + index * sizeof(result), &value, sizeof(result));
+    } else {
+      call.enter(task_call::step::encoding);
+      codec<result>::encode(run.append_result(codec<result>::size(value)), value);
+    }
+  }
+
+  static void run_element(chunk_run& run, task_call& call, state& with, std::uint64_t index) {
+    if constexpr (!array_element<T>) call.enter(task_call::step::decoding);
+    auto element = read_element<T>(run.elements(), index);
+    if constexpr (!array_element<T> || !array_element<result>) call.enter(task_call::step::running);
+    if constexpr (std::is_void_v<result>) {
+      invoke(with, std::move(element));
+    } else {
+      keep(run, call, index, invoke(with, std::move(element)));
+    }
+  }
+
+  /// Runs in the worker.
+  static void run(task_call& call) {
+    chunk_run run(call);
+    const auto with = call.cache().template find_or_make<state>(
+        run.job(), [&] { return decode_state(run.state(), call.functions()); });
+    call.enter(task_call::step::running);
+    std::uint64_t finished = 0;
+    try {
+      for (; finished < run.count() && !run.stopped(); ++finished) {
+        call.at_element(run.first() + finished);
+        run_element(run, call, *with, run.first() + finished);
+      }
+    } catch (...) {
+      run.reply(finished, true);
+      return;
+    }
+    run.reply(finished, false);
+  }
+};
+
+/// The code for a map of `F` over elements of type `T`.
+template <bool Unpack, class F, class T>
+using chunk_code_of =
+    chunk_code<Unpack, typename callable_parts<F>::innermost,
+               typename callable_wire<typename callable_parts<F>::innermost>::sent, typename callable_parts<F>::bound, T>;
+
+}  // namespace muster::detail

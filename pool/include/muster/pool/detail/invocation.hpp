@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// How one call travels: the frame that the parent encodes and the function that the worker runs for it, both made from
+// the types of callable and arguments.
+
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/task_call.hpp>
+#include <muster/serialize/callable.hpp>
+#include <muster/serialize/codec.hpp>
+
+namespace muster::detail {
+
+/// A result as it is sent back; void stays void.
+template <class R>
+using sent_result = std::conditional_t<std::is_void_v<R>, void, std::decay_t<R>>;
+
+template <class Callable, class Bound, class... Args>
+struct invoke_with_bound;
+
+template <class Callable, class... Bound, class... Args>
+struct invoke_with_bound<Callable, std::tuple<Bound...>, Args...> {
+  static constexpr bool possible = std::is_invocable_v<Callable&, const Bound&..., Args&&...>;
+  using result = sent_result<typename std::conditional_t<possible, std::invoke_result<Callable&, const Bound&..., Args&&...>,
+                                                         std::type_identity<void>>::type>;
+};
+
+/// The result of calling `F` (bound arguments included) in a worker with `Args`, as sent.
+template <class F, class... Args>
+using task_result =
+    typename invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound, Args...>::result;
+
+template <class F, class... Args>
+consteval void require_invocable() {
+  static_assert(invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound, Args...>::possible,
+                "muster: the callable cannot be called with these arguments. It gets copies, as rvalues: take them by "
+                "value, by const& or by &&; a C string arrives as std::string, a bound argument as const&");
+}
+
+template <class R>
+consteval void require_sendable_result() {
+  if constexpr (!std::is_void_v<R>) require_transportable<R>();
+}
+
+/// Writes a value as the reply of a call.
+template <class R>
+void reply_with(task_call& call, const R& value) {
+  call.enter(task_call::step::encoding);
+  codec<R>::encode(call.make_reply(codec<R>::size(value)), value);
+}
+
+template <class Callable, class Sent, class Bound, class... Args>
+struct invocation;
+
+template <class Callable, class... Sent, class... Bound, class... Args>
+struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> {
+  using result = typename invoke_with_bound<Callable, std::tuple<Bound...>, Args...>::result;
+  using frame = codec<Sent..., Bound..., Args...>;
+
+  /// Runs in the worker.
+  static void run(task_call& call) {
+    auto values = frame::decode(call.arguments());
+    [&]<std::size_t... S, std::size_t... B, std::size_t... A>(std::index_sequence<S...>, std::index_sequence<B...>,
+                                                             std::index_sequence<A...>) {
+      std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
+      auto callable = callable_wire<Callable>::restore(sent, call.functions());
+      const auto invoke = [&]() -> decltype(auto) {
+        return std::invoke(callable, std::as_const(std::get<sizeof...(S) + B>(values))...,
+                           std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
+      };
+      call.enter(task_call::step::running);
+      if constexpr (std::is_void_v<result>) {
+        invoke();
+        static_cast<void>(call.make_reply(0));
+      } else {
+        reply_with<result>(call, invoke());
+      }
+    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{}, std::index_sequence_for<Args...>{});
+  }
+
+  /// Encodes the call in the parent.
+  static outgoing_frame encode(arena& memory, const std::tuple<Sent...>& sent, const std::tuple<Bound...>& bound,
+                               const Args&... args) {
+    return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
+      return outgoing_frame::of<Sent..., Bound..., Args...>(memory, std::get<S>(sent)..., std::get<B>(bound)..., args...);
+    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
+  }
+};
+
+/// The invocation of `F` with `Args` (as sent).
+template <class F, class... Args>
+using invocation_of =
+    invocation<typename callable_parts<F>::innermost, typename callable_wire<typename callable_parts<F>::innermost>::sent,
+               typename callable_parts<F>::bound, Args...>;
+
+/// All that can be checked about a call at compile time, each with a sentence.
+template <class F, class... Args>
+consteval void check_call() {
+  require_sendable<typename callable_parts<F>::innermost>();
+  (require_transportable<Args>(), ...);
+  require_invocable<F, Args...>();
+  require_sendable_result<task_result<F, Args...>>();
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/serialize/exceptions.hpp>
+#include <muster/serialize/result.hpp>
+
+namespace muster::detail {
+
+/// How something ended in this process: a value, a failed task, or an exception of a callback.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe.
+template <class R>
+class outcome {
+  using stored = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+public:
+  template <class... Value>
+  static outcome of_value(Value&&... value) {
+    outcome made;
+    made.content_.template emplace<0>(std::forward<Value>(value)...);
+    return made;
+  }
+  static outcome of_error(error_info error) {
+    outcome made;
+    made.content_.template emplace<1>(std::move(error));
+    return made;
+  }
+  static outcome of_exception(std::exception_ptr exception) {
+    outcome made;
+    made.content_.template emplace<2>(std::move(exception));
+    return made;
+  }
+  /// What calling `what` gives.
+  template <class F>
+  static outcome of_call(F&& what) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        std::forward<F>(what)();
+        return of_value();
+      } else {
+        return of_value(std::forward<F>(what)());
+      }
+    } catch (...) {
+      return of_exception(std::current_exception());
+    }
+  }
+
+  [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
+
+  /// The value, moved out, or the exception, thrown.
+  R get() && {
+    raise_if_failed();
+    if constexpr (!std::is_void_v<R>) return std::move(std::get<0>(content_));
+  }
+
+  [[nodiscard]] muster::result<R> to_result() && {
+    if (content_.index() != 0) return error();
+    if constexpr (std::is_void_v<R>) {
+      return {};
+    } else {
+      return std::move(std::get<0>(content_));
+    }
+  }
+
+  /// Requires: !has_value().
+  [[nodiscard]] error_info error() const {
+    if (const auto* failed = std::get_if<1>(&content_)) return *failed;
+    try {
+      std::rethrow_exception(std::get<2>(content_));
+    } catch (const std::exception& exception) {
+      if (const auto* remote = remote_info(exception)) return *remote;
+      return capture_current_exception();
+    } catch (...) {
+      return capture_current_exception();
+    }
+  }
+
+  /// The failure of this one as the outcome of something that needed its value.
+  template <class Other>
+  [[nodiscard]] outcome<Other> failure_as() const {
+    if (const auto* failed = std::get_if<1>(&content_)) return outcome<Other>::of_error(*failed);
+    return outcome<Other>::of_exception(std::get<2>(content_));
+  }
+
+private:
+  template <class Other>
+  friend class outcome;
+
+  outcome() : content_(std::in_place_index<2>) {}
+
+  void raise_if_failed() const {
+    if (const auto* failed = std::get_if<1>(&content_)) failed->raise();
+    if (const auto* thrown = std::get_if<2>(&content_)) std::rethrow_exception(*thrown);
+  }
+
+  std::variant<stored, error_info, std::exception_ptr> content_;
+};
+
+/// Where a future gets its value from, when that is not a single task.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+template <class R>
+class future_source {
+public:
+  future_source() = default;
+  future_source(const future_source&) = delete;
+  future_source& operator=(const future_source&) = delete;
+  virtual ~future_source() = default;
+
+  /// False when `until` passed first.
+  virtual bool wait(deadline until) = 0;
+  [[nodiscard]] virtual bool is_done() const = 0;
+  /// Requires: is_done(); called once.
+  virtual outcome<R> take() = 0;
+  /// Calls `then` once it is done, at once if it is already; by any thread, so `then` only passes the news on.
+  /// Requires: called once.
+  virtual void when_done(std::function<void()> then) = 0;
+  /// As future::cancel.
+  virtual bool cancel() { return false; }
+};
+
+/// The source of a future whose value a callback makes: of then() and when_all().
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+template <class R>
+class local_state final : public future_source<R> {
+public:
+  /// Requires: called once.
+  void complete(outcome<R> how) MUSTER_EXCLUDES(mutex_) {
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      outcome_.emplace(std::move(how));
+      then = std::move(then_);
+      changed_.notify_all();
+    }
+    if (then) then();
+  }
+
+  bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    while (!outcome_ && changed_.wait_until(lock, until)) continue;
+    return outcome_.has_value();
+  }
+
+  [[nodiscard]] bool is_done() const override MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return outcome_.has_value();
+  }
+
+  outcome<R> take() override MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return std::move(*outcome_);
+  }
+
+  void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      if (!outcome_) {
+        then_ = std::move(then);
+        return;
+      }
+    }
+    then();
+  }
+
+private:
+  mutable mutex mutex_;
+  condition changed_;
+  std::optional<outcome<R>> outcome_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::detail

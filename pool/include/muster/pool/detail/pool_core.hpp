@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <muster/memory/domain.hpp>
+#include <muster/pool/detail/callback_executor.hpp>
+#include <muster/pool/pool_options.hpp>
+#include <muster/pool/task_options.hpp>
+#include <muster/process/crew.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/queue/dispatcher.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster::detail {
+
+/// What a pool and its futures share: the parent's end of everything, without the workers. A future that outlives its
+/// pool keeps it.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class pool_core final : public crew_client {
+public:
+  pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, std::size_t workers, const pool_options& options);
+  pool_core(const pool_core&) = delete;
+  pool_core& operator=(const pool_core&) = delete;
+  ~pool_core();
+
+  [[nodiscard]] arena& memory() noexcept { return domain_->blocks(); }
+  [[nodiscard]] board& shared_board() noexcept { return board_; }
+  [[nodiscard]] token_encoder& functions() noexcept { return functions_; }
+  [[nodiscard]] dispatcher& tasks() noexcept { return tasks_; }
+  [[nodiscard]] callback_executor& callbacks() noexcept { return *callbacks_; }
+  [[nodiscard]] std::size_t workers() const noexcept { return board_.sizes().workers; }
+  [[nodiscard]] std::uint64_t max_tasks_per_worker() const noexcept { return max_tasks_per_worker_; }
+
+  /// Accepts a single task for a future.
+  [[nodiscard]] task_record& submit(function_token function, outgoing_frame frame, const task_options& options);
+
+  /// Waits until `done` is not 0, handling completions meanwhile; false when `until` passed first.
+  /// Unblocked by: whoever sets `done` and wakes its futex.
+  bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
+
+  // The supervisor's thread.
+  void worker_started(std::size_t worker, pid_t pid) noexcept override;
+  void worker_ended(std::size_t worker, const exit_status& how) noexcept override;
+  void crew_broken(const error_info& why) noexcept override;
+  void bell_rang() noexcept override;
+
+private:
+  const std::shared_ptr<domain> domain_;  // keeps the arena for replies that nobody has taken yet
+  const std::uint64_t max_tasks_per_worker_;
+  board board_;
+  token_encoder functions_;
+  dispatcher tasks_;
+  const std::shared_ptr<callback_executor> callbacks_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <muster/base/mutex.hpp>
+#include <muster/pool/detail/batch_run.hpp>
+#include <muster/pool/detail/chunk_policy.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+
+namespace muster::detail {
+
+/// Where a stream takes its elements from.
+class stream_input {
+public:
+  stream_input() = default;
+  stream_input(const stream_input&) = delete;
+  stream_input& operator=(const stream_input&) = delete;
+  virtual ~stream_input() = default;
+
+  /// A batch of at most `most` elements, fewer only at the end of the input or before an element whose production
+  /// throws; how many there are. Nothing is taken beyond those. An exception of the input comes out when it is called
+  /// again.
+  virtual std::pair<block, std::size_t> pull(std::size_t most) = 0;
+};
+
+/// What drives imap: takes elements from the input as the consumer asks for results, a bounded number ahead, and hands
+/// out finished batches, in order or as they come.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe; the consumer's thread drives everything.
+class stream_engine {
+public:
+  struct settings {
+    bool ordered = true;
+    unsigned retries = 0;
+    std::string label;
+    std::size_t chunk = 0;
+    std::size_t window = 0;
+  };
+
+  stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, std::unique_ptr<stream_input> input,
+                settings how);
+  stream_engine(const stream_engine&) = delete;
+  stream_engine& operator=(const stream_engine&) = delete;
+  /// Gives up what is under way; does not wait for it.
+  ~stream_engine();
+
+  /// The next finished batch, after waiting for it; nullptr at the end. `consumed`: how many elements the caller has
+  /// handed out since the last call.
+  /// Rethrows, once, what the input threw, after the elements before it. Unblocked by: the end of a batch.
+  std::shared_ptr<batch_run> next_batch(std::size_t consumed);
+
+private:
+  // Batches that are done, for the unordered case.
+  struct finished_batches {
+    mutex guard;
+    std::deque<batch_run*> order MUSTER_GUARDED_BY(guard);
+    std::atomic<std::uint32_t> some = 0;  // futex: 1 while `order` is not empty
+
+    void add(batch_run& run) MUSTER_EXCLUDES(guard);
+    batch_run* take() MUSTER_EXCLUDES(guard);
+  };
+
+  void fill();
+  [[nodiscard]] std::size_t next_size() const noexcept;
+  void begin(block batch, std::size_t count);
+  std::shared_ptr<batch_run> wait_for_one();
+
+  const std::shared_ptr<pool_core> core_;
+  const std::shared_ptr<map_job> job_;
+  const std::unique_ptr<stream_input> input_;
+  const settings settings_;
+  chunk_policy policy_;
+  std::deque<std::shared_ptr<batch_run>> under_way_;
+  const std::shared_ptr<finished_batches> finished_ = std::make_shared<finished_batches>();
+  std::size_t taken_ = 0;  // elements taken from the input
+  std::size_t ahead_ = 0;  // of those, not consumed yet
+  bool exhausted_ = false;
+  std::exception_ptr input_failure_;
+};
+
+}  // namespace muster::detail

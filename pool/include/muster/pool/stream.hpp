@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/stream_engine.hpp>
+#include <muster/serialize/result.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// What a stream over results of type R yields; void becomes monostate.
+template <class R>
+using streamed = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+/// Goes over the results of a finished batch in order.
+template <class R>
+class batch_reader {
+public:
+  explicit batch_reader(const batch_run& run) : run_(run) {}
+
+  [[nodiscard]] bool at_end() const noexcept { return index_ == run_.count(); }
+
+  result<streamed<R>> next() {
+    const auto index = index_++;
+    const auto& failures = run_.failures();
+    while (failure_ < failures.size() && index >= failures[failure_].first + failures[failure_].count) ++failure_;
+    if (failure_ < failures.size() && index >= failures[failure_].first) return failures[failure_].error;
+    return value_at(index);
+  }
+
+private:
+  result<streamed<R>> value_at(std::size_t index) {
+    if constexpr (std::is_void_v<R>) {
+      return std::monostate{};
+    } else if constexpr (array_element<R>) {
+      return std::get<0>(codec<R>::decode(run_.result_array().subspan(index * sizeof(R), sizeof(R))));
+    } else {
+      const auto& piece = run_.pieces()[piece_];
+      const auto encoded = piece.results.bytes().subspan(offset_);
+      std::uint64_t bytes = 0;
+      if (encoded.size() >= sizeof bytes) std::memcpy(&bytes, encoded.data(), sizeof bytes);
+      if (encoded.size() < result_prefix_bytes || bytes > encoded.size() - result_prefix_bytes) {
+        return error_info(errc::corrupted, "the worker's results do not lie in their block");
+      }
+      offset_ += result_prefix_bytes + round_up(bytes, frame_alignment);
+      if (index + 1 == piece.first + piece.count) {
+        ++piece_;
+        offset_ = 0;
+      }
+      try {
+        return std::get<0>(codec<R>::decode(encoded.subspan(result_prefix_bytes, bytes)));
+      } catch (const error& failure) {
+        return error_info(errc::not_serializable, failure.what());
+      }
+    }
+  }
+
+  const batch_run& run_;
+  std::size_t index_ = 0;
+  std::size_t failure_ = 0;
+  std::size_t piece_ = 0;
+  std::size_t offset_ = 0;
+};
+
+/// A range as the input of a stream.
+template <class T, class R, std::ranges::view View>
+class range_input final : public stream_input {
+public:
+  range_input(std::shared_ptr<pool_core> core, View view) : core_(std::move(core)), view_(std::move(view)) {}
+
+  std::pair<block, std::size_t> pull(std::size_t most) override {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    std::vector<T> elements;
+    try {
+      while (elements.size() < most && advance()) elements.push_back(*at_);
+    } catch (...) {
+      if (elements.empty()) throw;
+      failure_ = std::current_exception();  // its place is behind those elements
+    }
+    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size());
+    return {std::move(batch), elements.size()};
+  }
+
+private:
+  // Moves to an element that has not been taken. Only now, so that nothing is produced before it is wanted.
+  bool advance() {
+    if (!begun_) {
+      at_ = std::ranges::begin(view_);
+      begun_ = true;
+    } else if (at_ != std::ranges::end(view_)) {
+      ++at_;
+    }
+    return at_ != std::ranges::end(view_);
+  }
+
+  const std::shared_ptr<pool_core> core_;
+  View view_;
+  std::ranges::iterator_t<View> at_{};
+  bool begun_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace detail
+
+template <class R>
+class result_stream;
+
+/// Results as they are wanted: what imap and imap_unordered return.
+///
+/// The input is taken as results are consumed, at most a window of elements ahead (task_options::window), in the
+/// consumer's thread; so it may be endless. An element that fails throws at its place, and the next call goes on behind
+/// it. An exception of the input itself is thrown at its place, once, and ends the stream.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without waiting.
+template <class R>
+class [[nodiscard]] stream {
+public:
+  using value_type = detail::streamed<R>;
+
+  explicit stream(std::unique_ptr<detail::stream_engine> engine) : engine_(std::move(engine)) {}
+
+  /// The next value, or nothing at the end. Waits for it; throws its error.
+  /// Unblocked by: the end of its element; the pool's destruction at the latest.
+  std::optional<value_type> next() {
+    auto found = next_result();
+    if (!found) return std::nullopt;
+    return std::move(*found).value();
+  }
+
+  /// As next(), with a failing element as data.
+  std::optional<result<value_type>> next_result() {
+    while (!reader_ || reader_->at_end()) {
+      reader_.reset();
+      batch_ = engine_->next_batch(std::exchange(consumed_, 0));
+      if (batch_ == nullptr) return std::nullopt;
+      reader_.emplace(*batch_);
+    }
+    ++consumed_;
+    return reader_->next();
+  }
+
+  /// The same stream with failing elements as data: `for (auto& r : pool.imap(f, xs).as_results())`.
+  [[nodiscard]] result_stream<R> as_results() && { return result_stream<R>(std::move(*this)); }
+
+  /// For range-for. Its increment throws the error of an element; use next() to go on behind it.
+  class iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = stream::value_type;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(stream& from) : from_(&from), current_(from.next()) {}
+    [[nodiscard]] value_type& operator*() const { return *current_; }
+    iterator& operator++() {
+      current_ = from_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
+
+  private:
+    stream* from_ = nullptr;
+    mutable std::optional<value_type> current_;
+  };
+
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+  std::unique_ptr<detail::stream_engine> engine_;
+  std::shared_ptr<detail::batch_run> batch_;
+  std::optional<detail::batch_reader<R>> reader_;  // of batch_
+  std::size_t consumed_ = 0;
+};
+
+/// A stream whose failing elements are data. See stream.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <class R>
+class [[nodiscard]] result_stream {
+public:
+  using value_type = result<detail::streamed<R>>;
+
+  explicit result_stream(stream<R> from) : from_(std::move(from)) {}
+
+  /// As stream::next_result.
+  std::optional<value_type> next() { return from_.next_result(); }
+
+  class iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = result_stream::value_type;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(result_stream& from) : from_(&from), current_(from.next()) {}
+    [[nodiscard]] value_type& operator*() const { return *current_; }
+    iterator& operator++() {
+      current_ = from_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
+
+  private:
+    result_stream* from_ = nullptr;
+    mutable std::optional<value_type> current_;
+  };
+
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+  stream<R> from_;
+};
+
+}  // namespace muster

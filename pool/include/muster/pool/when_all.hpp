@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <muster/pool/future.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// A value of a future<R> inside a tuple or vector; void becomes monostate.
+template <class R>
+using gathered = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+template <class R>
+gathered<R> gather(outcome<R>&& how) {
+  if constexpr (std::is_void_v<R>) {
+    std::move(how).get();
+    return {};
+  } else {
+    return std::move(how).get();
+  }
+}
+
+}  // namespace detail
+
+/// A future for the values of all these, in order. If some fail, its error is that of the first of them in order; it is
+/// ready only when all have ended. The futures are used up. A future<void> gives a std::monostate.
+/// Thread safety: safe for distinct futures.
+template <class R>
+[[nodiscard]] future<std::vector<detail::gathered<R>>> when_all(std::vector<future<R>> futures) {
+  using values = std::vector<detail::gathered<R>>;
+  struct gathering {
+    std::vector<std::optional<detail::outcome<R>>> outcomes;
+    std::size_t missing = 0;  // touched on the callback thread only
+    std::shared_ptr<detail::local_state<values>> state = std::make_shared<detail::local_state<values>>();
+
+    void finish() {
+      state->complete(detail::outcome<values>::of_call([this] {
+        values all;
+        for (auto& each : outcomes) all.push_back(detail::gather<R>(std::move(*each)));
+        return all;
+      }));
+    }
+  };
+  auto together = std::make_shared<gathering>();
+  together->outcomes.resize(futures.size());
+  together->missing = futures.size();
+  const auto core = futures.empty() ? nullptr : detail::future_access::core_of(futures.front());
+  for (std::size_t index = 0; index < futures.size(); ++index) {
+    detail::future_access::when_done<R>(std::move(futures[index]), [together, index](detail::outcome<R> how) {
+      together->outcomes[index].emplace(std::move(how));
+      if (--together->missing == 0) together->finish();
+    });
+  }
+  if (futures.empty()) together->finish();
+  return detail::future_access::of_source<values>(core, together->state);
+}
+
+/// The same for futures of different types, as a tuple. They must come from the same pool.
+template <class... Rs>
+[[nodiscard]] future<std::tuple<detail::gathered<Rs>...>> when_all(future<Rs>... futures) {
+  using values = std::tuple<detail::gathered<Rs>...>;
+  struct gathering {
+    std::tuple<std::optional<detail::outcome<Rs>>...> outcomes;
+    std::size_t missing = sizeof...(Rs);  // touched on the callback thread only
+    std::shared_ptr<detail::local_state<values>> state = std::make_shared<detail::local_state<values>>();
+
+    void finish() {
+      state->complete(detail::outcome<values>::of_call([this] {
+        return std::apply([](auto&... each) { return values{detail::gather<Rs>(std::move(*each))...}; }, outcomes);
+      }));
+    }
+  };
+  auto together = std::make_shared<gathering>();
+  std::shared_ptr<detail::pool_core> core;
+  const auto add = [&]<std::size_t Index, class R>(std::integral_constant<std::size_t, Index>, future<R>& each) {
+    core = detail::future_access::core_of(each);
+    detail::future_access::when_done<R>(std::move(each), [together](detail::outcome<R> how) {
+      std::get<Index>(together->outcomes).emplace(std::move(how));
+      if (--together->missing == 0) together->finish();
+    });
+  };
+  [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+    (add(std::integral_constant<std::size_t, Index>{}, futures), ...);
+  }(std::index_sequence_for<Rs...>{});
+  if constexpr (sizeof...(Rs) == 0) together->finish();
+  return detail::future_access::of_source<values>(core, together->state);
+}
+
+}  // namespace muster

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/detail/batch_run.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include <muster/base/futex.hpp>
+#include <muster/base/text.hpp>
+#include <muster/serialize/exceptions.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// Enough that a worker never waits for the parent, few enough that chunk sizes can still adapt.
+std::size_t chunks_in_flight(const chunk_policy::limits& chunking) {
+  constexpr std::size_t per_worker_by_time = 3;
+  constexpr std::size_t per_worker_given = 16;
+  return chunking.workers * (chunking.given == 0 ? per_worker_by_time : per_worker_given);
+}
+
+std::size_t count_in(const block& batch) {
+  batch_header header;
+  std::memcpy(&header, batch.data(), sizeof header);
+  return header.count;
+}
+
+chunk_reply read_line(const task_reply& reply) {
+  chunk_reply line;
+  if (reply.bytes().size() >= sizeof line) std::memcpy(&line, reply.bytes().data(), sizeof line);
+  return line;
+}
+
+}  // namespace
+
+map_job::map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast)
+    : block_(memory.allocate(job_header::state_offset + state_bytes, 1)), code_(code) {
+  header().stop.store(0, std::memory_order_relaxed);
+  header().fail_fast = fail_fast ? 1 : 0;
+}
+
+batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, block batch, settings how)
+    : core_(std::move(core)),
+      job_(std::move(job)),
+      settings_(std::move(how)),
+      count_(count_in(batch)),
+      most_in_flight_(chunks_in_flight(settings_.chunking)),
+      batch_(std::move(batch)),
+      policy_(settings_.chunking) {}
+
+batch_run::~batch_run() = default;
+
+void batch_run::start(std::function<void()> when_done) {
+  scoped_lock lock(mutex_);
+  when_done_ = std::move(when_done);
+  self_ = shared_from_this();
+  post_more();
+  finish_if_complete(lock);
+}
+
+void batch_run::abandon() {
+  job_->stop();
+  std::shared_ptr<batch_run> self;  // released after unlocking
+  const scoped_lock lock(mutex_);
+  given_up_ = true;
+  when_done_ = nullptr;
+  if (in_flight_.empty()) self = std::move(self_);
+}
+
+bool batch_run::cancel() {
+  scoped_lock lock(mutex_);
+  if (is_done()) return false;
+  job_->stop();
+  given_up_ = true;
+  failures_.push_back({.first = 0, .count = count_, .error = error_info(errc::cancelled, "the map was cancelled")});
+  finish_if_complete(lock);
+  return true;
+}
+
+std::span<const std::byte> batch_run::result_array() const noexcept {
+  batch_header header;
+  std::memcpy(&header, batch_.data(), sizeof header);
+  return std::span<const std::byte>(batch_.bytes()).subspan(header.results_offset);
+}
+
+// ---- posting
+
+bool batch_run::next_range(range& next) {
+  if (given_up_) return false;
+  if (!again_.empty()) {
+    next = again_.back();
+    again_.pop_back();
+    return true;
+  }
+  if (untouched_ == count_) return false;
+  next = {.first = untouched_, .count = policy_.next(count_ - untouched_), .attempt = 1};
+  untouched_ += next.count;
+  return true;
+}
+
+void batch_run::post_more() {
+  range next;
+  while (in_flight_.size() < most_in_flight_ && next_range(next)) {
+    try {
+      post(next);
+    } catch (const error& refused) {  // the pool was closed meanwhile, or there is no memory
+      const auto* why = remote_info(refused);
+      fail(next.first, next.count, why != nullptr ? *why : error_info(errc::pool_closed, refused.what()), next.attempt);
+    }
+  }
+}
+
+void batch_run::post(const range& which) {
+  const chunk_arguments arguments{.job = handle_of(job_->ref()),
+                                  .batch = handle_of(batch_.ref()),
+                                  .first = which.first,
+                                  .count = which.count};
+  in_flight_.push_back(std::make_unique<chunk>(*this, which));
+  try {
+    core_->tasks().post({.function = job_->code(),
+                         .frame = outgoing_frame::of(core_->memory(), arguments),
+                         .label = settings_.label,
+                         .sink = in_flight_.back().get(),
+                         .chunk = true,
+                         .limited = false});
+  } catch (const error&) {
+    in_flight_.pop_back();
+    throw;
+  }
+}
+
+// ---- chunks that end
+
+void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
+  std::shared_ptr<batch_run> self;  // released after unlocking
+  const auto element = record.element();
+  const auto place = record.place();
+  const auto reply = core_->tasks().take(record);
+  scoped_lock lock(mutex_);
+  if (is_done()) {  // what it found was published already, and must not change
+    drop(read_line(reply).results);
+    drop(read_line(reply).error);
+  } else {
+    account(which.elements, reply, element, place);
+  }
+  std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
+  post_more();
+  if (in_flight_.empty() && (given_up_ || is_complete())) self = std::move(self_);
+  finish_if_complete(lock);
+}
+
+void batch_run::account(const range& which, const task_reply& reply, std::size_t element, const task_place& place) {
+  if (reply.succeeded()) return account_reply(which, reply, place);
+  auto error = reply.error();
+  if (error.code() == errc::worker_died) return account_death(which, reply, element);
+  fail(which.first, which.count, std::move(error), which.attempt);  // the chunk as such could not be run
+}
+
+void batch_run::account_reply(const range& which, const task_reply& reply, const task_place& place) {
+  const auto line = read_line(reply);
+  const auto finished = std::min<std::uint64_t>(line.finished, which.count);
+  account_finished(which, finished, line.results);
+  const auto time = std::chrono::nanoseconds(line.elapsed_nanoseconds);
+  policy_.observe(finished, time);
+  elapsed_ += time;
+  if (line.error != 0 && finished < which.count) {
+    auto error = read_error(line.error);
+    error.set_place(place);
+    account_failure(which, finished, std::move(error));
+  } else if (finished < which.count && !given_up_) {
+    // It was told to stop by a chunk whose failure is still on its way to us, or was lost with its worker.
+    job_->resume();
+    again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = 1});
+  }
+}
+
+void batch_run::account_death(const range& which, const task_reply& reply, std::size_t element) {
+  const auto line = read_line(reply);
+  const bool inside = element >= which.first && element < which.first + which.count;
+  const auto finished = inside ? element - which.first : 0;
+  account_finished(which, finished, line.results);
+  const auto attempt = finished == 0 ? which.attempt : 1;
+  if (attempt <= settings_.retries && !given_up_) {
+    again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = attempt + 1});
+  } else {
+    account_failure({.first = which.first, .count = which.count, .attempt = attempt}, finished, reply.error());
+  }
+}
+
+void batch_run::account_finished(const range& which, std::size_t finished, std::uint64_t results) {
+  if (finished == 0) return;
+  piece made{.first = which.first, .count = finished, .results = {}};
+  if (results != 0) {
+    try {
+      made.results = core_->memory().adopt(ref_of(results));
+    } catch (const error& failure) {
+      fail(which.first, finished, error_info(errc::corrupted, failure.what()), which.attempt);
+      return;
+    }
+  }
+  settled_ += finished;
+  pieces_.push_back(std::move(made));
+}
+
+// The element behind the finished ones failed; those behind it get another chunk, unless one failure is enough.
+void batch_run::account_failure(const range& which, std::size_t finished, error_info error) {
+  fail(which.first + finished, 1, std::move(error), finished == 0 ? which.attempt : 1);
+  const auto done = finished + 1;
+  if (done < which.count && !given_up_) {
+    again_.push_back({.first = which.first + done, .count = which.count - done, .attempt = 1});
+  }
+}
+
+void batch_run::fail(std::size_t first, std::size_t count, error_info error, unsigned attempt) {
+  auto place = error.place();
+  place.element = settings_.first_element + first;
+  place.attempt = attempt;
+  if (place.label.empty()) place.label = settings_.label;
+  error.set_place(std::move(place));
+  failures_.push_back({.first = first, .count = count, .error = std::move(error)});
+  settled_ += count;
+  if (!job_->fails_fast()) return;
+  job_->stop();
+  given_up_ = true;
+}
+
+void batch_run::drop(std::uint64_t handle) noexcept {
+  if (handle == 0) return;
+  try {
+    static_cast<void>(core_->memory().adopt(ref_of(handle)));
+  } catch (const error&) {
+    // Then there is nothing to free.
+  }
+}
+
+error_info batch_run::read_error(std::uint64_t handle) {
+  try {
+    const auto kept = core_->memory().adopt(ref_of(handle));
+    input_archive in(kept.bytes());
+    error_info error;
+    in(error);
+    return error;
+  } catch (const std::exception& failure) {
+    return {errc::corrupted, text("the worker's error record cannot be read: ", failure.what())};
+  }
+}
+
+// ---- the end
+
+bool batch_run::is_complete() const { return settled_ == count_ || (given_up_ && !failures_.empty()); }
+
+void batch_run::finish_if_complete(scoped_lock& lock) {
+  if (!is_complete() || is_done()) return;
+  std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) { return a.first < b.first; });
+  std::sort(failures_.begin(), failures_.end(), [](const failure& a, const failure& b) { return a.first < b.first; });
+  const auto then = std::exchange(when_done_, nullptr);
+  const auto self = in_flight_.empty() ? std::exchange(self_, nullptr) : shared_from_this();
+  done_.store(1, std::memory_order_release);
+  lock.unlock();
+  futex_wake(futex_address(done_), INT_MAX, futex_scope::within_process);
+  if (then) then();
+  lock.lock();
+}
+
+}  // namespace muster::detail

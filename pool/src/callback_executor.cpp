@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/detail/callback_executor.hpp>
+
+#include <muster/base/demangle.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster::detail {
+
+callback_executor::~callback_executor() {
+  // The thread holds this object, so it has ended or this is it.
+  if (thread_.joinable()) thread_.detach();
+}
+
+void callback_executor::post(job what) {
+  {
+    const scoped_lock lock(mutex_);
+    if (!stopped_) {
+      jobs_.push_back(std::move(what));
+      if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+      changed_.notify_one();
+      return;
+    }
+  }
+  run(what);
+}
+
+void callback_executor::stop() {
+  std::thread ended;
+  {
+    const scoped_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_one();
+    if (thread_.get_id() == std::this_thread::get_id()) return;  // it ends when the callback returns
+    ended.swap(thread_);
+  }
+  if (ended.joinable()) ended.join();
+}
+
+void callback_executor::work() {
+  scoped_lock lock(mutex_);
+  while (!jobs_.empty() || !stopped_) {
+    if (jobs_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    auto what = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    run(what);
+    what = nullptr;  // what it captured may be the last to hold the pool
+    lock.lock();
+  }
+}
+
+void callback_executor::run(const job& what) noexcept {
+  try {
+    what();
+  } catch (const std::exception& failure) {
+    log_(log_level::error, text("a callback threw ", name_of(typeid(failure)), ": ", failure.what()));
+  } catch (...) {
+    log_(log_level::error, "a callback threw something that is not a std::exception");
+  }
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/detail/stream_engine.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+
+#include <muster/base/futex.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// The window, where nobody gave one: enough batches that no worker ever waits for the consumer.
+constexpr std::size_t batches_per_worker = 4;
+
+}  // namespace
+
+stream_engine::stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job,
+                             std::unique_ptr<stream_input> input, settings how)
+    : core_(std::move(core)),
+      job_(std::move(job)),
+      input_(std::move(input)),
+      settings_(std::move(how)),
+      policy_({.workers = core_->workers(), .given = settings_.chunk, .most = core_->max_tasks_per_worker()}) {}
+
+stream_engine::~stream_engine() {
+  for (const auto& each : under_way_) each->abandon();
+}
+
+std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
+  ahead_ -= consumed;
+  fill();
+  if (under_way_.empty()) {
+    if (input_failure_) std::rethrow_exception(std::exchange(input_failure_, nullptr));
+    return nullptr;
+  }
+  auto done = wait_for_one();
+  policy_.observe(done->count(), done->elapsed());
+  return done;
+}
+
+void stream_engine::fill() {
+  while (!exhausted_) {
+    const auto most = next_size();
+    if (most == 0) return;
+    try {
+      auto [batch, count] = input_->pull(most);
+      if (count < most) exhausted_ = true;  // or about to throw, which the next round finds out
+      if (count == 0) return;
+      begin(std::move(batch), count);
+      if (exhausted_) static_cast<void>(input_->pull(0));
+    } catch (...) {
+      exhausted_ = true;
+      input_failure_ = std::current_exception();
+    }
+  }
+}
+
+// How many elements to take now; 0 when the window is full.
+std::size_t stream_engine::next_size() const noexcept {
+  const auto wanted = policy_.next(SIZE_MAX);
+  if (settings_.window == 0) return under_way_.size() < batches_per_worker * core_->workers() ? wanted : 0;
+  const auto room = settings_.window - std::min(settings_.window, ahead_);
+  // Of a small window every worker should get something.
+  const auto share = std::max<std::size_t>(1, settings_.window / (2 * core_->workers()));
+  return std::min({wanted, room, settings_.chunk != 0 ? wanted : share});
+}
+
+void stream_engine::begin(block batch, std::size_t count) {
+  auto run = std::make_shared<batch_run>(
+      core_, job_, std::move(batch),
+      batch_run::settings{.retries = settings_.retries,
+                          .label = settings_.label,
+                          .first_element = taken_,
+                          .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});
+  taken_ += count;
+  ahead_ += count;
+  under_way_.push_back(run);
+  std::function<void()> then;
+  if (!settings_.ordered) then = [finished = finished_, raw = run.get()] { finished->add(*raw); };
+  run->start(std::move(then));
+}
+
+std::shared_ptr<batch_run> stream_engine::wait_for_one() {
+  auto which = under_way_.begin();
+  if (settings_.ordered) {
+    (*which)->wait();
+  } else {
+    core_->wait_helping(finished_->some, deadline::never());
+    const auto* const first = finished_->take();
+    which = std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& each) { return each.get() == first; });
+  }
+  auto done = std::move(*which);
+  under_way_.erase(which);
+  return done;
+}
+
+void stream_engine::finished_batches::add(batch_run& run) {
+  const scoped_lock lock(guard);
+  order.push_back(&run);
+  some.store(1, std::memory_order_release);
+  futex_wake(futex_address(some), INT_MAX, futex_scope::within_process);
+}
+
+batch_run* stream_engine::finished_batches::take() {
+  const scoped_lock lock(guard);
+  auto* const first = order.front();
+  order.pop_front();
+  if (order.empty()) some.store(0, std::memory_order_release);
+  return first;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <muster/base/exit_status.hpp>
+#include <muster/base/log.hpp>
+#include <muster/process/lifecycle.hpp>
+#include <muster/process/supervisor.hpp>
+#include <muster/process/worker_environment.hpp>
+#include <muster/queue/board.hpp>
+
+namespace muster {
+
+/// What a crew is made of.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct crew_options {
+  std::string name = "pool";
+  function_token entry{};          ///< a worker_entry, named in the board's module directory
+  std::vector<std::byte> payload;  ///< for the entry
+  unsigned start_tries = 3;        ///< starts in a row that may fail before the crew gives up
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);  ///< from start to ready
+  std::string program = "/proc/self/exe";
+  log_sink log = log_to_stderr;
+};
+
+/// Who is told what happens to a crew's workers. Called on the supervisor's thread: no user code, no waiting, no
+/// exceptions.
+class crew_client {
+public:
+  /// A process was started for `worker`.
+  virtual void worker_started(std::size_t worker, pid_t pid) noexcept = 0;
+  /// The process of `worker` is gone: settle what it had. Blocks are recovered after this.
+  virtual void worker_ended(std::size_t worker, const exit_status& how) noexcept = 0;
+  /// No worker can be started, for the reason given; those that ran are gone.
+  virtual void crew_broken(const error_info& why) noexcept = 0;
+  /// Completions may have been entered into rings: look, and arm the bell again.
+  virtual void bell_rang() noexcept = 0;
+
+protected:
+  ~crew_client() = default;
+};
+
+/// One worker as seen from outside.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct worker_info {
+  std::size_t index = 0;
+  pid_t pid = 0;  ///< 0: no process at the moment
+  std::uint32_t incarnation = 0;
+  worker_lifecycle::state state = worker_lifecycle::state::absent;
+};
+
+/// How often workers ended, by reason.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct crew_statistics {
+  std::uint64_t started = 0;
+  std::uint64_t recycled = 0;       ///< left in good order, and were replaced
+  std::uint64_t killed = 0;         ///< by a signal
+  std::uint64_t exited = 0;         ///< by themselves, without having been told
+  std::uint64_t failed_starts = 0;  ///< before they could take tasks
+};
+
+/// The supervised workers of one board: as many processes as the board has worker lines, each replaced when it ends.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Process safety: belongs to the process that made it; in a forked child its destructor does nothing.
+/// Lifetime: borrows board and client, which must outlive it.
+class crew {
+public:
+  /// Starts the workers; does not wait for them.
+  crew(std::shared_ptr<supervisor> watcher, board& tasks, crew_options options, crew_client& client);
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+  /// As stop(0).
+  ~crew();
+
+  /// Waits until every worker has been accepted once. Throws why the crew broke, if it did.
+  /// Unblocked by: the last acceptance; the crew's breaking, at the latest after all tries have timed out.
+  void wait_until_greeted();
+
+  /// Tells the workers to leave, kills those that are still there after `grace`, and waits until all are gone.
+  /// Bounded: a process that does not even die of SIGKILL is logged and left behind after some seconds.
+  void stop(std::chrono::nanoseconds grace, worker_order how = worker_order::leave);
+  /// Has the workers told to leave, and returns; see wait_until_gone. May be called on the supervisor's thread.
+  void begin_stop(worker_order how);
+  /// Waits until no worker is left; false when `until` passed first. Requires: begin_stop was called.
+  bool wait_until_gone(deadline until);
+
+  [[nodiscard]] std::vector<worker_info> workers() const;
+  [[nodiscard]] crew_statistics read_statistics() const;
+
+  class impl;
+
+private:
+  std::shared_ptr<supervisor> supervisor_;  // outlives impl_ and its handlers
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <optional>
+
+#include <muster/serialize/error_info.hpp>
+
+namespace muster {
+
+/// The life of one worker index, as a state machine without I/O: it is told what happened and answers what to do.
+///
+///     absent --start--> starting --greeted--> initializing --ready--> working
+///     any of these --ended--> absent, and `spawn` again; after `tries` starts in a row that failed: `give_up`
+///     any --stop--> stopping --ended--> absent for good
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class worker_lifecycle {
+public:
+  enum class state {
+    absent,        ///< no process
+    starting,      ///< executed, has not said anything yet
+    initializing,  ///< accepted, runs the initializer
+    working,       ///< takes tasks
+    stopping       ///< told to leave, or killed; nobody takes its place
+  };
+
+  enum class action {
+    none,
+    spawn,   ///< start a process
+    kill,    ///< kill the process there is
+    give_up  ///< the crew is broken: `failure()` says why
+  };
+
+  /// `tries`: how many starts in a row may fail. Requires: tries > 0.
+  explicit worker_lifecycle(unsigned tries) noexcept : tries_(tries) {}
+
+  action start();
+  /// The process said hello and was accepted.
+  action greeted();
+  /// The process was refused, or its initializer failed: it is to go.
+  action failed(error_info why);
+  /// It takes tasks.
+  action ready();
+  /// Nothing was heard for too long after the start.
+  action timed_out();
+  /// The process is gone.
+  action ended(const exit_status& how);
+  /// It shall go and nobody take its place.
+  action stop();
+
+  [[nodiscard]] state now() const noexcept { return state_; }
+  [[nodiscard]] unsigned failures() const noexcept { return failures_; }
+  /// Why the last start failed.
+  [[nodiscard]] const error_info& failure() const noexcept { return *failure_; }
+
+private:
+  action start_again_or_give_up();
+
+  const unsigned tries_;
+  state state_ = state::absent;
+  unsigned failures_ = 0;  // starts in a row
+  std::optional<error_info> failure_;
+};
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <muster/memory/domain.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/serialize/error_info.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster {
+
+/// What a worker process is given for its life. The crew's entry function gets it and returns when the worker is to
+/// exit.
+///
+/// Thread safety: an object belongs to the worker's main thread.
+class worker_environment {
+public:
+  /// What the parent wrote into the welcome.
+  struct identity {
+    std::string crew_name;
+    std::size_t index = 0;           ///< of the worker in its crew
+    std::uint32_t incarnation = 0;   ///< 1 for the first process with that index
+    std::vector<std::byte> payload;  ///< crew_options::payload
+  };
+
+  worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, int bell, int control) noexcept
+      : identity_(std::move(who)), domain_(shared), board_(tasks), functions_(functions), bell_(bell), control_(control) {}
+  worker_environment(const worker_environment&) = delete;
+  worker_environment& operator=(const worker_environment&) = delete;
+
+  [[nodiscard]] const identity& who() const noexcept { return identity_; }
+  [[nodiscard]] domain& shared() noexcept { return domain_; }
+  [[nodiscard]] board& tasks() noexcept { return board_; }
+  [[nodiscard]] token_decoder& functions() noexcept { return functions_; }
+  [[nodiscard]] int bell() const noexcept { return bell_; }
+
+  /// Tells the parent that this worker takes tasks from now on.
+  void report_ready();
+  /// Tells the parent that this worker cannot work; it must exit then.
+  void report_failure(const error_info& why);
+
+private:
+  identity identity_;
+  domain& domain_;
+  board& board_;
+  token_decoder& functions_;
+  int bell_;
+  int control_;
+};
+
+/// What a crew's entry token names. The result is the worker's exit code.
+using worker_entry = int(worker_environment&);
+
+}  // namespace muster

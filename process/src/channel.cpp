@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "channel.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+
+#include <muster/base/system_call.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+constexpr std::size_t most_descriptors = 8;
+
+union descriptor_buffer {
+  cmsghdr align;
+  std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> bytes;
+};
+
+void attach_descriptors(msghdr& header, descriptor_buffer& buffer, std::span<const int> descriptors) {
+  if (descriptors.empty()) return;
+  header.msg_control = buffer.bytes.data();
+  header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  auto* control = CMSG_FIRSTHDR(&header);
+  control->cmsg_level = SOL_SOCKET;
+  control->cmsg_type = SCM_RIGHTS;
+  control->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(control), descriptors.data(), descriptors.size_bytes());
+}
+
+std::vector<unique_fd> detach_descriptors(msghdr& header) {
+  std::vector<unique_fd> descriptors;
+  for (auto* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+    const auto count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t index = 0; index < count; ++index) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(control) + index * sizeof(int), sizeof number);
+      descriptors.emplace_back(number);
+    }
+  }
+  return descriptors;
+}
+
+// The length of the next message; 0 when the peer is gone, nothing when there is none yet.
+std::optional<std::size_t> next_length(int socket, int flags) {
+  const auto length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);
+  if (length >= 0) return static_cast<std::size_t>(length);
+  if (errno == EINTR) return next_length(socket, flags);
+  if (errno == EAGAIN) return std::nullopt;
+  if (errno == ECONNRESET) return 0;
+  throw_system_error_with(errno, "recv", socket);
+}
+
+}  // namespace
+
+std::pair<unique_fd, unique_fd> make_channel() {
+  std::array<int, 2> ends{};
+  system_call("socketpair", ::socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
+  return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors) {
+  std::array<iovec, 2> parts = {iovec{&kind, sizeof kind},
+                                iovec{const_cast<std::byte*>(body.data()), body.size()}};  // NOLINT: sendmsg only reads
+  msghdr header{};
+  header.msg_iov = parts.data();
+  header.msg_iovlen = parts.size();
+  descriptor_buffer buffer{};
+  attach_descriptors(header, buffer, descriptors);
+  system_call("sendmsg", ::sendmsg, socket, static_cast<const msghdr*>(&header), MSG_NOSIGNAL);
+}
+
+std::optional<message> receive_message(int socket, wait_mode mode) {
+  const int flags = mode == wait_mode::poll ? MSG_DONTWAIT : 0;
+  const auto length = next_length(socket, flags);
+  if (!length) return std::nullopt;
+  message received;
+  received.kind = message_kind::closed;
+  if (*length == 0) return received;
+  if (*length < sizeof received.kind) throw error(errc::corrupted, "a control message of less than four bytes arrived");
+  received.body.resize(*length - sizeof received.kind);
+  std::array<iovec, 2> parts = {iovec{&received.kind, sizeof received.kind},
+                                iovec{received.body.data(), received.body.size()}};
+  msghdr header{};
+  header.msg_iov = parts.data();
+  header.msg_iovlen = parts.size();
+  descriptor_buffer buffer{};
+  header.msg_control = buffer.bytes.data();
+  header.msg_controllen = buffer.bytes.size();
+  system_call("recvmsg", ::recvmsg, socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  received.descriptors = detach_descriptors(header);
+  return received;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <muster/base/unique_fd.hpp>
+#include <muster/process/worker_environment.hpp>
+#include <muster/serialize/archive.hpp>
+#include <muster/serialize/error_info.hpp>
+#include <muster/serialize/modules.hpp>
+
+namespace muster::detail {
+
+/// The version of the messages below and of the layouts that they lead to.
+inline constexpr std::uint32_t protocol_version = 1;
+
+/// What parent and worker say to each other over the control socket, in this order.
+enum class message_kind : std::uint32_t {
+  greeting,  ///< parent, before the worker runs: proves that the socket is what it seems
+  hello,     ///< worker
+  welcome,   ///< parent, with descriptors; or …
+  refusal,   ///< … parent: the reason
+  ready,     ///< worker: takes tasks
+  failure,   ///< worker: an error_info; it exits then
+  closed     ///< never sent: what receive_message returns when the peer is gone
+};
+
+struct hello_message {
+  std::uint32_t protocol = protocol_version;
+  std::vector<module_info> modules;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(protocol, modules);
+  }
+};
+
+/// Comes with descriptors in this order: control file, arena file, board file, lifeline, bell.
+struct welcome_message {
+  std::string crew_name;
+  std::uint64_t index = 0;
+  std::uint32_t incarnation = 0;
+  std::uint16_t participant = 0;
+  std::uint64_t entry = 0;  // function token
+  std::vector<std::byte> payload;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(crew_name, index, incarnation, participant, entry, payload);
+  }
+};
+
+/// One received message.
+struct message {
+  message_kind kind{};
+  std::vector<std::byte> body;
+  std::vector<unique_fd> descriptors;
+
+  /// Throws errc::not_serializable when the body is none of that type.
+  template <class T>
+  [[nodiscard]] T read() const {
+    input_archive in(body);
+    T content;
+    in(content);
+    return content;
+  }
+};
+
+/// Encodes `content` as a body.
+template <class T>
+[[nodiscard]] std::vector<std::byte> body_of(const T& content) {
+  output_archive counter;
+  counter(content);
+  std::vector<std::byte> body(counter.written());
+  output_archive out(body);
+  out(content);
+  return body;
+}
+
+/// Two ends of a socket that keeps message boundaries.
+[[nodiscard]] std::pair<unique_fd, unique_fd> make_channel();
+
+/// Sends one message. Throws muster::error when the peer is gone (EPIPE, ECONNRESET) or the message is too long.
+void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors = {});
+
+enum class wait_mode { block, poll };
+
+/// The next message, or message_kind::closed; nothing when, with wait_mode::poll, there is none yet.
+/// Throws errc::corrupted when the peer sends nonsense.
+[[nodiscard]] std::optional<message> receive_message(int socket, wait_mode mode);
+
+}  // namespace muster::detail

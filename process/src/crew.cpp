@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/crew.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <optional>
+#include <random>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <muster/base/pidfd.hpp>
+#include <muster/base/text.hpp>
+
+#include "channel.hpp"
+#include "spawn.hpp"
+#include "supervisor_impl.hpp"
+
+namespace muster {
+
+namespace {
+
+using descriptor_stream = boost::asio::posix::stream_descriptor;
+
+std::string random_mark() {
+  std::random_device entropy;
+  return text(std::hex, entropy(), entropy(), entropy());
+}
+
+}  // namespace
+
+/// Thread safety: members marked "loop" belong to the supervisor's thread; those guarded by the mutex are what other
+/// threads may see.
+class crew::impl : public std::enable_shared_from_this<crew::impl> {
+public:
+  impl(supervisor& watcher, board& tasks, crew_options options, crew_client& client)
+      : supervisor_(watcher),
+        board_(tasks),
+        options_(std::move(options)),
+        client_(client),
+        kill_timer_(hub().loop()) {
+    for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
+      workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
+    }
+    const scoped_lock lock(mutex_);
+    infos_.resize(workers_.size());
+    for (std::size_t index = 0; index < infos_.size(); ++index) infos_[index].index = index;
+    greeted_.resize(workers_.size());
+  }
+
+  void start();
+  void leave();
+  void wait_until_greeted() MUSTER_EXCLUDES(mutex_);
+  void begin_stop(worker_order how);
+  void kill_after(std::chrono::nanoseconds grace);
+  bool wait_until_gone(deadline until) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<worker_info> workers() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] crew_statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool is_owner() const noexcept { return hub().is_owner(); }
+  void log(log_level level, const std::string& message) const { options_.log(level, message); }
+
+private:
+  struct worker {
+    worker(std::size_t which, unsigned tries, boost::asio::io_context& loop)
+        : index(which), life(tries), start_timer(loop) {}
+
+    std::size_t index;
+    worker_lifecycle life;
+    std::uint32_t incarnation = 0;
+    participant_id participant = participant_id::none;
+    pid_t pid = 0;
+    exit_status how;
+    std::optional<descriptor_stream> process;  // pidfd
+    std::optional<descriptor_stream> control;
+    boost::asio::steady_timer start_timer;
+  };
+
+  [[nodiscard]] supervisor::impl& hub() const noexcept { return supervisor_.internals(); }
+  [[nodiscard]] domain& shared() const noexcept { return *supervisor_.shared(); }
+
+  // Loop.
+  void perform(worker& who, worker_lifecycle::action what);
+  void spawn(worker& who);
+  void start_process(worker& who);
+  void watch(worker& who);
+  void listen(worker& who);
+  void hear(worker& who, const detail::message& heard);
+  void answer_hello(worker& who, const detail::message& heard);
+  void refuse(worker& who, const std::string& reason);
+  void bury(worker& who);
+  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
+  void recover(participant_id dead) noexcept;
+  void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
+  static void kill(worker& who);
+  void stop_all();
+  void kill_all();
+  void publish(const worker& who) MUSTER_EXCLUDES(mutex_);
+  void check_gone() MUSTER_EXCLUDES(mutex_);
+
+  supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
+  board& board_;
+  const crew_options options_;
+  crew_client& client_;
+
+  std::vector<std::unique_ptr<worker>> workers_;  // loop
+  boost::asio::steady_timer kill_timer_;          // loop
+  std::optional<error_info> giving_up_;           // loop
+  bool left_ = false;                             // loop: the handle is gone, and with it board and client
+  recovery_registry::registration recovery_;      // loop
+
+  mutable mutex mutex_;
+  condition changed_;
+  std::vector<worker_info> infos_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<bool> greeted_ MUSTER_GUARDED_BY(mutex_);  // at least once
+  std::optional<error_info> broken_ MUSTER_GUARDED_BY(mutex_);
+  crew_statistics statistics_ MUSTER_GUARDED_BY(mutex_);
+};
+
+// ---- from other threads
+
+void crew::impl::start() {
+  hub().run_on_loop([self = shared_from_this()] {
+    self->recovery_ = self->shared().recoveries().add(recovery_stage::slots,
+                                                      [raw = self.get()](participant_id dead) { raw->recover(dead); });
+    self->hub().add(self->client_);
+    self->client_.bell_rang();  // arms it
+    for (auto& each : self->workers_) self->perform(*each, each->life.start());
+  });
+}
+
+// After this the supervisor's thread is not, and will not be, inside this crew or its client.
+void crew::impl::leave() {
+  hub().run_on_loop([this] {
+    left_ = true;
+    hub().remove(client_);
+    recovery_ = {};
+    kill_timer_.cancel();
+    for (auto& each : workers_) each->start_timer.cancel();
+  });
+}
+
+void crew::impl::wait_until_greeted() {
+  scoped_lock lock(mutex_);
+  const auto all = [this]() MUSTER_REQUIRES(mutex_) {
+    return std::find(greeted_.begin(), greeted_.end(), false) == greeted_.end();
+  };
+  while (!all() && !broken_) changed_.wait(lock);
+  if (broken_) throw error(broken_->code(), text("the pool '", options_.name, "' cannot be started: ", broken_->describe()));
+}
+
+void crew::impl::begin_stop(worker_order how) {
+  boost::asio::post(hub().loop(), [self = shared_from_this(), how] {
+    if (self->left_) return;
+    for (auto& each : self->workers_) {
+      self->board_.line(each->index).order.store(static_cast<std::uint32_t>(how), std::memory_order_release);
+      self->board_.wake(each->index);
+    }
+    self->stop_all();
+  });
+}
+
+void crew::impl::kill_after(std::chrono::nanoseconds grace) {
+  hub().run_on_loop([&] {
+    if (grace <= grace.zero()) {
+      kill_all();
+      return;
+    }
+    kill_timer_.expires_at(deadline::after(grace).when());
+    kill_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
+      if (!cancelled) self->kill_all();
+    });
+  });
+}
+
+bool crew::impl::wait_until_gone(deadline until) {
+  scoped_lock lock(mutex_);
+  const auto all = [this]() MUSTER_REQUIRES(mutex_) {
+    return std::all_of(infos_.begin(), infos_.end(), [](const worker_info& each) { return each.pid == 0; });
+  };
+  while (!all()) {
+    if (!changed_.wait_until(lock, until)) return all();
+  }
+  return true;
+}
+
+std::vector<worker_info> crew::impl::workers() const {
+  const scoped_lock lock(mutex_);
+  return infos_;
+}
+
+crew_statistics crew::impl::read_statistics() const {
+  const scoped_lock lock(mutex_);
+  return statistics_;
+}
+
+// ---- on the supervisor's thread
+
+void crew::impl::perform(worker& who, worker_lifecycle::action what) {
+  switch (what) {
+    case worker_lifecycle::action::none: return;
+    case worker_lifecycle::action::spawn: return spawn(who);
+    case worker_lifecycle::action::kill: kill(who); return;
+    case worker_lifecycle::action::give_up: return give_up(who.life.failure());
+  }
+}
+
+void crew::impl::spawn(worker& who) {
+  try {
+    start_process(who);
+  } catch (const error& failure) {
+    log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
+    static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
+    perform(who, who.life.ended(exit_status::lost()));
+  }
+}
+
+void crew::impl::start_process(worker& who) {
+  auto [ours, theirs] = detail::make_channel();
+  const auto mark = random_mark();
+  detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
+  const auto participant = shared().participants().enrol();
+  try {
+    const auto threads = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(workers_.size()));
+    auto started = detail::spawn_worker({.program = options_.program,
+                                         .label = text("[muster worker ", options_.name, '#', who.index, ']'),
+                                         .worker_mark = mark,
+                                         .threads_each = threads,
+                                         .control = theirs.get()});
+    who.participant = participant;
+    who.pid = started.pid;
+    who.process.emplace(hub().loop(), started.process.release());
+  } catch (const error&) {
+    shared().participants().retire(participant);
+    throw;
+  }
+  ++who.incarnation;
+  shared().participants().publish(participant, who.pid);
+  who.control.emplace(hub().loop(), ours.release());
+  {
+    const scoped_lock lock(mutex_);
+    ++statistics_.started;
+  }
+  client_.worker_started(who.index, who.pid);
+  publish(who);
+  watch(who);
+  listen(who);
+}
+
+void crew::impl::watch(worker& who) {
+  who.process->async_wait(descriptor_stream::wait_read,
+                          [self = shared_from_this(), &who](boost::system::error_code cancelled) {
+                            if (!cancelled) self->bury(who);
+                          });
+  who.start_timer.expires_at(deadline::after(options_.start_timeout).when());
+  who.start_timer.async_wait([self = shared_from_this(), &who](boost::system::error_code cancelled) {
+    if (!cancelled) self->perform(who, who.life.timed_out());
+  });
+}
+
+void crew::impl::listen(worker& who) {
+  who.control->async_wait(descriptor_stream::wait_read, [self = shared_from_this(), &who](boost::system::error_code cancelled) {
+    if (cancelled) return;
+    try {
+      const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+      if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
+      if (heard) self->hear(who, *heard);
+      self->listen(who);
+    } catch (const error& failure) {
+      self->perform(who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+    }
+  });
+}
+
+void crew::impl::hear(worker& who, const detail::message& heard) {
+  switch (heard.kind) {
+    case detail::message_kind::hello: answer_hello(who, heard); break;
+    case detail::message_kind::ready:
+      who.start_timer.cancel();
+      perform(who, who.life.ready());
+      break;
+    case detail::message_kind::failure: perform(who, who.life.failed(heard.read<error_info>())); break;
+    default: throw error(errc::corrupted, "a worker sent a message that only parents send");
+  }
+  publish(who);
+}
+
+void crew::impl::answer_hello(worker& who, const detail::message& heard) {
+  const auto hello = heard.read<detail::hello_message>();
+  const auto mine = loaded_modules();
+  auto reason = hello.protocol == detail::protocol_version
+                    ? find_mismatch(mine, hello.modules)
+                    : text("it speaks protocol ", hello.protocol, " instead of ", detail::protocol_version);
+  if (!reason.empty()) {
+    refuse(who, text(reason, "\nmodules of the parent:\n", describe(mine), "modules of the worker:\n",
+                     describe(hello.modules), "rebuild the program and its libraries together, and restart it"));
+    return;
+  }
+  const detail::welcome_message welcome{.crew_name = options_.name,
+                                        .index = who.index,
+                                        .incarnation = who.incarnation,
+                                        .participant = static_cast<std::uint16_t>(who.participant),
+                                        .entry = static_cast<std::uint64_t>(options_.entry),
+                                        .payload = options_.payload};
+  const auto& files = shared().files();
+  const std::array descriptors = {files.control.get(), files.arena.get(), board_.file().get(), hub().lifeline().get(),
+                                  hub().bell().get()};
+  detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome), descriptors);
+  perform(who, who.life.greeted());
+  const scoped_lock lock(mutex_);
+  greeted_[who.index] = true;
+  changed_.notify_all();
+}
+
+void crew::impl::refuse(worker& who, const std::string& reason) {
+  const error_info why(errc::module_mismatch, text("the worker is not the same build as its parent: ", reason));
+  detail::send_message(who.control->native_handle(), detail::message_kind::refusal, detail::body_of(why));
+  perform(who, who.life.failed(why));
+}
+
+void crew::impl::bury(worker& who) {
+  who.how = reap(who.process->native_handle());
+  // A last word may still be in the socket: why its initializer failed.
+  try {
+    while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
+      if (heard->kind == detail::message_kind::closed) break;
+      if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
+    }
+  } catch (const error&) {
+    // It died while it sent: there is no last word.
+  }
+  who.start_timer.cancel();
+  who.control.reset();
+  who.process.reset();
+  const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;
+  shared().bury(who.participant);  // calls recover()
+  count_end(who, left_in_order);
+  who.pid = 0;
+  perform(who, who.life.ended(who.how));
+  publish(who);
+  check_gone();
+}
+
+void crew::impl::recover(participant_id dead) noexcept {
+  for (auto& each : workers_) {
+    if (each->participant != dead || each->pid == 0) continue;
+    client_.worker_ended(each->index, each->how);
+  }
+}
+
+void crew::impl::count_end(const worker& who, bool left_in_order) {
+  const scoped_lock lock(mutex_);
+  const auto before = who.life.now();
+  if (before == worker_lifecycle::state::starting || before == worker_lifecycle::state::initializing) {
+    ++statistics_.failed_starts;
+  } else if (left_in_order && who.how.success()) {
+    if (before == worker_lifecycle::state::working) ++statistics_.recycled;
+  } else if (who.how.how() == exit_status::kind::killed) {
+    if (before == worker_lifecycle::state::working) ++statistics_.killed;
+  } else {
+    ++statistics_.exited;
+  }
+}
+
+void crew::impl::give_up(const error_info& why) {
+  if (giving_up_) return;
+  giving_up_ = why;
+  log(log_level::error, text("the pool '", options_.name, "' is broken: ", why.describe()));
+  stop_all();
+  kill_all();
+  check_gone();
+}
+
+void crew::impl::kill(worker& who) {
+  if (who.process) send_signal(who.process->native_handle(), SIGKILL);
+}
+
+void crew::impl::stop_all() {
+  for (auto& each : workers_) perform(*each, each->life.stop());
+}
+
+void crew::impl::kill_all() {
+  for (auto& each : workers_) {
+    kill(*each);
+  }
+}
+
+void crew::impl::publish(const worker& who) {
+  const scoped_lock lock(mutex_);
+  infos_[who.index] = {.index = who.index, .pid = who.pid, .incarnation = who.incarnation, .state = who.life.now()};
+  changed_.notify_all();
+}
+
+void crew::impl::check_gone() {
+  for (const auto& each : workers_) {
+    if (each->pid != 0) return;
+  }
+  if (!giving_up_) return;
+  client_.crew_broken(*giving_up_);
+  const scoped_lock lock(mutex_);
+  if (!broken_) broken_ = giving_up_;
+  changed_.notify_all();
+}
+
+// ---- the handle
+
+crew::crew(std::shared_ptr<supervisor> watcher, board& tasks, crew_options options, crew_client& client)
+    : supervisor_(std::move(watcher)), impl_(std::make_shared<impl>(*supervisor_, tasks, std::move(options), client)) {
+  impl_->start();
+}
+
+crew::~crew() {
+  if (!impl_->is_owner()) {  // a forked child has neither the supervisor's thread nor a right to its siblings
+    static_cast<void>(new std::shared_ptr<impl>(std::move(impl_)));  // never destroyed
+    return;
+  }
+  stop(std::chrono::nanoseconds(0));
+  impl_->leave();
+}
+
+void crew::wait_until_greeted() { impl_->wait_until_greeted(); }
+
+void crew::begin_stop(worker_order how) { impl_->begin_stop(how); }
+
+bool crew::wait_until_gone(deadline until) { return impl_->wait_until_gone(until); }
+
+void crew::stop(std::chrono::nanoseconds grace, worker_order how) {
+  constexpr auto longest_death = std::chrono::seconds(10);
+  impl_->begin_stop(how);
+  impl_->kill_after(grace);
+  if (impl_->wait_until_gone(deadline::after(grace)) || impl_->wait_until_gone(deadline::after(longest_death))) return;
+  impl_->log(log_level::error, "a worker process does not end although it was killed; it is left behind");
+}
+
+std::vector<worker_info> crew::workers() const { return impl_->workers(); }
+
+crew_statistics crew::read_statistics() const { return impl_->read_statistics(); }
+
+}  // namespace muster

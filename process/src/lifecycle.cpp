@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/lifecycle.hpp>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster {
+
+namespace {
+
+const char* hint_for(worker_lifecycle::state when) {
+  return when == worker_lifecycle::state::starting
+             ? "before it reached muster::init: is that the first line of main(), and does nothing before main() fail?"
+             : "while it was being initialized";
+}
+
+}  // namespace
+
+worker_lifecycle::action worker_lifecycle::start() {
+  MUSTER_ASSERT(state_ == state::absent);
+  state_ = state::starting;
+  return action::spawn;
+}
+
+worker_lifecycle::action worker_lifecycle::greeted() {
+  if (state_ == state::starting) state_ = state::initializing;
+  return action::none;
+}
+
+worker_lifecycle::action worker_lifecycle::failed(error_info why) {
+  if (state_ == state::stopping || state_ == state::absent) return action::none;
+  failure_ = std::move(why);
+  return action::kill;
+}
+
+worker_lifecycle::action worker_lifecycle::ready() {
+  if (state_ != state::initializing) return action::none;
+  state_ = state::working;
+  failures_ = 0;
+  failure_.reset();
+  return action::none;
+}
+
+worker_lifecycle::action worker_lifecycle::timed_out() {
+  if (state_ != state::starting && state_ != state::initializing) return action::none;
+  return failed(error_info(errc::start_failed, text("the worker was silent for too long ", hint_for(state_))));
+}
+
+worker_lifecycle::action worker_lifecycle::ended(const exit_status& how) {
+  const auto before = std::exchange(state_, state::absent);
+  if (before == state::stopping || before == state::absent) return action::none;
+  if (before == state::working) return start();
+  if (!failure_) failure_ = error_info(errc::start_failed, text("the worker ", to_string(how), ' ', hint_for(before)));
+  return start_again_or_give_up();
+}
+
+worker_lifecycle::action worker_lifecycle::start_again_or_give_up() {
+  if (++failures_ >= tries_) return action::give_up;
+  failure_.reset();
+  return start();
+}
+
+worker_lifecycle::action worker_lifecycle::stop() {
+  if (state_ == state::absent) return action::none;
+  const bool not_yet_listening = state_ == state::starting || state_ == state::initializing;
+  state_ = state::stopping;
+  return not_yet_listening ? action::kill : action::none;
+}
+
+}  // namespace muster

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "lifeline.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+
+#include <muster/base/system_call.hpp>
+
+namespace muster::detail {
+
+std::pair<unique_fd, unique_fd> make_lifeline() {
+  std::array<int, 2> ends{};
+  system_call("pipe2", ::pipe2, ends.data(), O_CLOEXEC | O_NONBLOCK);
+  return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+unique_fd hold_lifeline(const unique_fd& read_end) {
+  // Owner and signal belong to the open file description, which all workers were sent; each needs one of its own.
+  const auto path = "/proc/self/fd/" + std::to_string(read_end.get());
+  const auto reopen = [](const char* which) { return ::open(which, O_RDONLY | O_NONBLOCK | O_CLOEXEC); };
+  unique_fd own(system_call("open", reopen, path.c_str()));
+  const auto control = [](int fd, int command, int argument) { return ::fcntl(fd, command, argument); };
+  system_call("fcntl F_SETSIG", control, own.get(), F_SETSIG, SIGKILL);
+  system_call("fcntl F_SETOWN", control, own.get(), F_SETOWN, static_cast<int>(::getpid()));
+  system_call("fcntl F_SETFL", control, own.get(), F_SETFL, O_ASYNC | O_NONBLOCK);
+  char nothing = 0;
+  if (::read(own.get(), &nothing, 1) == 0) ::_exit(EXIT_FAILURE);  // closed before the signal was armed
+  return own;
+}
+
+}  // namespace muster::detail

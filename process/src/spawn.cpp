@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "spawn.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+#include <muster/base/pidfd.hpp>
+#include <muster/base/system_call.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// posix_spawn and its helpers return the error instead of setting errno.
+void check_spawn(int cause, const char* name, const std::string& program) {
+  if (cause != 0) throw_system_error_with(cause, name, program);
+}
+
+class file_actions {
+public:
+  file_actions() { check_spawn(::posix_spawn_file_actions_init(&actions_), "posix_spawn_file_actions_init", ""); }
+  file_actions(const file_actions&) = delete;
+  file_actions& operator=(const file_actions&) = delete;
+  ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
+
+  /// Standard input is empty, the control socket is where it is looked for, and nothing else is left.
+  void arrange(int control) {
+    check_spawn(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0), "addopen", "");
+    check_spawn(::posix_spawn_file_actions_adddup2(&actions_, control, control_descriptor), "adddup2", "");
+    check_spawn(::posix_spawn_file_actions_addclosefrom_np(&actions_, control_descriptor + 1), "addclosefrom", "");
+  }
+  [[nodiscard]] const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
+
+private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+class spawn_attributes {
+public:
+  spawn_attributes() {
+    check_spawn(::posix_spawnattr_init(&attributes_), "posix_spawnattr_init", "");
+    sigset_t all;
+    sigset_t blocked;
+    ::sigfillset(&all);
+    ::sigemptyset(&blocked);
+    ::sigaddset(&blocked, SIGINT);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setsigmask(&attributes_, &blocked);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+  spawn_attributes(const spawn_attributes&) = delete;
+  spawn_attributes& operator=(const spawn_attributes&) = delete;
+  ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
+
+  [[nodiscard]] const posix_spawnattr_t* get() const noexcept { return &attributes_; }
+
+private:
+  posix_spawnattr_t attributes_{};
+};
+
+/// The parent's environment, with the worker's mark and the thread counts that are not set.
+class child_environment {
+public:
+  explicit child_environment(const spawn_request& request) {
+    added_.push_back(std::string(worker_variable) + '=' + request.worker_mark);
+    constexpr std::array thread_variables = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
+    for (const char* name : thread_variables) {
+      if (::getenv(name) == nullptr) added_.push_back(std::string(name) + '=' + std::to_string(request.threads_each));
+    }
+    const auto mark = std::string(worker_variable) + '=';
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (!std::string_view(*entry).starts_with(mark)) pointers_.push_back(*entry);
+    }
+    for (auto& text : added_) pointers_.push_back(text.data());
+    pointers_.push_back(nullptr);
+  }
+  [[nodiscard]] char* const* get() const noexcept { return pointers_.data(); }
+
+private:
+  std::vector<std::string> added_;
+  std::vector<char*> pointers_;
+};
+
+}  // namespace
+
+child spawn_worker(const spawn_request& request) {
+  file_actions actions;
+  actions.arrange(request.control);
+  const spawn_attributes attributes;
+  const child_environment environment(request);
+  std::string name = program_invocation_name;
+  std::string label = request.label;
+  const std::array<char*, 3> arguments = {name.data(), label.data(), nullptr};
+  child started;
+  check_spawn(::posix_spawn(&started.pid, request.program.c_str(), actions.get(), attributes.get(), arguments.data(),
+                            environment.get()),
+              "posix_spawn", request.program);
+  try {
+    started.process = open_pidfd(started.pid);
+  } catch (const error&) {  // nobody could supervise it; it is unreaped, so the number is still its own
+    ::kill(started.pid, SIGKILL);
+    ::waitpid(started.pid, nullptr, 0);
+    throw;
+  }
+  return started;
+}
+
+}  // namespace muster::detail

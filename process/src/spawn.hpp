@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include <muster/base/unique_fd.hpp>
+
+namespace muster::detail {
+
+/// Where a worker finds its control socket. Besides it, stdout and stderr, it inherits nothing.
+inline constexpr int control_descriptor = 3;
+
+/// The environment variable that says so, with a number that the greeting on the socket repeats.
+inline constexpr const char* worker_variable = "MUSTER_WORKER";
+
+struct child {
+  pid_t pid = 0;
+  unique_fd process;  // pidfd
+};
+
+struct spawn_request {
+  std::string program;
+  std::string label;            // shows up in ps
+  std::string worker_mark;      // value of worker_variable
+  unsigned threads_each = 1;    // for OMP_NUM_THREADS and its like, where they are not set
+  int control = -1;             // borrowed
+};
+
+/// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside
+/// threads and CUDA. Signal dispositions are the defaults; SIGINT is blocked until the worker has chosen to ignore it,
+/// so that Ctrl-C never hits it.
+/// Throws muster::error: ENOENT, EAGAIN, ENOMEM, EMFILE, as posix_spawn says.
+[[nodiscard]] child spawn_worker(const spawn_request& request);
+
+}  // namespace muster::detail

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/supervisor.hpp>
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <csignal>
+
+#include <muster/base/mutex.hpp>
+#include <muster/base/system_call.hpp>
+
+#include "lifeline.hpp"
+#include "supervisor_impl.hpp"
+
+namespace muster {
+
+namespace {
+
+unique_fd make_bell() { return unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+// Threads inherit the mask of their maker: the program's signal handlers are not to run on the supervisor.
+class signals_blocked {
+public:
+  signals_blocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+supervisor::impl::impl(const domain_options& options, log_sink log)
+    : owner_(::getpid()),
+      log_(std::move(log)),
+      domain_(std::make_shared<domain>(options)),
+      spin_(spin_policy::calibrate()),
+      lifeline_(detail::make_lifeline()),
+      bell_(make_bell()) {
+  bell_stream_.assign(bell_.get());
+  listen();
+  const signals_blocked scope;
+  thread_ = std::thread([this] { run(); });
+  ::pthread_setname_np(thread_.native_handle(), "muster");
+}
+
+supervisor::impl::~impl() {
+  boost::asio::post(loop_, [this] { static_cast<void>(bell_stream_.release()); });  // ends the wait; bell_ owns it
+  work_.reset();
+  thread_.join();
+}
+
+void supervisor::impl::run() noexcept {
+  for (;;) {
+    try {
+      loop_.run();
+      return;
+    } catch (const std::exception& failure) {
+      // Handlers deal with the failures that can be expected. After any other, going on is better than leaving the
+      // workers without a supervisor.
+      log_(log_level::error, text("the supervisor of process ", ::getpid(), " goes on after: ", failure.what()));
+    }
+  }
+}
+
+void supervisor::impl::listen() {
+  bell_stream_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code failure) {
+    if (failure) return;  // closed
+    std::uint64_t count = 0;
+    static_cast<void>(!::read(bell_.get(), &count, sizeof count));
+    for (auto* client : clients_) client->bell_rang();
+    listen();
+  });
+}
+
+supervisor::supervisor(const domain_options& options, log_sink log)
+    : impl_(std::make_unique<impl>(options, std::move(log))) {}
+
+supervisor::~supervisor() {
+  // In a forked child there is no thread to wait for, and nothing here is the child's to undo.
+  if (!impl_->is_owner()) static_cast<void>(impl_.release());
+}
+
+const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl_->shared(); }
+const spin_policy& supervisor::spin() const noexcept { return impl_->spin(); }
+
+std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {
+  // The one process-wide object that the design calls for: pools of one program share their tensors through it. It
+  // does not own: the supervisor lives as long as something uses it.
+  static mutex guard;
+  static std::weak_ptr<supervisor> current;
+  const scoped_lock lock(guard);
+  if (auto existing = current.lock(); existing && existing->impl_->is_owner()) {
+    const auto size = existing->shared()->blocks().size_bytes();
+    if (options.arena_bytes <= size) return existing;
+    throw error(errc::invalid_argument,
+                text("an arena of ", text_of_bytes(options.arena_bytes), " was asked for, but this program's pools share "
+                     "one of ", text_of_bytes(size), " already: ask for it in the first pool, or set isolated"));
+  }
+  auto made = std::make_shared<supervisor>(options);
+  current = made;
+  return made;
+}
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+
+#include <muster/process/crew.hpp>
+#include <muster/process/supervisor.hpp>
+
+namespace muster {
+
+/// The supervisor's loop and what its crews share.
+///
+/// Thread safety: members marked "loop" belong to the loop's thread; the others are constant after construction.
+class supervisor::impl {
+public:
+  impl(const domain_options& options, log_sink log);
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+  ~impl();
+
+  [[nodiscard]] boost::asio::io_context& loop() noexcept { return loop_; }
+  [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept { return domain_; }
+  [[nodiscard]] const spin_policy& spin() const noexcept { return spin_; }
+  [[nodiscard]] const unique_fd& lifeline() const noexcept { return lifeline_.first; }
+  [[nodiscard]] const unique_fd& bell() const noexcept { return bell_; }
+  [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
+
+  /// Loop: whose bell it is.
+  void add(crew_client& client) { clients_.push_back(&client); }
+  void remove(crew_client& client) { std::erase(clients_, &client); }
+
+  /// Runs `what` on the loop and waits for it. Requires: called from another thread.
+  template <class F>
+  void run_on_loop(F what) {
+    std::promise<void> done;
+    boost::asio::post(loop_, [&] {
+      what();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+private:
+  void listen();
+  void run() noexcept;
+
+  const pid_t owner_;
+  const log_sink log_;
+  std::shared_ptr<domain> domain_;
+  spin_policy spin_;
+  std::pair<unique_fd, unique_fd> lifeline_;
+  unique_fd bell_;
+  boost::asio::io_context loop_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
+  boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
+  std::vector<crew_client*> clients_;                        // loop
+  std::thread thread_;
+};
+
+}  // namespace muster

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "worker_main.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <muster/base/system_call.hpp>
+#include <muster/process/worker_environment.hpp>
+
+#include "channel.hpp"
+#include "lifeline.hpp"
+#include "spawn.hpp"
+
+namespace muster {
+
+void worker_environment::report_ready() { detail::send_message(control_, detail::message_kind::ready, {}); }
+
+void worker_environment::report_failure(const error_info& why) {
+  detail::send_message(control_, detail::message_kind::failure, detail::body_of(why));
+}
+
+namespace detail {
+
+namespace {
+
+// Ctrl-C is for the program, which decides what becomes of its workers.
+void ignore_interrupts() {
+  std::signal(SIGINT, SIG_IGN);
+  sigset_t interrupt;
+  ::sigemptyset(&interrupt);
+  ::sigaddset(&interrupt, SIGINT);
+  ::pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+}
+
+// The parent's answer to our hello. Without one there is nobody to work for, or to complain to.
+message shake_hands(int control) {
+  static_cast<void>(receive_message(control, wait_mode::block));  // the greeting, looked at by init()
+  send_message(control, message_kind::hello, body_of(hello_message{.modules = loaded_modules()}));
+  auto answer = receive_message(control, wait_mode::block);
+  if (!answer || answer->kind != message_kind::welcome || answer->descriptors.size() != 5) ::_exit(EXIT_FAILURE);
+  return std::move(*answer);
+}
+
+int work(message answer, int control) {
+  auto welcome = answer.read<welcome_message>();
+  auto& descriptors = answer.descriptors;
+  const auto lifeline = hold_lifeline(descriptors[3]);
+  descriptors[3].reset();
+  domain shared(domain_files{.control = std::move(descriptors[0]), .arena = std::move(descriptors[1])},
+                static_cast<participant_id>(welcome.participant));
+  board tasks(std::move(descriptors[2]));
+  token_decoder functions(tasks.modules());
+  const auto label = text(welcome.crew_name, '#', welcome.index);
+  ::prctl(PR_SET_NAME, label.c_str());
+  worker_environment environment({.crew_name = std::move(welcome.crew_name),
+                                  .index = welcome.index,
+                                  .incarnation = welcome.incarnation,
+                                  .payload = std::move(welcome.payload)},
+                                 shared, tasks, functions, descriptors[4].get(), control);
+  return functions.decode<worker_entry>(static_cast<function_token>(welcome.entry))(environment);
+}
+
+}  // namespace
+
+void run_worker() {
+  ignore_interrupts();
+  const unique_fd control(control_descriptor);
+  int code = EXIT_FAILURE;
+  try {
+    system_call("fcntl FD_CLOEXEC", [](int fd) { return ::fcntl(fd, F_SETFD, FD_CLOEXEC); }, control.get());
+    auto answer = shake_hands(control.get());
+    try {
+      code = work(std::move(answer), control.get());
+    } catch (const std::exception& failure) {
+      send_message(control.get(), message_kind::failure, body_of(error_info(errc::start_failed, failure.what())));
+    }
+  } catch (const std::exception&) {
+    std::exit(EXIT_FAILURE);  // the parent is gone: nobody listens
+  }
+  std::exit(code);  // as a program ends: static objects are destroyed, output is flushed
+}
+
+}  // namespace detail
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <muster/base/unique_fd.hpp>
+#include <muster/memory/mapping.hpp>
+#include <muster/queue/completion_ring.hpp>
+#include <muster/queue/idle_set.hpp>
+#include <muster/queue/lane.hpp>
+#include <muster/queue/slot_word.hpp>
+#include <muster/queue/spin_policy.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster {
+
+/// The most workers of one board.
+inline constexpr std::size_t most_workers = 256;
+
+/// How much of a call's frame fits into its slot, and of a reply.
+inline constexpr std::size_t inline_argument_bytes = 48;
+inline constexpr std::size_t inline_reply_bytes = 56;
+inline constexpr std::size_t small_reply_bytes = 8;
+
+/// One task in flight: two pairs of cache lines that a process touches one at a time. The first is written by the
+/// parent and read by the worker, who puts a small reply in place of the token; the second is written by the worker
+/// when the reply is larger. Arguments stay intact until the task is done: a retry needs them.
+struct alignas(64) task_slot {
+  std::atomic<std::uint64_t> word;
+  std::uint64_t token;
+  alignas(16) std::array<std::byte, inline_argument_bytes> arguments;
+
+  alignas(64) std::array<std::byte, inline_reply_bytes> reply;
+  std::uint64_t reply_bytes;
+};
+static_assert(sizeof(task_slot) == 128);
+
+/// What the parent may order a worker to do.
+enum class worker_order : std::uint32_t {
+  work,
+  leave_when_idle,  ///< finish what is queued, then leave
+  leave             ///< finish the task at hand, then leave
+};
+
+/// What one worker and the parent tell each other.
+struct alignas(128) worker_line {
+  std::atomic<std::uint32_t> parked;  ///< futex: 1 while the worker sleeps; others set it to 0 and wake
+  std::atomic<std::uint32_t> order;   ///< worker_order, by the parent
+
+  // By the worker, for the supervisor that finds it dead.
+  alignas(64) std::atomic<std::uint64_t> current;  ///< {1:1, slot:16, generation:32} while user code runs
+  std::atomic<std::uint64_t> element;              ///< which element of a chunk it is at
+  std::atomic<std::uint64_t> finished;             ///< tasks completed by this incarnation
+  std::atomic<std::uint32_t> leaving;              ///< 1 once it has decided to exit in good order
+
+  alignas(64) std::atomic<std::uint64_t> ring_tail;
+};
+static_assert(sizeof(worker_line) == 256);
+
+/// How big a board is.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct board_sizes {
+  std::size_t workers = 1;
+  std::size_t slots = 1024;  ///< tasks in flight; a power of two, at most 32768
+};
+
+/// The shared memory between a parent and the workers of one crew: slots, lanes, completion rings, who sleeps, and
+/// which modules define functions. A memfd of its own, so that the crews of one program cannot touch each other's.
+/// Layout: docs/formats/board.md.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe; what it gives access to has its own rules.
+/// Process safety: each process has its own board object over the same memory.
+class board {
+public:
+  static constexpr std::size_t shared_lanes = 3;  ///< by priority, the most urgent first
+
+  /// Makes one. Throws errc::invalid_argument for sizes out of range.
+  board(const board_sizes& sizes, const spin_policy& spin);
+  /// Maps one that was received. Throws errc::corrupted when it is none of this version.
+  explicit board(unique_fd file);
+
+  [[nodiscard]] const unique_fd& file() const noexcept { return file_; }
+  [[nodiscard]] const board_sizes& sizes() const noexcept { return sizes_; }
+  [[nodiscard]] spin_policy spin() const noexcept { return spin_; }
+
+  [[nodiscard]] task_slot& slot(std::size_t index) noexcept { return slots_[index]; }
+  [[nodiscard]] worker_line& line(std::size_t worker) noexcept { return lines_[worker]; }
+  [[nodiscard]] lane lane_at(std::size_t index) noexcept;
+  [[nodiscard]] lane private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
+  [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
+  [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
+  /// Only the first 64 workers ever spin.
+  [[nodiscard]] idle_set spinning() noexcept { return idle_set(spinning_); }
+  /// 1 while the parent sleeps and wants the bell rung for a completion.
+  [[nodiscard]] std::atomic<std::uint32_t>& bell_armed() noexcept { return *bell_armed_; }
+  [[nodiscard]] module_directory modules() noexcept { return module_directory(modules_, module_directory_size); }
+
+  /// Wakes the worker if it sleeps; true when it did.
+  bool wake(std::size_t worker) noexcept;
+  /// Wakes one sleeping worker, if there is one.
+  bool wake_any() noexcept;
+  void wake_all() noexcept;
+
+private:
+  void attach();
+
+  unique_fd file_;
+  board_sizes sizes_;
+  spin_policy spin_;
+  mapping memory_;
+  std::size_t lane_entries_ = 0;
+  std::size_t ring_entries_ = 0;
+
+  std::span<task_slot> slots_;
+  std::span<worker_line> lines_;
+  std::byte* lanes_ = nullptr;
+  std::span<std::atomic<std::uint64_t>> rings_;
+  std::span<std::atomic<std::uint64_t>> sleeping_;
+  std::span<std::atomic<std::uint64_t>> spinning_;
+  std::atomic<std::uint32_t>* bell_armed_ = nullptr;
+  module_entry* modules_ = nullptr;
+};
+
+}  // namespace muster

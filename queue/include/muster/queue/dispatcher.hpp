@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/memory/arena.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/task_record.hpp>
+#include <muster/queue/task_reply.hpp>
+
+namespace muster {
+
+/// What happens to a task that would be one too many.
+enum class overflow_policy {
+  block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
+  throw_error,  ///< the call throws errc::overflow
+  fail_task     ///< the task fails with errc::overflow
+};
+
+/// One task to run.
+struct task_request {
+  function_token function{};
+  outgoing_frame frame;
+  unsigned retries = 0;            ///< how often it may run again after its worker died
+  std::string_view label;          ///< for errors; copied
+  completion_sink* sink = nullptr;  ///< told when it has ended; must outlive that
+  std::size_t lane = 1;            ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
+  bool chunk = false;              ///< on a death the sink goes on with it, not the dispatcher
+  bool limited = true;             ///< counts against max_pending
+};
+
+/// The parent's end of a board: posts tasks, hands out replies, recovers the tasks of dead workers.
+///
+/// It works as follows. A task is a private *record*. When a slot is free it is *posted*: its frame is copied into the
+/// slot, the slot's word published, a hint pushed on a lane and, if nobody is awake for it, one sleeping worker woken.
+/// Otherwise the record *waits* in private memory. Whoever waits for a task looks at its slot's word, spinning and then
+/// sleeping on it; no other thread stands between. When tasks wait, or somebody wants to be told (a sink), workers also
+/// enter completions into rings, which `drain` reads; it moves replies into the records and gives the slots to waiting
+/// tasks. The truth is in the records; every shared word is compared with it.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe; a record has one waiter at a time.
+/// Process safety: one dispatcher per board, in the parent.
+/// Cost: a warm post or take is one uncontended lock and no allocation.
+class dispatcher {
+public:
+  struct options {
+    std::size_t max_pending = 0;  ///< 0: without limit
+    overflow_policy overflow = overflow_policy::block;
+    std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  };
+
+  struct statistics {
+    std::uint64_t accepted = 0;
+    std::uint64_t ended = 0;
+    std::uint64_t waiting = 0;   ///< without a slot
+    std::uint64_t retried = 0;   ///< attempts after a death
+    std::uint64_t requeued = 0;  ///< claimed by a worker that died before it began
+    std::uint64_t lost = 0;      ///< ended by the death of a worker
+    std::uint64_t corrupted = 0;
+  };
+
+  /// Lifetime: borrows board and arena.
+  dispatcher(board& board, arena& memory, options settings);
+  ~dispatcher();
+  dispatcher(const dispatcher&) = delete;
+  dispatcher& operator=(const dispatcher&) = delete;
+
+  /// Accepts a task. Never waits for a worker; waits for room only under overflow_policy::block, unblocked then by any
+  /// task that ends, by `overflow_wait`, and by stop().
+  /// Throws errc::overflow as said above, and what stop() was given once it was called.
+  /// The record stays valid until take() or detach(), or, with a sink, until the sink has called one of them.
+  task_record& post(task_request request) MUSTER_EXCLUDES(mutex_);
+
+  /// Waits until the task has ended; false when `until` passed first, and nothing has changed then.
+  /// Unblocked by: the end of the task in any way: value, error, death of the worker, stop().
+  bool wait(task_record& record, deadline until = {}) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool is_done(const task_record& record);
+
+  /// Takes the reply out and gives the record back. Requires: the task has ended.
+  task_reply take(task_record& record) MUSTER_EXCLUDES(mutex_);
+
+  /// Nobody will take the reply: the task runs to its end, then everything is freed.
+  void detach(task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
+
+  /// Makes `sink` the one that is told of the task's end; it is told at once when the task has ended already.
+  void subscribe(task_record& record, completion_sink& sink) MUSTER_EXCLUDES(mutex_);
+
+  /// Withdraws the task if no worker has it; it ends with errc::cancelled then, and the result is true. Otherwise asks
+  /// it to stop (this_task::stop_requested()), and the result is false.
+  bool cancel(task_record& record) MUSTER_EXCLUDES(mutex_);
+
+  /// Handles what workers have entered into their rings, then tells sinks. Any thread may help.
+  void drain() MUSTER_EXCLUDES(mutex_);
+  /// Whether drain() has anything to do. Takes no lock: for looking often.
+  [[nodiscard]] bool has_completions() const noexcept;
+  /// For the thread that sleeps on the bell: asks workers to ring it. It drains once more afterwards.
+  void arm_bell() MUSTER_EXCLUDES(mutex_);
+
+  /// While one exists its thread drains by itself, and the bell stays silent.
+  class helper {
+  public:
+    explicit helper(dispatcher& helped) : helped_(helped) { helped_.begin_help(); }
+    helper(const helper&) = delete;
+    helper& operator=(const helper&) = delete;
+    ~helper() { helped_.end_help(); }
+
+  private:
+    dispatcher& helped_;
+  };
+
+  /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors.
+  [[nodiscard]] std::chrono::nanoseconds spin_budget() noexcept;
+
+  /// Says which process a worker is from now on; for messages.
+  void set_worker(std::size_t worker, pid_t pid) MUSTER_EXCLUDES(mutex_);
+
+  /// Settles everything that a dead worker had: what it completed counts, what it had not begun is posted again, what
+  /// it was running ends with errc::worker_died or, where retries are left, is posted again.
+  /// Requires: the kernel confirmed the death. Idempotent.
+  void recover(std::size_t worker, const exit_status& how) MUSTER_EXCLUDES(mutex_);
+
+  /// No more tasks are accepted: post throws `why`. Once every accepted task has ended `when_empty` is called, once, by
+  /// whichever thread notices; so it must not run user code or block.
+  void close(error_info why, std::function<void()> when_empty = {}) MUSTER_EXCLUDES(mutex_);
+  /// As close; and everything that has not ended ends with `why` now. Requires: no worker is running any more.
+  void stop(const error_info& why) MUSTER_EXCLUDES(mutex_);
+  /// Waits until every accepted task has ended; false when `until` passed first.
+  /// Unblocked by: the end of the last task; stop().
+  bool wait_until_empty(deadline until) MUSTER_EXCLUDES(mutex_);
+
+  [[nodiscard]] std::size_t pending() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+
+private:
+  // What a locked section leaves to be done after unlocking.
+  struct finished_list {
+    std::vector<std::pair<completion_sink*, task_record*>> told;  // sinks to be told, of which task
+    std::vector<block> freed;         // payloads: giving their pages back may take long
+    std::function<void()> emptied;    // to be called
+  };
+
+  void begin_help() MUSTER_EXCLUDES(mutex_);
+  void end_help() MUSTER_EXCLUDES(mutex_);
+
+  // Records.
+  task_record& new_record(const task_request& request) MUSTER_REQUIRES(mutex_);
+  void recycle(task_record& record) MUSTER_REQUIRES(mutex_);
+  const std::string* intern(std::string_view label) MUSTER_REQUIRES(mutex_);
+
+  // Accepting.
+  void require_open() const MUSTER_REQUIRES(mutex_);
+  bool has_room_for_one() const MUSTER_REQUIRES(mutex_);
+  bool wait_for_room(scoped_lock& lock) MUSTER_REQUIRES(mutex_);
+  using argument_line = std::array<std::byte, inline_argument_bytes>;
+  bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
+  bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
+  void put_in_backlog(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void feed() MUSTER_REQUIRES(mutex_);
+  void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
+  [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
+
+  // Ending.
+  task_reply collect(task_record& record) MUSTER_REQUIRES(mutex_);
+  task_reply read_reply(task_slot& slot, const slot_word& word) MUSTER_REQUIRES(mutex_);
+  void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
+  void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
+  static void tell(const finished_list& finished) noexcept;
+  void request_notification(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool ends_must_be_noticed() const MUSTER_REQUIRES(mutex_) { return harvesters_ > 0 || !backlog_.empty(); }
+  void request_all_notifications(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void begin_harvest(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void end_harvest() MUSTER_REQUIRES(mutex_) { --harvesters_; }
+
+  // Draining and recovery.
+  void drain_ring(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void look_at_all_slots(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void recover_slot(task_record& record, std::size_t worker, const exit_status& how, finished_list& finished)
+      MUSTER_REQUIRES(mutex_);
+  void fail_after_death(task_record& record, const exit_status& how, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void repost(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) MUSTER_REQUIRES(mutex_);
+
+  // Waiting.
+  bool sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept;
+  bool sleep_on_record(task_record& record, deadline until) MUSTER_EXCLUDES(mutex_);
+  void check_slot(task_record& record, task_record::location where) MUSTER_EXCLUDES(mutex_);
+
+  board& board_;
+  arena& memory_;
+  const options options_;
+  std::vector<std::atomic<std::uint64_t>> ring_heads_;  // by worker; written under the mutex, peeked at without it
+
+  mutable mutex mutex_;
+  condition room_;   // a task ended, or stop()
+  condition empty_;  // the last task ended
+  std::deque<task_record> records_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<task_record*> unused_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<task_record*> backlog_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);        // by slot; nullptr: free
+  std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);   // by slot
+  std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);    // by lane
+  std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);           // by worker
+  std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> when_empty_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t pending_ MUSTER_GUARDED_BY(mutex_) = 0;
+  unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
+  unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t fed_ MUSTER_GUARDED_BY(mutex_) = 0;  // placed from the backlog, and nobody woken for it yet
+  statistics counters_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster

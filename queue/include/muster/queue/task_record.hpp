@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include <muster/memory/block.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/queue/task_reply.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster {
+
+class task_record;
+
+/// Somebody in the parent who is told when a task has ended.
+///
+/// Called once per task, by the thread that noticed the end: often the supervisor, so it must not run user code, must
+/// not block and must not throw. A sink to which the record was handed over takes the reply out with dispatcher::take;
+/// a mere observer does not touch the record, which its holder may have given back by then.
+class completion_sink {
+public:
+  virtual void settled(task_record& record) noexcept = 0;
+  /// Instead of settled(), when whoever holds the record gives it up before the task has ended. A sink to which the
+  /// record was handed over is never told so.
+  virtual void abandoned() noexcept {}
+
+protected:
+  ~completion_sink() = default;
+};
+
+enum class task_phase : std::uint8_t {
+  unused,   ///< in the pool of records
+  waiting,  ///< accepted, no slot yet
+  posted,   ///< in a slot
+  settled   ///< the reply is in the record
+};
+
+/// What the parent knows of one task, in private memory: the truth that shared words are compared with. Records are
+/// pooled; a warm task allocates none.
+///
+/// Thread safety: guarded by the dispatcher's mutex, except the atomics.
+class task_record {
+public:
+  /// Where the task is, in one word so that a waiter reads it without the lock.
+  struct location {
+    std::uint32_t generation = 0;
+    std::uint16_t slot = 0;
+    task_phase phase = task_phase::unused;
+  };
+
+  [[nodiscard]] location where() const noexcept {
+    const auto word = where_.load(std::memory_order_acquire);
+    return {.generation = static_cast<std::uint32_t>(word >> 32U),
+            .slot = static_cast<std::uint16_t>(word >> 16U),
+            .phase = static_cast<task_phase>(word & 0xffU)};
+  }
+  [[nodiscard]] task_phase phase() const noexcept { return where().phase; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  /// Element of a chunk at which its worker died. Requires: settled with worker_died.
+  [[nodiscard]] std::uint64_t element() const noexcept { return element_; }
+  /// Where it ran last, for messages. Requires: settled.
+  [[nodiscard]] task_place place() const {
+    return {.task = id_,
+            .label = label_ != nullptr ? *label_ : std::string(),
+            .element = std::nullopt,
+            .attempt = attempt_,
+            .worker = worker_,
+            .pid = pid_};
+  }
+
+private:
+  friend class dispatcher;
+
+  void move_to(location where) noexcept {
+    where_.store(std::uint64_t{where.generation} << 32U | std::uint64_t{where.slot} << 16U |
+                     static_cast<std::uint8_t>(where.phase),
+                 std::memory_order_release);
+  }
+
+  using argument_line = std::array<std::byte, inline_argument_bytes>;
+  void keep_arguments(const argument_line& line) noexcept {
+    std::memcpy(reply_.line().data(), line.data(), line.size());
+  }
+  [[nodiscard]] argument_line kept_arguments() noexcept {
+    argument_line line;
+    std::memcpy(line.data(), reply_.line().data(), line.size());
+    return line;
+  }
+
+  std::atomic<std::uint64_t> where_ = 0;
+  std::atomic<std::uint32_t> epoch_ = 0;      // futex: grows when a sleeper must look again
+  std::atomic<bool> slot_sleeper_ = false;    // somebody may sleep on the slot's word: set before asking for a wake
+  bool record_sleeper_ = false;               // somebody sleeps on epoch_
+  bool detached_ = false;                     // nobody will take the reply
+  bool chunk_ = false;                        // its sink resumes it after a death
+  bool block_arguments_ = false;
+  std::uint16_t lane_ = 0;
+  std::uint16_t attempt_ = 1;
+  std::uint16_t retries_left_ = 0;
+  std::int16_t worker_ = -1;
+  pid_t pid_ = 0;
+  function_token function_{};
+  block payload_;                                                                   // arguments, held until settled
+  std::uint64_t generation_ = 0;
+  std::uint64_t id_ = 0;
+  std::uint64_t element_ = 0;
+  const std::string* label_ = nullptr;
+  completion_sink* sink_ = nullptr;
+  task_reply reply_;  // when settled; while waiting its line holds the arguments: a pending task costs no room for both
+};
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <muster/memory/block.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/serialize/archive.hpp>
+#include <muster/serialize/error_info.hpp>
+
+namespace muster {
+
+/// How a task ended, still encoded: the bytes of its value, or an error.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class task_reply {
+public:
+  task_reply() noexcept = default;
+  /// An error that the parent found.
+  explicit task_reply(error_info error) : error_(std::make_unique<error_info>(std::move(error))) {}
+  /// An error that the parent found, with what the worker had written into its reply line until then.
+  task_reply(error_info error, std::span<const std::byte> line);
+  /// A short reply, copied.
+  task_reply(std::span<const std::byte> bytes, bool failed) noexcept;
+  /// A reply in a block.
+  task_reply(block payload, bool failed) noexcept : payload_(std::move(payload)), failed_(failed) {}
+
+  [[nodiscard]] bool succeeded() const noexcept { return !failed_ && error_ == nullptr; }
+  /// The encoded value, or the encoded error.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return payload_ ? payload_.bytes() : std::span<const std::byte>(line_).first(size_);
+  }
+  /// Requires: !succeeded().
+  [[nodiscard]] error_info error() const;
+  /// The inline room, for whoever has another use for it while there is no reply.
+  [[nodiscard]] std::array<std::byte, inline_reply_bytes>& line() noexcept { return line_; }
+  void set_place(task_place place) { place_ = std::make_unique<task_place>(std::move(place)); }
+
+private:
+  alignas(frame_alignment) std::array<std::byte, inline_reply_bytes> line_;  // indeterminate beyond size_
+  std::uint8_t size_ = 0;
+  block payload_;
+  bool failed_ = false;
+  std::unique_ptr<error_info> error_;
+  std::unique_ptr<task_place> place_;  // for failures only
+};
+
+}  // namespace muster

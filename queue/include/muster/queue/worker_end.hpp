@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <muster/memory/arena.hpp>
+#include <muster/queue/board.hpp>
+#include <muster/queue/worker_cache.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster {
+
+/// A worker's end of a board: claims tasks, runs them, completes them.
+///
+/// Thread safety: an object belongs to one thread.
+/// Process safety: one per worker index; the process may die at any instruction.
+class worker_end {
+public:
+  struct options {
+    std::size_t index = 0;
+    int bell = -1;                ///< eventfd that the parent may sleep on; borrowed
+    std::uint64_t max_tasks = 0;  ///< leave after so many; 0: never
+  };
+
+  /// Lifetime: borrows everything.
+  worker_end(board& board, arena& memory, token_decoder& functions, options settings);
+
+  /// Claims and runs one task, after sleeping until there is one. False when this worker is to leave: by order, or
+  /// because it has run max_tasks tasks.
+  /// Unblocked by: a task; an order.
+  bool run_next();
+
+private:
+  bool claim(lane from, std::size_t& slot, slot_word& claimed);
+  bool claim_any(std::size_t& slot, slot_word& claimed);
+  bool has_work();
+  void run(std::size_t slot, const slot_word& claimed);
+  void ring_bell();
+  bool idle();
+  bool spin();
+  void park();
+  void wake_another();
+  [[nodiscard]] bool told_to_leave() const noexcept;
+  [[nodiscard]] worker_order order() const noexcept;
+
+  board& board_;
+  arena& memory_;
+  token_decoder& functions_;
+  const options options_;
+  worker_line& line_;
+  const spin_policy spin_;
+  worker_cache cache_;
+  std::uint64_t looks_ = 0;  // for aging
+  std::uint64_t finished_ = 0;
+};
+
+}  // namespace muster

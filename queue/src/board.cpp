@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/board.hpp>
+
+#include <sys/stat.h>
+
+#include <bit>
+#include <limits>
+
+#include <muster/base/error.hpp>
+#include <muster/base/futex.hpp>
+#include <muster/base/memfd.hpp>
+#include <muster/base/system_call.hpp>
+
+namespace muster {
+
+namespace {
+
+using word = std::atomic<std::uint64_t>;
+
+constexpr std::uint64_t magic = 0x6d7573746572'0101;  // "muster", board, layout version 1
+constexpr std::size_t most_slots = 32768;
+
+// The first bytes of a board. Layout: docs/formats/board.md.
+struct header {
+  std::uint64_t magic;
+  std::uint64_t workers;
+  std::uint64_t slots;
+  std::uint64_t spin_nanoseconds;
+  std::uint64_t processors;
+  alignas(128) std::atomic<std::uint32_t> bell_armed;
+  alignas(128) std::array<word, most_workers / 64> sleeping;
+  alignas(128) std::array<word, 1> spinning;
+  alignas(128) std::array<module_entry, module_directory_size> modules;
+};
+
+// A lane's head lies on lines of its own, before its entries.
+constexpr std::size_t lane_head_bytes = 128;
+
+// Every slot has at most one live hint per lane, the rest are stale and can be swept.
+constexpr std::size_t lane_entries_for(std::size_t slots) { return 2 * slots; }
+constexpr std::size_t ring_entries_for(std::size_t slots) { return 2 * slots; }
+
+struct layout {
+  explicit layout(const board_sizes& sizes)
+      : lines(round_up(sizeof(header))),
+        slots(round_up(lines + sizes.workers * sizeof(worker_line))),
+        lanes(round_up(slots + sizes.slots * sizeof(task_slot))),
+        lane_bytes(lane_head_bytes + lane_entries_for(sizes.slots) * sizeof(word)),
+        rings(round_up(lanes + (board::shared_lanes + sizes.workers) * lane_bytes)),
+        total(round_up(rings + sizes.workers * ring_entries_for(sizes.slots) * sizeof(word))) {}
+
+  static std::size_t round_up(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+  std::size_t lines;
+  std::size_t slots;
+  std::size_t lanes;
+  std::size_t lane_bytes;
+  std::size_t rings;
+  std::size_t total;
+};
+
+bool in_range(const board_sizes& sizes) {
+  return sizes.workers >= 1 && sizes.workers <= most_workers && sizes.slots >= 2 && sizes.slots <= most_slots &&
+         std::has_single_bit(sizes.slots);
+}
+
+void check(const board_sizes& sizes) {
+  if (in_range(sizes)) return;
+  throw error(errc::invalid_argument,
+              text("a board of ", sizes.workers, " workers and ", sizes.slots, " slots was asked for; possible are 1 to ",
+                   most_workers, " workers, and a power of two of slots up to ", most_slots));
+}
+
+}  // namespace
+
+board::board(const board_sizes& sizes, const spin_policy& spin) : sizes_(sizes), spin_(spin) {
+  check(sizes);
+  const auto bytes = layout(sizes).total;
+  file_ = make_memfd("muster-board", bytes);
+  memory_ = mapping(file_, bytes, mapping::inherit::yes);
+  auto& first = *reinterpret_cast<header*>(memory_.bytes().data());
+  first.magic = magic;
+  first.workers = sizes.workers;
+  first.slots = sizes.slots;
+  first.spin_nanoseconds = static_cast<std::uint64_t>(spin.budget.count());
+  first.processors = spin.processors;
+  attach();
+}
+
+board::board(unique_fd file) : file_(std::move(file)) {
+  struct stat status {};
+  system_call("fstat", ::fstat, file_.get(), &status);
+  std::array<std::uint64_t, 5> words{};
+  const auto got = system_call("pread", ::pread, file_.get(), words.data(), sizeof words, 0);
+  sizes_ = {.workers = words[1], .slots = words[2]};
+  spin_ = {.budget = std::chrono::nanoseconds(words[3]), .processors = static_cast<unsigned>(words[4])};
+  if (got != static_cast<ssize_t>(sizeof words) || words[0] != magic || !in_range(sizes_) ||
+      layout(sizes_).total != static_cast<std::size_t>(status.st_size)) {
+    throw error(errc::corrupted, text("file ", file_.get(), " is not a muster board of this version"));
+  }
+  memory_ = mapping(file_, layout(sizes_).total, mapping::inherit::no);
+  attach();
+}
+
+void board::attach() {
+  auto* const start = memory_.bytes().data();
+  const layout where(sizes_);
+  auto& first = *reinterpret_cast<header*>(start);
+  lane_entries_ = lane_entries_for(sizes_.slots);
+  ring_entries_ = ring_entries_for(sizes_.slots);
+  slots_ = {reinterpret_cast<task_slot*>(start + where.slots), sizes_.slots};
+  lines_ = {reinterpret_cast<worker_line*>(start + where.lines), sizes_.workers};
+  lanes_ = start + where.lanes;
+  rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
+  sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
+  spinning_ = first.spinning;
+  bell_armed_ = &first.bell_armed;
+  modules_ = first.modules.data();
+}
+
+lane board::lane_at(std::size_t index) noexcept {
+  auto* const start = lanes_ + index * (lane_head_bytes + lane_entries_ * sizeof(word));
+  return {*reinterpret_cast<word*>(start), {reinterpret_cast<word*>(start + lane_head_bytes), lane_entries_}};
+}
+
+completion_ring board::ring(std::size_t worker) noexcept {
+  return {lines_[worker].ring_tail, rings_.subspan(worker * ring_entries_, ring_entries_)};
+}
+
+bool board::wake(std::size_t worker) noexcept {
+  if (!sleeping().remove(worker)) return false;
+  auto& parked = lines_[worker].parked;
+  parked.store(0, std::memory_order_release);
+  futex_wake(futex_address(parked), 1, futex_scope::shared);
+  return true;
+}
+
+bool board::wake_any() noexcept {
+  for (std::size_t index = 0; index < sleeping_.size(); ++index) {
+    auto set = sleeping_[index].fetch_or(0, std::memory_order_acq_rel);  // a write, see idle_set
+    for (; set != 0; set &= set - 1) {
+      if (wake(index * 64 + static_cast<std::size_t>(std::countr_zero(set)))) return true;
+    }
+  }
+  return false;
+}
+
+void board::wake_all() noexcept {
+  while (wake_any()) continue;
+}
+
+}  // namespace muster

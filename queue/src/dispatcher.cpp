@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/dispatcher.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/futex.hpp>
+#include <muster/base/spin.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/slot_protocol.hpp>
+
+namespace muster {
+
+dispatcher::dispatcher(board& board, arena& memory, options settings)
+    : board_(board), memory_(memory), options_(settings), ring_heads_(board.sizes().workers) {
+  const scoped_lock lock(mutex_);
+  const auto& sizes = board_.sizes();
+  in_slot_.resize(sizes.slots);
+  generations_.resize(sizes.slots);
+  lane_tails_.resize(board::shared_lanes + sizes.workers);
+  worker_pids_.resize(sizes.workers);
+  for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
+}
+
+dispatcher::~dispatcher() = default;
+
+// ---- accepting
+
+task_record& dispatcher::post(task_request request) {
+  finished_list finished;
+  bool placed = false;
+  scoped_lock lock(mutex_);
+  require_open();
+  const bool accepted = !request.limited || has_room_for_one() || wait_for_room(lock);
+  auto& record = new_record(request);
+  if (!accepted) {
+    settle(record, task_reply(error_info(errc::overflow, text("there are already ", options_.max_pending,
+                                                              " pending tasks (max_pending): submit later"))),
+           finished);
+  } else {
+    const auto& line = request.frame.line();
+    record.payload_ = request.frame.take_payload();
+    placed = backlog_.empty() && try_place(record, line);
+    if (!placed) {
+      record.keep_arguments(line);
+      put_in_backlog(record, finished);
+    }
+  }
+  const auto fed = take_fed();
+  lock.unlock();
+  wake_for(1, fed);
+  if (placed) wake_for(request.lane);
+  tell(finished);
+  return record;
+}
+
+void dispatcher::require_open() const {
+  if (closed_) closed_->raise();
+}
+
+bool dispatcher::has_room_for_one() const { return options_.max_pending == 0 || pending_ < options_.max_pending; }
+
+// False when the task is to be accepted and failed at once.
+bool dispatcher::wait_for_room(scoped_lock& lock) {
+  if (options_.overflow == overflow_policy::fail_task) return false;
+  const auto until = options_.overflow == overflow_policy::block ? deadline::after(options_.overflow_wait)
+                                                                 : deadline(clock::now());
+  finished_list finished;
+  begin_harvest(finished);  // ends that nobody waits for must be noticed now
+  lock.unlock();
+  tell(finished);
+  lock.lock();
+  while (!has_room_for_one() && !closed_ && !until.expired()) room_.wait_until(lock, until);
+  end_harvest();
+  require_open();
+  if (!has_room_for_one()) {
+    throw error(errc::overflow, text("there are already ", options_.max_pending, " pending tasks (max_pending), and ",
+                                     options_.overflow == overflow_policy::block
+                                         ? "none ended in time (overflow_wait)"
+                                         : "the overflow policy is to throw",
+                                     ": submit later, or raise max_pending"));
+  }
+  return true;
+}
+
+task_record& dispatcher::new_record(const task_request& request) {
+  if (unused_.empty()) {
+    records_.emplace_back();
+    unused_.push_back(&records_.back());
+  }
+  auto& record = *unused_.back();
+  unused_.pop_back();
+  record.slot_sleeper_.store(false, std::memory_order_relaxed);
+  record.detached_ = false;
+  record.chunk_ = request.chunk;
+  record.block_arguments_ = !request.frame.is_inline();
+  record.lane_ = static_cast<std::uint16_t>(request.lane);
+  record.attempt_ = 1;
+  record.retries_left_ = static_cast<std::uint16_t>(std::min(request.retries, 65535U));
+  record.worker_ = -1;
+  record.function_ = request.function;
+  record.id_ = ++counters_.accepted;
+  record.label_ = intern(request.label);
+  record.sink_ = request.sink;
+  ++pending_;
+  return record;
+}
+
+const std::string* dispatcher::intern(std::string_view label) {
+  if (label.empty()) return nullptr;
+  auto found = labels_.find(label);
+  if (found == labels_.end()) found = labels_.emplace(label).first;
+  return &*found;
+}
+
+void dispatcher::recycle(task_record& record) {
+  record.reply_ = {};
+  record.move_to({});
+  unused_.push_back(&record);
+}
+
+bool dispatcher::try_place(task_record& record, const argument_line& arguments) {
+  if (free_slots_.empty() || !has_room(record.lane_)) return false;
+  const auto index = free_slots_.back();
+  free_slots_.pop_back();
+  in_slot_[index] = &record;
+  record.generation_ = ++generations_[index];
+  const lane_hint hint{.generation = static_cast<std::uint32_t>(record.generation_), .slot = index};
+  record.move_to({.generation = hint.generation, .slot = index, .phase = task_phase::posted});
+
+  auto& slot = board_.slot(index);
+  slot.token = static_cast<std::uint64_t>(record.function_);
+  slot.arguments = arguments;
+  auto flags = record.block_arguments_ ? slot_flag::block_arguments : slot_flag::none;
+  if (record.sink_ != nullptr || record.detached_ || ends_must_be_noticed()) flags = flags | slot_flag::notify;
+  slot_protocol::publish(slot.word, record.generation_, flags);
+  const bool pushed = board_.lane_at(record.lane_).push(lane_tails_[record.lane_], hint);
+  MUSTER_ASSERT(pushed);
+  ++lane_tails_[record.lane_];
+  return true;
+}
+
+// Used-up hints at the head, of tasks that were cancelled or claimed by way of another lane, are swept here when no
+// worker has come by to do it.
+bool dispatcher::has_room(std::size_t index) {
+  auto lane = board_.lane_at(index);
+  while (!lane.has_room(lane_tails_[index])) {
+    const auto oldest = lane.look();
+    if (!oldest.some || oldest.hint.slot >= in_slot_.size()) return false;
+    const auto found = slot_protocol::read(board_.slot(oldest.hint.slot).word);
+    if (found.state() == slot_state::queued && found.short_generation() == oldest.hint.generation) return false;
+    lane.advance(oldest);
+  }
+  return true;
+}
+
+void dispatcher::put_in_backlog(task_record& record, finished_list& finished) {
+  record.move_to({.phase = task_phase::waiting});
+  const bool noticed = ends_must_be_noticed();
+  backlog_.push_back(&record);
+  if (!noticed) request_all_notifications(finished);  // workers must say when a slot gets free
+  feed();
+}
+
+// Gives free slots to waiting tasks; the caller wakes workers for them once it has unlocked.
+void dispatcher::feed() {
+  while (!backlog_.empty() && try_place(*backlog_.front(), backlog_.front()->kept_arguments())) {
+    wake_waiter(*backlog_.front());
+    backlog_.pop_front();
+    ++fed_;
+  }
+}
+
+void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
+  if (lane >= board::shared_lanes) {
+    board_.wake(lane - board::shared_lanes);
+    return;
+  }
+  for (; count > 0; --count) {
+    if (board_.sizes().workers > 1 && board_.spinning().check_any()) return;
+    if (!board_.wake_any()) return;
+  }
+}
+
+// ---- waiting
+
+std::chrono::nanoseconds dispatcher::spin_budget() noexcept {
+  const auto spin = board_.spin();
+  const auto workers = board_.sizes().workers;
+  const auto awake = workers - std::min(workers, board_.sleeping().count());
+  return awake < spin.processors ? spin.budget : std::chrono::nanoseconds(0);
+}
+
+namespace {
+
+bool is_same_task(const slot_word& found, const task_record::location& where) noexcept {
+  return found.short_generation() == where.generation;
+}
+
+// Nothing more to wait for in this slot: the task is done, or it is not there any more.
+bool has_changed(const slot_word& found, const task_record::location& where) noexcept {
+  return !is_same_task(found, where) || (found.state() != slot_state::queued && found.state() != slot_state::claimed);
+}
+
+}  // namespace
+
+bool dispatcher::wait(task_record& record, deadline until) {
+  for (;;) {
+    const auto where = record.where();
+    if (where.phase == task_phase::settled) return true;
+    if (where.phase == task_phase::waiting) {
+      if (!sleep_on_record(record, until)) return is_done(record);
+      continue;
+    }
+    MUSTER_ASSERT(where.phase == task_phase::posted);
+    const auto& word = board_.slot(where.slot).word;
+    spin_until(spin_budget(), [&] { return has_changed(slot_protocol::read(word), where); });
+    const auto found = slot_protocol::read(word);
+    if (is_same_task(found, where) && found.state() == slot_state::done) return true;
+    if (has_changed(found, where)) {
+      check_slot(record, where);
+    } else if (!sleep_on_slot(record, where, until)) {
+      return is_done(record);
+    }
+  }
+}
+
+bool dispatcher::is_done(const task_record& record) {
+  const auto where = record.where();
+  if (where.phase != task_phase::posted) return where.phase == task_phase::settled;
+  const auto found = slot_protocol::read(board_.slot(where.slot).word);
+  return is_same_task(found, where) && found.state() == slot_state::done;
+}
+
+bool dispatcher::sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept {
+  auto& word = board_.slot(where.slot).word;
+  // Before the request, which publishes it: whoever moves the task out of the slot after that wakes this thread.
+  record.slot_sleeper_.store(true, std::memory_order_relaxed);
+  const auto found = slot_protocol::request(word, slot_flag::waiter);
+  if (has_changed(found, where)) return true;
+  const auto expected = static_cast<std::uint32_t>(found.bits() | slot_word::flag_bits(slot_flag::waiter));
+  return futex_wait(futex_address(word), expected, futex_scope::shared, until);
+}
+
+bool dispatcher::sleep_on_record(task_record& record, deadline until) {
+  std::uint32_t seen = 0;
+  {
+    const scoped_lock lock(mutex_);
+    if (record.phase() != task_phase::waiting) return true;
+    record.record_sleeper_ = true;
+    seen = record.epoch_.load(std::memory_order_relaxed);
+  }
+  return futex_wait(futex_address(record.epoch_), seen, futex_scope::within_process, until);
+}
+
+// The slot's word and the record disagree. Either the task has moved meanwhile, or the word is not ours any more.
+void dispatcher::check_slot(task_record& record, task_record::location where) {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    const auto now = record.where();
+    if (now.phase != where.phase || now.slot != where.slot || now.generation != where.generation) return;
+    const auto found = slot_protocol::read(board_.slot(where.slot).word);
+    if (!has_changed(found, where) || (is_same_task(found, where) && found.state() == slot_state::done)) return;
+    fail_corrupted(record, found, finished);
+  }
+  tell(finished);
+}
+
+void dispatcher::wake_waiter(task_record& record) {
+  record.epoch_.fetch_add(1, std::memory_order_relaxed);  // guarded by the mutex; the futex compares it
+  if (!std::exchange(record.record_sleeper_, false)) return;
+  futex_wake(futex_address(record.epoch_), INT_MAX, futex_scope::within_process);
+}
+
+// ---- ending
+
+task_reply dispatcher::take(task_record& record) {
+  task_reply reply;
+  finished_list finished;
+  block arguments;  // released after unlocking
+  scoped_lock lock(mutex_);
+  arguments.swap(record.payload_);
+  if (record.phase() == task_phase::posted) {
+    reply = collect(record);
+    count_end(finished);
+    if (record.sink_ != nullptr) finished.told.emplace_back(std::exchange(record.sink_, nullptr), &record);
+  } else {
+    MUSTER_ASSERT(record.phase() == task_phase::settled);
+    reply = std::move(record.reply_);
+  }
+  if (!reply.succeeded()) reply.set_place(record.place());
+  recycle(record);
+  const auto fed = take_fed();
+  lock.unlock();
+  wake_for(1, fed);
+  tell(finished);
+  return reply;
+}
+
+// Moves the reply out of the slot and gives the slot away.
+task_reply dispatcher::collect(task_record& record) {
+  auto& slot = board_.slot(record.where().slot);
+  const auto word = slot_protocol::read(slot.word);
+  MUSTER_ASSERT(word.state() == slot_state::done);
+  record.worker_ = static_cast<std::int16_t>(static_cast<int>(word.owner()) - 1);
+  if (word.owner() != 0 && word.owner() <= worker_pids_.size()) record.pid_ = worker_pids_[word.owner() - 1];
+  auto reply = read_reply(slot, word);
+  slot_protocol::retire(slot.word, record.generation_);
+  leave_slot(record);
+  return reply;
+}
+
+task_reply dispatcher::read_reply(task_slot& slot, const slot_word& word) {
+  const bool failed = word.has(slot_flag::failed);
+  if (word.has(slot_flag::block_reply)) {
+    block_ref ref;
+    std::memcpy(&ref, slot.reply.data(), sizeof ref);
+    try {
+      return {memory_.adopt(ref), failed};
+    } catch (const error& failure) {
+      ++counters_.corrupted;
+      return task_reply(error_info(errc::corrupted, failure.what()));
+    }
+  }
+  if (word.has(slot_flag::line_reply)) {
+    const auto bytes = std::min<std::uint64_t>(slot.reply_bytes, inline_reply_bytes);
+    return {std::as_bytes(std::span(slot.reply)).first(bytes), failed};
+  }
+  return {std::as_bytes(std::span(&slot.token, 1)), failed};
+}
+
+// Requires: the slot's word says free.
+void dispatcher::leave_slot(task_record& record) {
+  const auto slot = record.where().slot;
+  in_slot_[slot] = nullptr;
+  free_slots_.push_back(slot);
+  if (record.slot_sleeper_.load(std::memory_order_relaxed)) {  // ordered by the slot's word
+    futex_wake(futex_address(board_.slot(slot).word), INT_MAX, futex_scope::shared);
+  }
+  if (!backlog_.empty()) feed();
+}
+
+void dispatcher::settle(task_record& record, task_reply reply, finished_list& finished) {
+  if (record.payload_) finished.freed.push_back(std::move(record.payload_));
+  record.reply_ = std::move(reply);
+  record.move_to({.phase = task_phase::settled});
+  count_end(finished);
+  wake_waiter(record);
+  if (record.sink_ != nullptr) {
+    finished.told.emplace_back(std::exchange(record.sink_, nullptr), &record);
+  } else if (record.detached_) {
+    recycle(record);
+  }
+}
+
+void dispatcher::count_end(finished_list& finished) {
+  ++counters_.ended;
+  --pending_;
+  if (options_.max_pending != 0) room_.notify_one();
+  if (pending_ > 0) return;
+  empty_.notify_all();
+  if (closed_ && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);
+}
+
+void dispatcher::tell(const finished_list& finished) noexcept {
+  for (const auto& [sink, record] : finished.told) sink->settled(*record);
+  if (finished.emptied) finished.emptied();
+}
+
+void dispatcher::detach(task_record& record) noexcept {
+  finished_list finished;
+  completion_sink* observer = nullptr;
+  {
+    const scoped_lock lock(mutex_);
+    if (record.phase() == task_phase::settled) {
+      recycle(record);
+      return;
+    }
+    observer = std::exchange(record.sink_, nullptr);
+    record.detached_ = true;
+    if (record.phase() == task_phase::posted) request_notification(record, finished);
+  }
+  if (observer != nullptr) observer->abandoned();
+  tell(finished);
+}
+
+void dispatcher::subscribe(task_record& record, completion_sink& sink) {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    if (record.phase() == task_phase::settled) {
+      finished.told.emplace_back(&sink, &record);
+    } else {
+      record.sink_ = &sink;
+    }
+    if (record.phase() == task_phase::posted) request_notification(record, finished);
+  }
+  tell(finished);
+}
+
+// Late, but safe: either the worker sees the request when it completes the task, or it has completed it already.
+void dispatcher::request_notification(task_record& record, finished_list& finished) {
+  const auto where = record.where();
+  const auto found = slot_protocol::request(board_.slot(where.slot).word, slot_flag::notify);
+  if (is_same_task(found, where) && found.state() == slot_state::done) settle(record, collect(record), finished);
+}
+
+bool dispatcher::cancel(task_record& record) {
+  finished_list finished;
+  bool withdrawn = false;
+  {
+    const scoped_lock lock(mutex_);
+    const auto where = record.where();
+    if (where.phase == task_phase::waiting) {
+      std::erase(backlog_, &record);
+      withdrawn = true;
+    } else if (where.phase == task_phase::posted) {
+      auto& word = board_.slot(where.slot).word;
+      withdrawn = slot_protocol::try_revoke(word, record.generation_);
+      if (withdrawn) leave_slot(record);
+      if (!withdrawn && slot_protocol::read(word).state() == slot_state::claimed) {
+        slot_protocol::request(word, slot_flag::stop);
+      }
+    }
+    if (withdrawn) {
+      settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
+    }
+  }
+  tell(finished);
+  return withdrawn;
+}
+
+// ---- asking
+
+std::size_t dispatcher::pending() const {
+  const scoped_lock lock(mutex_);
+  return pending_;
+}
+
+dispatcher::statistics dispatcher::read_statistics() const {
+  const scoped_lock lock(mutex_);
+  auto counters = counters_;
+  counters.waiting = backlog_.size();
+  return counters;
+}
+
+}  // namespace muster

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSL-1.0
+// The dispatcher's slower half: noticing ends that nobody waits for, and settling what dead workers had.
+#include <climits>
+#include <utility>
+
+#include <muster/base/futex.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/dispatcher.hpp>
+#include <muster/queue/slot_protocol.hpp>
+
+#include "current_task.hpp"
+
+namespace muster {
+
+// ---- draining
+
+void dispatcher::drain() {
+  finished_list finished;
+  scoped_lock lock(mutex_);
+  for (std::size_t worker = 0; worker < ring_heads_.size(); ++worker) drain_ring(worker, finished);
+  const auto fed = take_fed();
+  lock.unlock();
+  wake_for(1, fed);
+  tell(finished);
+}
+
+void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
+  const auto ring = board_.ring(worker);
+  const auto tail = ring.tail();
+  auto head = ring_heads_[worker].load(std::memory_order_relaxed);
+  if (tail - head > ring.capacity()) {  // it has overtaken us, or it lies: the slots' words know
+    look_at_all_slots(finished);
+    head = tail;
+  }
+  for (; head != tail; ++head) {
+    const auto entry = ring.read(head);
+    settle_if_done(entry.slot, entry.generation, finished);
+  }
+  ring_heads_[worker].store(tail, std::memory_order_relaxed);
+}
+
+bool dispatcher::has_completions() const noexcept {
+  for (std::size_t worker = 0; worker < ring_heads_.size(); ++worker) {
+    if (board_.ring(worker).tail() != ring_heads_[worker].load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+void dispatcher::settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) {
+  auto* record = slot < in_slot_.size() ? in_slot_[slot] : nullptr;
+  if (record == nullptr || record->where().generation != generation) return;  // taken already
+  const auto found = slot_protocol::read(board_.slot(slot).word);
+  if (found.generation() != record->generation_ || found.state() != slot_state::done) return;
+  settle(*record, collect(*record), finished);
+}
+
+void dispatcher::look_at_all_slots(finished_list& finished) {
+  for (std::size_t slot = 0; slot < in_slot_.size(); ++slot) {
+    if (in_slot_[slot] == nullptr) continue;
+    settle_if_done(static_cast<std::uint16_t>(slot), in_slot_[slot]->where().generation, finished);
+  }
+}
+
+void dispatcher::begin_harvest(finished_list& finished) {
+  const bool noticed = ends_must_be_noticed();
+  ++harvesters_;
+  if (!noticed) request_all_notifications(finished);
+}
+
+void dispatcher::request_all_notifications(finished_list& finished) {
+  for (auto* record : in_slot_) {
+    if (record != nullptr) request_notification(*record, finished);
+  }
+}
+
+void dispatcher::arm_bell() {
+  {
+    const scoped_lock lock(mutex_);
+    if (helpers_ == 0) board_.bell_armed().store(1, std::memory_order_seq_cst);
+  }
+  drain();
+}
+
+void dispatcher::begin_help() {
+  const scoped_lock lock(mutex_);
+  if (helpers_++ == 0) board_.bell_armed().store(0, std::memory_order_relaxed);
+}
+
+// What was completed while the bell was silent is seen by this last drain or rings the bell.
+void dispatcher::end_help() {
+  {
+    const scoped_lock lock(mutex_);
+    if (--helpers_ > 0) return;
+    board_.bell_armed().store(1, std::memory_order_seq_cst);
+  }
+  drain();
+}
+
+// ---- recovery
+
+void dispatcher::set_worker(std::size_t worker, pid_t pid) {
+  const scoped_lock lock(mutex_);
+  worker_pids_[worker] = pid;
+}
+
+void dispatcher::recover(std::size_t worker, const exit_status& how) {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    drain_ring(worker, finished);
+    board_.sleeping().remove(worker);
+    board_.spinning().remove(worker);
+    for (std::size_t slot = 0; slot < in_slot_.size(); ++slot) {
+      if (in_slot_[slot] != nullptr) recover_slot(*in_slot_[slot], worker, how, finished);
+    }
+    auto& line = board_.line(worker);
+    line.parked.store(0, std::memory_order_relaxed);
+    line.current.store(0, std::memory_order_relaxed);
+    line.leaving.store(0, std::memory_order_relaxed);
+    fed_ = 0;  // all are woken below
+  }
+  tell(finished);
+  // A wake may have gone to the dead worker, or been owed by it.
+  board_.wake_all();
+}
+
+void dispatcher::recover_slot(task_record& record, std::size_t worker, const exit_status& how,
+                              finished_list& finished) {
+  const auto slot = record.where().slot;
+  const auto found = slot_protocol::read(board_.slot(slot).word);
+  if (found.generation() != record.generation_) return fail_corrupted(record, found, finished);
+  if (found.owner() != worker + 1) return;
+  if (found.state() == slot_state::done) return settle(record, collect(record), finished);
+  if (found.state() != slot_state::claimed) return fail_corrupted(record, found, finished);
+  record.worker_ = static_cast<std::int16_t>(worker);
+  record.pid_ = worker_pids_[worker];
+  const auto& line = board_.line(worker);
+  if (line.current.load(std::memory_order_acquire) != current_task(slot, found.short_generation())) {
+    ++counters_.requeued;
+    repost(record, finished);
+  } else if (!record.chunk_ && record.retries_left_ > 0) {
+    --record.retries_left_;
+    ++record.attempt_;
+    ++counters_.retried;
+    repost(record, finished);
+  } else {
+    fail_after_death(record, how, finished);
+  }
+}
+
+// The arguments are still in the slot; the token may have been overwritten by a reply, but the record knows it.
+void dispatcher::repost(task_record& record, finished_list& finished) {
+  const auto index = record.where().slot;
+  auto& slot = board_.slot(index);
+  record.keep_arguments(slot.arguments);
+  record.move_to({.slot = index, .phase = task_phase::waiting});
+  slot_protocol::seize(slot.word, record.generation_);
+  const bool noticed = ends_must_be_noticed();
+  backlog_.push_front(&record);  // it has waited longest
+  leave_slot(record);            // and is fed at once, unless its lane is full
+  if (!noticed && ends_must_be_noticed()) request_all_notifications(finished);
+}
+
+void dispatcher::fail_after_death(task_record& record, const exit_status& how, finished_list& finished) {
+  const auto index = record.where().slot;
+  auto& slot = board_.slot(index);
+  record.element_ = board_.line(static_cast<std::size_t>(record.worker_)).element.load(std::memory_order_acquire);
+  task_reply reply(error_info::died(how), std::as_bytes(std::span(slot.reply)));
+  slot_protocol::seize(slot.word, record.generation_);
+  leave_slot(record);
+  ++counters_.lost;
+  settle(record, std::move(reply), finished);
+}
+
+void dispatcher::fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) {
+  auto& slot = board_.slot(record.where().slot);
+  slot_protocol::seize(slot.word, record.generation_);
+  leave_slot(record);
+  ++counters_.corrupted;
+  settle(record, task_reply(error_info(errc::corrupted,
+                                       text("the slot's word was ", found.bits(), " where generation ",
+                                            record.generation_, " was expected: a worker has overwritten it"))),
+         finished);
+}
+
+// ---- the end
+
+void dispatcher::close(error_info why, std::function<void()> when_empty) {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    if (!closed_) closed_ = std::move(why);
+    room_.notify_all();
+    if (!when_empty) return;
+    when_empty_ = std::move(when_empty);
+    begin_harvest(finished);  // for good: no end must go unnoticed
+    if (pending_ == 0) finished.emptied = std::exchange(when_empty_, nullptr);
+  }
+  tell(finished);
+}
+
+void dispatcher::stop(const error_info& why) {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    if (!closed_) closed_ = why;
+    look_at_all_slots(finished);  // what was completed counts
+    for (auto* record : std::exchange(backlog_, {})) settle(*record, task_reply(why), finished);
+    for (auto* record : in_slot_) {
+      if (record == nullptr) continue;
+      slot_protocol::seize(board_.slot(record->where().slot).word, record->generation_);
+      leave_slot(*record);
+      settle(*record, task_reply(why), finished);
+    }
+    room_.notify_all();
+    empty_.notify_all();
+  }
+  tell(finished);
+}
+
+bool dispatcher::wait_until_empty(deadline until) {
+  finished_list finished;
+  scoped_lock lock(mutex_);
+  begin_harvest(finished);
+  lock.unlock();
+  tell(finished);
+  lock.lock();
+  while (pending_ > 0 && !until.expired()) empty_.wait_until(lock, until);
+  end_harvest();
+  return pending_ == 0;
+}
+
+}  // namespace muster

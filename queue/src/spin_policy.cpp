@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/spin_policy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/effective_cpus.hpp>
+#include <muster/base/futex.hpp>
+
+namespace muster {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// Two threads that wake each other in turn; half a round trip is one wake-up.
+class wake_up_meter {
+public:
+  static constexpr std::uint32_t rounds = 9;
+
+  nanoseconds measure() {
+    std::thread partner([this] { answer(); });
+    std::array<nanoseconds, rounds> samples{};
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      const auto start = clock::now();
+      hand_over(ping_, round);
+      await(pong_, round);
+      samples[round - 1] = (clock::now() - start) / 2;
+    }
+    partner.join();
+    std::nth_element(samples.begin(), samples.begin() + rounds / 2, samples.end());
+    return samples[rounds / 2];
+  }
+
+private:
+  using word = std::atomic<std::uint32_t>;
+
+  void answer() {
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      await(ping_, round);
+      hand_over(pong_, round);
+    }
+  }
+
+  static void hand_over(word& to, std::uint32_t round) {
+    to.store(round, std::memory_order_release);
+    futex_wake(futex_address(to), 1, futex_scope::within_process);
+  }
+
+  static void await(const word& from, std::uint32_t round) {
+    for (auto found = from.load(std::memory_order_acquire); found != round; found = from.load(std::memory_order_acquire)) {
+      futex_wait(futex_address(from), found, futex_scope::within_process);
+    }
+  }
+
+  word ping_ = 0;
+  word pong_ = 0;
+};
+
+}  // namespace
+
+spin_policy spin_policy::calibrate() {
+  constexpr nanoseconds longest = std::chrono::microseconds(50);
+  const auto processors = effective_cpus();
+  if (processors < 2) return {.budget = nanoseconds(0), .processors = processors};
+  const auto wake_up = wake_up_meter().measure();
+  return {.budget = std::min(2 * wake_up, longest), .processors = processors};
+}
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/task_call.hpp>
+
+#include <cstring>
+#include <string>
+
+#include <muster/base/error.hpp>
+#include <muster/serialize/archive.hpp>
+
+#include "current_call.hpp"
+
+namespace muster {
+
+namespace {
+
+thread_local task_call* running_call = nullptr;  // what this_task:: talks about
+
+// An error of ours keeps its code; anything else that a serialize function throws means that it could not.
+error_info describe_transport_error(const char* what) {
+  try {
+    throw;
+  } catch (const error& failure) {
+    const bool ours = failure.code().category() == error_category();
+    return {ours ? static_cast<errc>(failure.code().value()) : errc::not_serializable,
+            std::string(what) + failure.what()};
+  } catch (const std::exception& failure) {
+    return {errc::not_serializable, std::string(what) + failure.what()};
+  } catch (...) {
+    return {errc::not_serializable, std::string(what) + "a serialize function threw"};
+  }
+}
+
+}  // namespace
+
+current_call::current_call(task_call& call) noexcept { running_call = &call; }
+current_call::~current_call() { running_call = nullptr; }
+
+task_call* task_call::current() noexcept { return running_call; }
+
+std::span<const std::byte> task_call::arguments() const {
+  if (!claimed_.has(slot_flag::block_arguments)) return slot_.arguments;
+  block_ref ref;
+  std::memcpy(&ref, slot_.arguments.data(), sizeof ref);
+  return memory_.view(ref);
+}
+
+std::span<std::byte> task_call::make_reply(std::size_t bytes) {
+  payload_.reset();
+  if (bytes <= small_reply_bytes) {
+    reply_ = slot_flag::none;
+    return std::as_writable_bytes(std::span(&slot_.token, 1)).first(bytes);
+  }
+  if (bytes <= inline_reply_bytes) {
+    reply_ = slot_flag::line_reply;
+    slot_.reply_bytes = bytes;
+    return std::span(slot_.reply).first(bytes);
+  }
+  payload_ = memory_.allocate(bytes, 1);
+  reply_ = slot_flag::block_reply;
+  return payload_.bytes();
+}
+
+std::array<std::byte, inline_reply_bytes>& task_call::reply_line() noexcept {
+  payload_.reset();
+  reply_ = slot_flag::line_reply;
+  slot_.reply_bytes = inline_reply_bytes;
+  return slot_.reply;
+}
+
+void task_call::fail(const error_info& error) noexcept {
+  const auto encode = [this](const error_info& what) {
+    output_archive counter;
+    counter(what);
+    output_archive out(make_reply(counter.written()));
+    out(what);
+  };
+  try {
+    encode(error);
+  } catch (const std::exception&) {
+    encode(error_info(errc::out_of_memory, "no memory"));  // short enough for the line, which is always there
+  }
+  reply_ = reply_ | slot_flag::failed;
+}
+
+error_info task_call::describe_current_exception() const noexcept {
+  switch (step_) {
+    case step::decoding: return describe_transport_error("the arguments could not be decoded: ");
+    case step::encoding: return describe_transport_error("the result could not be encoded: ");
+    case step::running: break;
+  }
+  return capture_current_exception();
+}
+
+slot_flag task_call::finish() noexcept {
+  if (payload_) {
+    const auto ref = payload_.lend();
+    std::memcpy(slot_.reply.data(), &ref, sizeof ref);
+  }
+  return reply_;
+}
+
+}  // namespace muster

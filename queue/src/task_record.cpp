@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/task_record.hpp>
+
+namespace muster {
+
+// A program may have millions of tasks pending; each costs one of these.
+static_assert(sizeof(task_record) <= 256);
+
+}  // namespace muster

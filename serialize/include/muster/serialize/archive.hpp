@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// cereal archives straight into and out of a span of bytes: a slot's line or a block. No stream, no string between.
+//
+// The format is cereal's binary one with three differences: sizes are checked against what is left before anything is
+// allocated, contiguous ranges of trivially copyable elements are one aligned copy, and trivially copyable classes
+// without a serialize function are copied as they are. Sender and receiver are the same build, so there is no version
+// and no byte order in it. Layout: docs/formats/frame.md.
+//
+// All containers of the standard library that cereal knows are included.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <cereal/archives/binary.hpp>
+#include <cereal/cereal.hpp>
+#include <cereal/types/array.hpp>
+#include <cereal/types/atomic.hpp>
+#include <cereal/types/bitset.hpp>
+#include <cereal/types/chrono.hpp>
+#include <cereal/types/common.hpp>
+#include <cereal/types/complex.hpp>
+#include <cereal/types/deque.hpp>
+#include <cereal/types/forward_list.hpp>
+#include <cereal/types/functional.hpp>
+#include <cereal/types/list.hpp>
+#include <cereal/types/map.hpp>
+#include <cereal/types/memory.hpp>
+#include <cereal/types/optional.hpp>
+#include <cereal/types/polymorphic.hpp>
+#include <cereal/types/queue.hpp>
+#include <cereal/types/set.hpp>
+#include <cereal/types/stack.hpp>
+#include <cereal/types/string.hpp>
+#include <cereal/types/tuple.hpp>
+#include <cereal/types/unordered_map.hpp>
+#include <cereal/types/unordered_set.hpp>
+#include <cereal/types/utility.hpp>
+#include <cereal/types/valarray.hpp>
+#include <cereal/types/variant.hpp>
+#include <cereal/types/vector.hpp>
+
+namespace muster {
+
+/// Encoded bytes must begin at an address aligned to this, and no element is aligned more strictly.
+inline constexpr std::size_t frame_alignment = 16;
+
+/// Writes into a span of known size, or only counts the bytes that would be written.
+///
+/// Encoding is done twice: once counting, once into exactly as much room. So a value's serialize function must write
+/// the same bytes both times.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class output_archive : public cereal::OutputArchive<output_archive> {
+public:
+  /// Counts only.
+  output_archive() : OutputArchive(this) {}
+  /// Requires: `room` begins aligned to frame_alignment. Lifetime: borrows `room`.
+  explicit output_archive(std::span<std::byte> room) : OutputArchive(this), room_(room), counting_(false) {}
+
+  /// Throws errc::not_serializable when the room is used up: the second encoding was longer than the first.
+  void write(const void* data, std::size_t bytes) {
+    if (!counting_) {
+      if (bytes > room_.size() - written_) throw_no_room(bytes);
+      if (bytes != 0) std::memcpy(room_.data() + written_, data, bytes);
+    }
+    written_ += bytes;
+  }
+
+  /// Skips to the next multiple of `alignment`, writing zeros.
+  void align(std::size_t alignment) {
+    constexpr std::byte zeros[frame_alignment] = {};
+    write(zeros, (alignment - written_ % alignment) % alignment);
+  }
+
+  [[nodiscard]] std::size_t written() const noexcept { return written_; }
+
+private:
+  [[noreturn]] void throw_no_room(std::size_t bytes) const;
+
+  std::span<std::byte> room_;
+  std::size_t written_ = 0;
+  bool counting_ = true;
+};
+
+/// Reads from a span; never past its end, whatever the bytes say.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class input_archive : public cereal::InputArchive<input_archive> {
+public:
+  /// Requires: `bytes` begins aligned to frame_alignment. Lifetime: borrows `bytes`.
+  explicit input_archive(std::span<const std::byte> bytes) : InputArchive(this), bytes_(bytes) {}
+
+  /// Throws errc::not_serializable when fewer bytes are left.
+  void read(void* data, std::size_t bytes) {
+    const auto* found = take(bytes);
+    if (bytes != 0) std::memcpy(data, found, bytes);
+  }
+
+  /// The next `bytes` bytes, in place. Throws errc::not_serializable when fewer are left.
+  const std::byte* take(std::size_t bytes) {
+    if (bytes > left()) throw_too_short(bytes);
+    const auto* found = bytes_.data() + position_;
+    position_ += bytes;
+    return found;
+  }
+
+  void align(std::size_t alignment) { take((alignment - position_ % alignment) % alignment); }
+
+  /// Checks that `count` elements of at least `element_bytes` bytes can still follow.
+  /// Throws errc::not_serializable otherwise, before anybody allocates room for them.
+  void expect(std::uint64_t count, std::size_t element_bytes) const {
+    if (count > left() / element_bytes) throw_too_many(count);
+  }
+
+  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - position_; }
+
+private:
+  [[noreturn]] void throw_too_short(std::size_t bytes) const;
+  [[noreturn]] void throw_too_many(std::uint64_t count) const;
+
+  std::span<const std::byte> bytes_;
+  std::size_t position_ = 0;
+};
+
+namespace detail {
+
+// A container of elements that are encoded in no bytes at all may have more elements than bytes are left, but a
+// forged size must not make the receiver allocate without bound.
+inline constexpr std::uint64_t always_believable_count = 4096;
+
+template <class T>
+concept elsewhere_serializable = cereal::traits::is_output_serializable<T, cereal::BinaryOutputArchive>::value;
+
+/// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
+template <class T>
+concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> &&
+                      !elsewhere_serializable<T>;
+
+/// Elements whose contiguous ranges are one copy.
+template <class T>
+concept bulk_element = (std::is_arithmetic_v<T> || std::is_enum_v<T> || plain_class<T>) && !std::is_same_v<T, bool> &&
+                       alignof(T) <= frame_alignment;
+
+}  // namespace detail
+
+// What follows are the functions that cereal looks up for these archives.
+
+template <class T>
+  requires std::is_arithmetic_v<T>
+void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const T& value) {
+  archive.write(&value, sizeof value);
+}
+
+template <class T>
+  requires std::is_arithmetic_v<T>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, T& value) {
+  archive.read(&value, sizeof value);
+}
+
+// The archive's type is deduced and compared first, because plain_class asks cereal about another archive, and that
+// look-up must not come back here.
+template <std::same_as<output_archive> Archive, class T>
+  requires detail::plain_class<T>
+void CEREAL_SAVE_FUNCTION_NAME(Archive& archive, const T& value) {
+  archive.write(&value, sizeof value);
+}
+
+template <std::same_as<input_archive> Archive, class T>
+  requires detail::plain_class<T>
+void CEREAL_LOAD_FUNCTION_NAME(Archive& archive, T& value) {
+  archive.read(&value, sizeof value);
+}
+
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(output_archive& archive, cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(input_archive& archive, cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(output_archive& archive, cereal::SizeTag<T>& tag) {
+  archive(tag.size);
+}
+
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(input_archive& archive, cereal::SizeTag<T>& tag) {
+  archive(tag.size);
+  if (tag.size > detail::always_believable_count) archive.expect(tag.size, 1);
+}
+
+template <class T>
+void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const cereal::BinaryData<T>& data) {
+  archive.write(data.data, static_cast<std::size_t>(data.size));
+}
+
+template <class T>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, cereal::BinaryData<T>& data) {
+  archive.read(data.data, static_cast<std::size_t>(data.size));
+}
+
+template <detail::bulk_element T, class Allocator>
+void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const std::vector<T, Allocator>& values) {
+  const std::uint64_t count = values.size();
+  archive.write(&count, sizeof count);
+  archive.align(alignof(T));
+  archive.write(values.data(), count * sizeof(T));
+}
+
+template <detail::bulk_element T, class Allocator>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::vector<T, Allocator>& values) {
+  std::uint64_t count = 0;
+  archive.read(&count, sizeof count);
+  archive.align(alignof(T));
+  archive.expect(count, sizeof(T));
+  const auto* first = reinterpret_cast<const T*>(archive.take(count * sizeof(T)));
+  values.assign(first, first + count);  // one pass: resize-then-read would zero the memory first
+}
+
+inline void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const std::filesystem::path& path) {
+  archive(path.native());
+}
+
+inline void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::filesystem::path& path) {
+  std::filesystem::path::string_type text;
+  archive(text);
+  path = std::move(text);
+}
+
+}  // namespace muster
+
+CEREAL_REGISTER_ARCHIVE(muster::output_archive)
+CEREAL_REGISTER_ARCHIVE(muster::input_archive)
+CEREAL_SETUP_ARCHIVE_TRAITS(muster::input_archive, muster::output_archive)

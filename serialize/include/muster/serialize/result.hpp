@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <muster/serialize/error_info.hpp>
+
+namespace muster {
+
+/// A value, or why there is none. `R` may be void.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+template <class R>
+class result {
+  using stored = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+public:
+  using value_type = R;
+
+  result()
+    requires std::is_void_v<R>
+      : content_(std::in_place_index<0>) {}
+  result(stored value)  // NOLINT(google-explicit-constructor): a value is a result
+    requires(!std::is_void_v<R>)
+      : content_(std::in_place_index<0>, std::move(value)) {}
+  result(error_info error) : content_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: so is an error
+
+  [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
+  [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
+
+  /// The value; throws what get() of the future would have thrown.
+  std::add_lvalue_reference_t<R> value() & {
+    require_value();
+    if constexpr (!std::is_void_v<R>) return std::get<0>(content_);
+  }
+  std::add_lvalue_reference_t<std::add_const_t<R>> value() const& {
+    require_value();
+    if constexpr (!std::is_void_v<R>) return std::get<0>(content_);
+  }
+  R value() && {
+    require_value();
+    if constexpr (!std::is_void_v<R>) return std::move(std::get<0>(content_));
+  }
+
+  /// Requires: has_value().
+  [[nodiscard]] std::add_lvalue_reference_t<stored> operator*() & noexcept { return *std::get_if<0>(&content_); }
+  [[nodiscard]] std::add_lvalue_reference_t<const stored> operator*() const& noexcept {
+    return *std::get_if<0>(&content_);
+  }
+  [[nodiscard]] stored&& operator*() && noexcept { return std::move(*std::get_if<0>(&content_)); }
+  [[nodiscard]] stored* operator->() noexcept { return std::get_if<0>(&content_); }
+  [[nodiscard]] const stored* operator->() const noexcept { return std::get_if<0>(&content_); }
+
+  /// Requires: !has_value().
+  [[nodiscard]] const error_info& error() const noexcept { return *std::get_if<1>(&content_); }
+
+private:
+  void require_value() const {
+    if (!has_value()) error().raise();
+  }
+
+  std::variant<stored, error_info> content_;
+};
+
+}  // namespace muster

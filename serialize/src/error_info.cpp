@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/serialize/error_info.hpp>
+
+#include <cxxabi.h>
+
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include <muster/base/demangle.hpp>
+#include <muster/base/text.hpp>
+#include <muster/serialize/exception_type.hpp>
+#include <muster/serialize/exceptions.hpp>
+
+namespace muster {
+
+namespace {
+
+// std::throw_with_nested throws an unnamed-to-users type derived from the one that was given.
+std::string without_nesting_wrapper(std::string name) {
+  constexpr std::string_view prefix = "std::_Nested_exception<";
+  if (!name.starts_with(prefix) || !name.ends_with('>')) return name;
+  name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
+  while (name.ends_with(' ')) name.pop_back();  // "A<B> >"
+  return name;
+}
+
+nested_error describe_current_exception() {
+  const auto* type = abi::__cxa_current_exception_type();
+  nested_error found{.type_name = type != nullptr ? without_nesting_wrapper(name_of(*type)) : "unknown",
+                     .message = "an exception that is not derived from std::exception"};
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    found.message = exception.what();
+  } catch (const std::string& message) {
+    found.message = message;
+  } catch (const char* message) {
+    found.message = message;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the type is all there is to tell
+  }
+  return found;
+}
+
+// Requires: called inside a catch block.
+void append_nested(std::vector<nested_error>& chain) {
+  constexpr std::size_t longest_chain = 64;  // an exception may be nested in itself
+  if (chain.size() == longest_chain) return;
+  try {
+    throw;
+  } catch (const std::nested_exception& outer) {
+    if (outer.nested_ptr() == nullptr) return;
+    try {
+      outer.rethrow_nested();
+    } catch (...) {
+      chain.push_back(describe_current_exception());
+      append_nested(chain);
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the end of the chain
+  }
+}
+
+std::string text_of_place(const task_place& place) {
+  if (place.task == 0) return {};
+  auto where = text("task ", place.task);
+  if (!place.label.empty()) where += text(" '", place.label, '\'');
+  if (place.element) where += text(", element ", *place.element);
+  if (place.attempt > 1) where += text(", attempt ", place.attempt);
+  if (place.worker >= 0) where += text(", worker ", place.worker, " (process ", place.pid, ')');
+  return where + ": ";
+}
+
+}  // namespace
+
+error_info error_info::died(const exit_status& how) {
+  error_info error(errc::worker_died, text("the worker ", to_string(how)));
+  error.status_ = how;
+  return error;
+}
+
+std::string error_info::describe() const {
+  auto whole = text_of_place(place_);
+  if (!type_name_.empty()) whole += type_name_ + ": ";
+  whole += message_;
+  for (const auto& inner : nested_) whole += text("; caused by ", inner.type_name, ": ", inner.message);
+  return whole;
+}
+
+void error_info::raise() const {
+  if (!type_name_.empty()) {
+    if (const auto* type = exception_type::find(type_name_)) type->raise(*this, state_);
+    throw muster::remote_exception(*this);
+  }
+  if (code_ == errc::worker_died) throw muster::worker_died(*this);
+  throw task_error(*this);
+}
+
+error_info capture_current_exception() noexcept {
+  try {
+    error_info captured;
+    auto outermost = describe_current_exception();
+    captured.message_ = std::move(outermost.message);
+    captured.type_name_ = std::move(outermost.type_name);
+    append_nested(captured.nested_);
+    if (const auto* type = exception_type::find(captured.type_name_)) {
+      captured.state_ = type->save(std::current_exception());
+    }
+    return captured;
+  } catch (const std::exception& failure) {  // the state could not be encoded, or memory has run out
+    try {
+      return {errc::remote_exception, text("an exception that could not be described: ", failure.what())};
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace muster

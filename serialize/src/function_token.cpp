@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/serialize/function_token.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster {
+
+namespace {
+
+constexpr unsigned offset_bits = 48;
+
+function_token make_token(std::size_t module, std::uintptr_t offset) {
+  return static_cast<function_token>(std::uint64_t{module} << offset_bits | offset);
+}
+
+[[noreturn]] void refuse(const std::string& reason, std::span<const module_info> modules) {
+  throw error(errc::module_mismatch, text("a function cannot be named for the workers: ", reason,
+                                          "; the modules of this process are\n", describe(modules)));
+}
+
+// Two modules with one build-id are different code under one name, or the same code twice; neither can be told from
+// the other by a receiver.
+void check_identity(const module_info& module, std::span<const module_info> modules) {
+  const auto name = module.path.empty() ? std::string("the executable") : module.path;
+  if (module.build_id.empty()) refuse(name + " has no build-id: link it with -Wl,--build-id=sha1", modules);
+  if (module.build_id.size() > module_entry::most_bytes) refuse(name + " has a build-id of over 60 bytes", modules);
+  const auto same = std::count_if(modules.begin(), modules.end(),
+                                  [&](const module_info& each) { return each.build_id == module.build_id; });
+  if (same > 1) refuse(name + " has the build-id of another module: link it with -Wl,--build-id=sha1", modules);
+}
+
+}  // namespace
+
+token_encoder::token_encoder(module_directory directory) : directory_(directory) {
+  const auto modules = loaded_modules();
+  if (modules.empty()) refuse("the loader shows no modules", modules);
+  enter_module_of(modules.front().code_begin);  // the executable is always module 0
+}
+
+function_token token_encoder::encode_address(std::uintptr_t address) {
+  const auto count = count_.load(std::memory_order_acquire);
+  for (std::size_t index = 0; index < count; ++index) {
+    const auto& module = known_[index];
+    if (address >= module.code_begin && address < module.code_end) return make_token(index, address - module.base);
+  }
+  return enter_module_of(address);
+}
+
+function_token token_encoder::enter_module_of(std::uintptr_t address) {
+  const scoped_lock lock(mutex_);
+  const auto modules = loaded_modules();
+  const auto found = std::find_if(modules.begin(), modules.end(),
+                                  [&](const module_info& each) { return each.contains(address); });
+  if (found == modules.end()) refuse("its code lies in no loaded module", modules);
+  const auto index = count_.load(std::memory_order_relaxed);
+  for (std::size_t earlier = 0; earlier < index; ++earlier) {  // another thread may have entered it meanwhile
+    if (known_[earlier].code_begin == found->code_begin) return make_token(earlier, address - found->base);
+  }
+  check_identity(*found, modules);
+  if (index == directory_.size()) refuse(text("more than ", directory_.size(), " modules define tasks"), modules);
+  std::memcpy(directory_[index].build_id.data(), found->build_id.data(), found->build_id.size());
+  directory_[index].length.store(static_cast<std::uint32_t>(found->build_id.size()), std::memory_order_release);
+  known_[index] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end};
+  count_.store(index + 1, std::memory_order_release);
+  return make_token(index, address - found->base);
+}
+
+std::uintptr_t token_decoder::decode_address(function_token token) {
+  const auto value = static_cast<std::uint64_t>(token);
+  const auto index = static_cast<std::size_t>(value >> offset_bits);
+  if (index >= directory_.size()) throw error(errc::corrupted, text("function token ", value, " names module ", index));
+  const auto& known = resolved_[index];
+  const auto& module = known.known.load(std::memory_order_acquire) ? known : resolve(index);
+  const auto address = module.base + (value & ((std::uint64_t{1} << offset_bits) - 1));
+  if (address < module.code_begin || address >= module.code_end) {
+    throw error(errc::corrupted, text("function token ", value, " does not lie in the code of module ", index));
+  }
+  return address;
+}
+
+const token_decoder::resolved_module& token_decoder::resolve(std::size_t index) {
+  const scoped_lock lock(mutex_);
+  auto& entry = resolved_[index];
+  if (entry.known.load(std::memory_order_relaxed)) return entry;
+  const auto length = std::min<std::size_t>(directory_[index].length.load(std::memory_order_acquire),
+                                            module_entry::most_bytes);
+  const std::string wanted(directory_[index].build_id.data(), length);
+  const auto modules = loaded_modules();
+  const auto found = std::find_if(modules.begin(), modules.end(), [&](const module_info& each) {
+    return !wanted.empty() && each.build_id == wanted;
+  });
+  if (found == modules.end()) {
+    throw error(errc::module_mismatch,
+                text("the worker has not loaded the library that defines this function: link it to the program, or load "
+                     "it in the pool's initializer; the worker's modules are\n", describe(modules)));
+  }
+  entry.base = found->base;
+  entry.code_begin = found->code_begin;
+  entry.code_end = found->code_end;
+  entry.known.store(true, std::memory_order_release);
+  return entry;
+}
+
+}  // namespace muster
