@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/base/clock.hpp>
+
+#include <gtest/gtest.h>
+
+#include <muster/base/spin.hpp>
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Deadline, NeverDoesNotExpire) {
+  EXPECT_TRUE(deadline().is_never());
+  EXPECT_FALSE(deadline::never().expired());
+}
+
+TEST(Deadline, ADurationTooLongForTheClockIsNever) {
+  EXPECT_TRUE(deadline::after(std::chrono::hours::max()).is_never());
+  EXPECT_TRUE(deadline::after(std::chrono::nanoseconds::max()).is_never());
+}
+
+TEST(Deadline, ANegativeDurationHasExpired) { EXPECT_TRUE(deadline::after(-1s).expired()); }
+
+TEST(Deadline, ALongDurationHasNotExpired) {
+  EXPECT_FALSE(deadline::after(1h).expired());
+  EXPECT_FALSE(deadline::after(1h).is_never());
+}
+
+TEST(SpinUntil, AsksOnceWithoutABudget) {
+  int asked = 0;
+  EXPECT_FALSE(spin_until(0ns, [&] { return ++asked > 5; }));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(SpinUntil, StopsAsSoonAsItIsDone) {
+  int asked = 0;
+  EXPECT_TRUE(spin_until(1h, [&] { return ++asked == 100; }));
+  EXPECT_EQ(asked, 100);
+}
+
+TEST(SpinUntil, EndsWithItsBudget) { EXPECT_FALSE(spin_until(1us, [] { return false; })); }
+
+}  // namespace
+}  // namespace muster

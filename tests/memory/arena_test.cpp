@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/memory/arena.hpp>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/base/memfd.hpp>
+#include <muster/base/memory_budget.hpp>
+#include <muster/memory/domain.hpp>
+
+namespace muster {
+namespace {
+
+constexpr participant_id worker{2};
+constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+
+// Two processes' arenas over one memory, both in this process. One mapping: what sanitizers can follow.
+class Arena : public testing::Test {
+protected:
+  Arena()
+      : extents_(64),
+        blocks_(256),
+        file_(make_memfd("test", extents_.size() * extent_bytes)),
+        memory_(file_, extents_.size() * extent_bytes, mapping::inherit::yes),
+        host_(make(participant_id::host)),
+        guest_(make(worker)) {}
+
+  std::unique_ptr<arena> make(participant_id self) {
+    return std::make_unique<arena>(extent_map(extents_, table_mark(extents_used_)),
+                                   block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(), file_,
+                                   arena::options{.self = self, .cache_bytes = mebibyte});
+  }
+  [[nodiscard]] std::size_t held() const { return host_->read_statistics().held_bytes; }
+
+  std::vector<extent_map::word> extents_;
+  std::vector<block_descriptor> blocks_;
+  std::atomic<std::uint64_t> extents_used_ = 0;
+  std::atomic<std::uint64_t> blocks_used_ = 0;
+  unique_fd file_;
+  mapping memory_;
+  std::unique_ptr<arena> host_;
+  std::unique_ptr<arena> guest_;
+};
+
+void fill(const block& which, unsigned char value) { std::memset(which.data(), value, which.size()); }
+
+bool holds_only(std::span<const std::byte> bytes, unsigned char value) {
+  return std::all_of(bytes.begin(), bytes.end(), [=](std::byte each) { return each == std::byte{value}; });
+}
+
+TEST_F(Arena, BlocksOfAllSizesAreAlignedAndDoNotOverlap) {
+  std::vector<block> blocks;
+  unsigned char value = 0;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}, std::size_t{4096},
+                                  std::size_t{16384}, std::size_t{16385}, std::size_t{65536}, std::size_t{200000}}) {
+    blocks.push_back(host_->allocate(bytes));
+    EXPECT_EQ(blocks.back().size(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % 64, 0U);
+    fill(blocks.back(), ++value);
+  }
+  value = 0;
+  for (const auto& each : blocks) EXPECT_TRUE(holds_only(each.bytes(), ++value)) << each.size();
+}
+
+TEST_F(Arena, ABlockOfNoBytesIsABlock) {
+  const auto empty = host_->allocate(0);
+  EXPECT_TRUE(empty);
+  EXPECT_EQ(empty.size(), 0U);
+}
+
+TEST_F(Arena, AReleasedSmallBlockIsUsedAgain) {
+  auto first = host_->allocate(100);
+  const auto* where = first.data();
+  first.reset();
+  EXPECT_EQ(host_->allocate(200).data(), where);
+}
+
+TEST_F(Arena, AReleasedRunIsCachedUpToTheWatermark) {
+  { const auto run = host_->allocate(mebibyte / 2); }
+  EXPECT_EQ(host_->read_statistics().cached_bytes, mebibyte / 2);
+  { const auto larger = host_->allocate(2 * mebibyte); }
+  EXPECT_LE(host_->read_statistics().cached_bytes, mebibyte);
+}
+
+TEST_F(Arena, ReadingDroppedMemoryAgainFindsZeros) {
+  {
+    const auto large = host_->allocate(2 * mebibyte);
+    fill(large, 9);
+  }
+  const auto again = host_->allocate(2 * mebibyte);
+  EXPECT_TRUE(holds_only(again.bytes(), 0));
+}
+
+TEST_F(Arena, ShrinkingChangesWhatIsUsed) {
+  auto one = host_->allocate(1000);
+  one.shrink(10);
+  EXPECT_EQ(one.size(), 10U);
+  EXPECT_EQ(one.ref().size_bytes, 10U);
+}
+
+TEST_F(Arena, AnotherProcessViewsABlockByItsReference) {
+  const auto mine = host_->allocate(1000);
+  fill(mine, 5);
+  EXPECT_TRUE(holds_only(guest_->view(mine.ref()), 5));
+}
+
+TEST_F(Arena, AStaleReferenceIsRefused) {
+  auto mine = host_->allocate(100);
+  const auto stale = mine.ref();
+  mine.reset();
+  const auto next = host_->allocate(100);
+  EXPECT_EQ(next.ref().descriptor, stale.descriptor);
+  EXPECT_THROW(static_cast<void>(guest_->view(stale)), error);
+  EXPECT_THROW(static_cast<void>(guest_->view({})), error);
+  EXPECT_THROW(static_cast<void>(guest_->view({.descriptor = 4000000000U, .generation = 1, .size_bytes = 1})), error);
+}
+
+TEST_F(Arena, AReferenceThatClaimsMoreThanTheBlockIsRefused) {
+  const auto mine = host_->allocate(100);
+  auto greedy = mine.ref();
+  greedy.size_bytes = 257;
+  EXPECT_THROW(static_cast<void>(guest_->view(greedy)), error);
+}
+
+TEST_F(Arena, ALentSmallBlockComesBackToItsHome) {
+  auto lent = guest_->allocate(100);
+  const auto* where = lent.data();
+  fill(lent, 3);
+  auto adopted = host_->adopt(lent.lend());
+  EXPECT_FALSE(lent);
+  EXPECT_TRUE(holds_only(adopted.bytes(), 3));
+  adopted.reset();
+  EXPECT_EQ(guest_->allocate(100).data(), where);
+}
+
+TEST_F(Arena, ALentRunBelongsToTheAdopter) {
+  auto adopted = host_->adopt(guest_->allocate(mebibyte / 2).lend());
+  adopted.reset();
+  EXPECT_EQ(host_->read_statistics().cached_bytes, mebibyte / 2);
+}
+
+TEST_F(Arena, ABlockIsAdoptedOnce) {
+  auto lent = guest_->allocate(100);
+  const auto ref = lent.lend();
+  const auto adopted = host_->adopt(ref);
+  EXPECT_THROW(static_cast<void>(host_->adopt(ref)), error);
+}
+
+TEST_F(Arena, AdoptingAWholeBlockGivesAllOfIt) {
+  auto lent = guest_->allocate(100);
+  auto ref = lent.lend();
+  ref.size_bytes = block_ref::whole;
+  EXPECT_EQ(host_->adopt(ref).size(), 256U);
+}
+
+TEST_F(Arena, AnExhaustedArenaSaysWhatWasNeededAndWhatThereIs) {
+  const auto most = host_->allocate(60 * extent_bytes);
+  try {
+    static_cast<void>(host_->allocate(8 * extent_bytes));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("512.0 KiB is needed"), testing::HasSubstr("4.0 MiB"),
+                                               testing::HasSubstr("3.8 MiB of it in use")));
+  }
+}
+
+TEST_F(Arena, ARequestLargerThanTheArenaIsRefused) {
+  EXPECT_THROW(static_cast<void>(host_->allocate(mebibyte * 1024)), error);
+}
+
+TEST_F(Arena, TheCacheIsGivenUpBeforeARequestFails) {
+  { const auto cached = host_->allocate(16 * extent_bytes); }
+  ASSERT_GT(host_->read_statistics().cached_bytes, 0U);
+  EXPECT_TRUE(host_->allocate(60 * extent_bytes));
+}
+
+TEST_F(Arena, TakenDescriptorsAreAnErrorToo) {
+  std::vector<block> all;
+  EXPECT_THROW(
+      for (int each = 0; each < 300; ++each) all.push_back(host_->allocate(1)), error);
+  EXPECT_EQ(all.size(), 256U);
+}
+
+TEST_F(Arena, RecoveryFreesEverythingOfTheDead) {
+  auto small = guest_->allocate(100);
+  auto run = guest_->allocate(mebibyte);
+  static_cast<void>(small.lend());  // its words stay, as after a kill
+  static_cast<void>(run.lend());
+  ASSERT_GT(held(), 0U);
+  host_->recover(worker);
+  EXPECT_EQ(held(), 0U);
+  for (const auto& each : blocks_) EXPECT_EQ(block_ownership::unpack(each.word).state, block_state::free);
+}
+
+TEST_F(Arena, WhatWasAdoptedOutlivesItsMaker) {
+  auto small = host_->adopt(guest_->allocate(100).lend());
+  auto other = host_->adopt(guest_->allocate(100).lend());
+  auto run = host_->adopt(guest_->allocate(mebibyte).lend());
+  fill(small, 1);
+  fill(run, 2);
+  host_->recover(worker);
+  const auto newcomer = make(worker);
+  const auto fresh = newcomer->allocate(2 * mebibyte);
+  fill(fresh, 7);
+  EXPECT_TRUE(holds_only(small.bytes(), 1));
+  EXPECT_TRUE(holds_only(run.bytes(), 2));
+  small.reset();
+  EXPECT_GT(held(), fresh.size() + mebibyte);
+  other.reset();
+  run.reset();
+  EXPECT_EQ(held() - host_->read_statistics().cached_bytes, fresh.size());
+}
+
+TEST_F(Arena, RecoveryIsIdempotent) {
+  const auto adopted = host_->adopt(guest_->allocate(100).lend());
+  host_->recover(worker);
+  host_->recover(worker);
+  EXPECT_EQ(host_->read_statistics().live_blocks, 1U);
+}
+
+TEST_F(Arena, ScribbledWordsOfTheHostsBlocksAreNotBelieved) {
+  const auto mine = host_->allocate(100);
+  fill(mine, 4);
+  const block_ownership forged{.generation = 99, .owner = worker, .state = block_state::live};
+  blocks_[mine.ref().descriptor].word = forged.pack();
+  blocks_[mine.ref().descriptor].offset = ~std::uint64_t{0};
+  host_->recover(worker);
+  EXPECT_TRUE(holds_only(mine.bytes(), 4));
+}
+
+TEST_F(Arena, TwoProcessesAllocateAndExchangeAtOnce) {
+  std::atomic<std::uint64_t> handed = 0;  // a descriptor and generation on their way to the host
+  constexpr int rounds = 2000;
+  std::thread maker([&] {
+    for (int round = 0; round < rounds; ++round) {
+      auto made = guest_->allocate(static_cast<std::size_t>(round % 40000));
+      fill(made, static_cast<unsigned char>(round));
+      const auto ref = made.lend();
+      while (handed.load() != 0) std::this_thread::yield();
+      handed.store(std::uint64_t{ref.descriptor} << 32U | ref.generation);
+    }
+  });
+  bool intact = true;
+  for (int round = 0; round < rounds; ++round) {
+    std::uint64_t word = 0;
+    while ((word = handed.exchange(0)) == 0) std::this_thread::yield();
+    const auto taken = host_->adopt({.descriptor = static_cast<std::uint32_t>(word >> 32U),
+                                     .generation = static_cast<std::uint32_t>(word),
+                                     .size_bytes = static_cast<std::size_t>(round % 40000)});
+    intact = intact && holds_only(taken.bytes(), static_cast<unsigned char>(round));
+    const auto own = host_->allocate(static_cast<std::size_t>(round % 1000));
+    fill(own, 0xee);
+  }
+  maker.join();
+  EXPECT_TRUE(intact);
+  EXPECT_EQ(host_->read_statistics().live_blocks, 0U);
+}
+
+TEST(Admission, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {
+  const auto budget = available_memory();
+  domain shared({.arena_bytes = 2 * budget.limit_bytes});
+  try {
+    static_cast<void>(shared.blocks().allocate(budget.available_bytes + mebibyte));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("are available"));
+  }
+}
+
+TEST(Admission, CopiesOfTheReceiverCount) {
+  const auto budget = available_memory();
+  domain shared({});
+  try {
+    static_cast<void>(shared.blocks().allocate(budget.available_bytes / 2 + mebibyte, 1));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("private copy"));
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "leak_check.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace muster::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<std::string> names_in(const fs::path& directory) {
+  std::set<std::string> names;
+  std::error_code failure;
+  for (const auto& each : fs::directory_iterator(directory, failure)) names.insert(each.path().filename());
+  return names;
+}
+
+std::set<std::string> open_descriptors() {
+  std::set<std::string> found;
+  for (const auto& number : names_in("/proc/self/fd")) {
+    std::error_code failure;
+    const auto target = fs::read_symlink("/proc/self/fd/" + number, failure);
+    if (!failure && target != "/proc/" + std::to_string(::getpid()) + "/fd") found.insert(number + " -> " + target.string());
+  }
+  return found;
+}
+
+// Children of this process that still run. A zombie whose parent was killed counts as gone.
+std::set<std::string> running_children() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // orphans that a test killed the parent of
+  std::set<std::string> found;
+  for (const auto& name : names_in("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in("/proc/" + name + "/stat");
+    std::string line;
+    if (!std::getline(in, line)) continue;
+    const auto end_of_name = line.rfind(')');
+    std::istringstream rest(line.substr(end_of_name + 2));
+    char state = 0;
+    pid_t parent = 0;
+    rest >> state >> parent;
+    if (parent == ::getpid() && state != 'Z') found.insert(line.substr(0, end_of_name + 1));
+  }
+  return found;
+}
+
+std::string surplus(const std::set<std::string>& before, const std::set<std::string>& after) {
+  std::string text;
+  for (const auto& each : after) {
+    if (!before.contains(each)) text += "  " + each + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+footprint take_footprint() {
+  return {.descriptors = open_descriptors(), .shared_memory = names_in("/dev/shm"), .children = running_children()};
+}
+
+void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take_footprint(); }
+
+void leak_check::OnTestEnd(const testing::TestInfo& info) {
+  const auto after = take_footprint();
+  const auto left = surplus(before_.descriptors, after.descriptors) + surplus(before_.shared_memory, after.shared_memory) +
+                    surplus(before_.children, after.children);
+  if (!left.empty()) ADD_FAILURE() << info.name() << " left behind:\n" << left;
+}
+
+}  // namespace muster::test

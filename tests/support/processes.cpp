@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "processes.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/pidfd.hpp>
+#include <muster/base/system_call.hpp>
+
+namespace muster::test {
+
+processes::~processes() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].reaped) continue;
+    kill(rank);
+    static_cast<void>(wait(rank));
+  }
+}
+
+processes::member processes::start(std::size_t rank, const rank_function& run) {
+  const auto pid = system_call("fork", ::fork);
+  if (pid == 0) {
+    ::alarm(120);  // nobody outlives a test by much
+    ::_exit(run(rank));
+  }
+  return {.pid = pid, .process = open_pidfd(pid)};
+}
+
+void processes::add(const rank_function& run) { ranks_.push_back(start(ranks_.size(), run)); }
+
+void processes::kill(std::size_t rank) { send_signal(ranks_[rank].process.get(), SIGKILL); }
+void processes::freeze(std::size_t rank) { send_signal(ranks_[rank].process.get(), SIGSTOP); }
+void processes::thaw(std::size_t rank) { send_signal(ranks_[rank].process.get(), SIGCONT); }
+
+exit_status processes::wait(std::size_t rank) {
+  ranks_[rank].reaped = true;
+  return reap(ranks_[rank].process.get());
+}
+
+void processes::replace(std::size_t rank, const rank_function& run) {
+  kill(rank);
+  static_cast<void>(wait(rank));
+  ranks_[rank] = start(rank, run);
+}
+
+std::unique_ptr<processes> spawn(std::size_t count, const processes::rank_function& run) {
+  auto ranks = std::make_unique<processes>();
+  for (std::size_t rank = 0; rank < count; ++rank) ranks->add(run);
+  return ranks;
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto until = deadline::after(std::chrono::seconds(30));
+  while (!condition()) {
+    if (until.expired()) return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
+}  // namespace muster::test
