@@ -40,7 +40,7 @@ TEST(ArenaKill, KilledParticipantsLeaveNothingBehind) {
   const auto ranks = test::spawn(ids.size(), run);
   std::minstd_rand random(1);
   std::vector<block> adopted;
-  constexpr int deaths = 60;
+  constexpr int deaths = 300;
   for (int death = 0; death < deaths; ++death) {
     for (std::size_t takes = random() % 200; takes > 0; --takes) {
       const auto word = handed->exchange(0);

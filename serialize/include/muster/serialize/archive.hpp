@@ -141,7 +141,7 @@ concept elsewhere_serializable = cereal::traits::is_output_serializable<T, cerea
 /// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
 template <class T>
 concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> &&
-                      !elsewhere_serializable<T>;
+                      std::move_constructible<T> && !elsewhere_serializable<T>;
 
 /// Elements whose contiguous ranges are one copy.
 template <class T>

@@ -32,7 +32,7 @@ inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
 /// Types that are sent as their bytes: trivially copyable, and not known to point elsewhere.
 template <class T>
 concept trivially_transportable =
-    std::is_object_v<T> && std::is_trivially_copyable_v<T> && !detail::refers_elsewhere<T> && !std::is_array_v<T>;
+    std::is_object_v<T> && std::is_trivially_copyable_v<T> && std::move_constructible<T> && !detail::refers_elsewhere<T> && !std::is_array_v<T>;
 
 /// Types that cereal can take apart and put together again.
 template <class T>

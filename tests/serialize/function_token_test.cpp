@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/serialize/function_token.hpp>
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+
+namespace muster {
+namespace {
+
+int twice(int x) { return 2 * x; }
+int thrice(int x) noexcept { return 3 * x; }
+
+class FunctionToken : public testing::Test {
+protected:
+  module_directory directory() { return module_directory(entries_); }
+
+  std::array<module_entry, module_directory_size> entries_{};
+};
+
+TEST_F(FunctionToken, LeadsBackToTheFunction) {
+  token_encoder encoder(directory());
+  token_decoder decoder(directory());
+  EXPECT_EQ(decoder.decode<int(int)>(encoder.encode(&twice))(21), 42);
+  EXPECT_EQ(decoder.decode<int(int)>(encoder.encode(&thrice))(5), 15);
+}
+
+TEST_F(FunctionToken, FunctionsOfTheExecutableAreInModuleZero) {
+  token_encoder encoder(directory());
+  EXPECT_EQ(static_cast<std::uint64_t>(encoder.encode(&twice)) >> 48U, 0U);
+}
+
+TEST_F(FunctionToken, AFunctionOfALibraryEntersItsModule) {
+  token_encoder encoder(directory());
+  token_decoder decoder(directory());
+  int (*const absolute)(int) = &std::abs;
+  const auto token = encoder.encode(absolute);
+  EXPECT_EQ(static_cast<std::uint64_t>(token) >> 48U, 1U);
+  EXPECT_EQ(decoder.decode<int(int)>(token)(-3), 3);
+}
+
+TEST_F(FunctionToken, CodeOutsideOfAllModulesIsRefusedWithTheTable) {
+  token_encoder encoder(directory());
+  const auto nowhere = reinterpret_cast<void (*)()>(std::uintptr_t{64});
+  try {
+    static_cast<void>(encoder.encode(nowhere));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::module_mismatch);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("no loaded module"), testing::HasSubstr("(executable)")));
+  }
+}
+
+TEST_F(FunctionToken, AModuleThatTheReceiverLacksIsNamedAsSuch) {
+  token_encoder encoder(directory());
+  const auto token = encoder.encode(&twice);
+  entries_[0].build_id.front() = static_cast<char>(entries_[0].build_id.front() + 1);
+  token_decoder decoder(directory());
+  try {
+    static_cast<void>(decoder.decode<int(int)>(token));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::module_mismatch);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("has not loaded the library"));
+  }
+}
+
+TEST_F(FunctionToken, AnEmptyDirectoryEntryMatchesNothing) {
+  token_decoder decoder(directory());
+  EXPECT_THROW(static_cast<void>(decoder.decode<int(int)>(function_token{16})), error);
+}
+
+TEST_F(FunctionToken, AForgedTokenIsRefused) {
+  token_encoder encoder(directory());
+  token_decoder decoder(directory());
+  const auto good = static_cast<std::uint64_t>(encoder.encode(&twice));
+  const auto outside = static_cast<function_token>(good + (std::uint64_t{1} << 40U));
+  const auto no_module = static_cast<function_token>(std::uint64_t{500} << 48U);
+  for (const auto forged : {outside, no_module}) {
+    try {
+      static_cast<void>(decoder.decode<int(int)>(forged));
+      FAIL();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::corrupted);
+    }
+  }
+}
+
+TEST_F(FunctionToken, ThreadsMayEncodeAndDecodeAtOnce) {
+  token_encoder encoder(directory());
+  token_decoder decoder(directory());
+  int (*const absolute)(int) = &std::abs;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int each = 0; each < 4; ++each) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        if (decoder.decode<int(int)>(encoder.encode(absolute))(-round) != round) ++wrong;
+      }
+    });
+  }
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/serialize/transportable.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+struct plain {
+  int number;
+};
+struct without_default {
+  explicit without_default(int value) : number(value) {}
+  int number;
+};
+struct with_string {
+  std::string name;
+};
+struct with_string_and_serialize {
+  std::string name;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name);
+  }
+};
+
+TEST(Transportable, ValuesAre) {
+  EXPECT_TRUE(transportable<int>);
+  EXPECT_TRUE(transportable<plain>);
+  EXPECT_TRUE(transportable<without_default>) << "its bytes are enough";
+  EXPECT_TRUE(transportable<std::string>);
+  EXPECT_TRUE((transportable<std::map<std::string, std::vector<plain>>>));
+  EXPECT_TRUE(transportable<std::unique_ptr<int>>);
+  EXPECT_TRUE(transportable<with_string_and_serialize>);
+}
+
+TEST(Transportable, WhatMeansNothingElsewhereIsNot) {
+  EXPECT_FALSE(transportable<int*>);
+  EXPECT_FALSE(transportable<const char*>);
+  EXPECT_FALSE(transportable<void (*)()>);
+  EXPECT_FALSE(transportable<int plain::*>);
+  EXPECT_FALSE(transportable<std::string_view>);
+  EXPECT_FALSE(transportable<std::span<int>>);
+  EXPECT_FALSE(transportable<std::reference_wrapper<int>>);
+  EXPECT_FALSE(transportable<std::nullptr_t>);
+}
+
+TEST(Transportable, WhatCannotBeTakenApartIsNot) {
+  EXPECT_FALSE(transportable<with_string>);
+  EXPECT_FALSE(transportable<std::mutex>);
+  EXPECT_FALSE(transportable<std::thread>);
+}
+
+TEST(SentAs, CStringsTravelAsText) {
+  EXPECT_TRUE((std::is_same_v<sent_as<const char*>, std::string>));
+  EXPECT_TRUE((std::is_same_v<sent_as<const char (&)[6]>, std::string>));
+  EXPECT_TRUE((std::is_same_v<sent_as<const std::string&>, std::string>));
+  EXPECT_TRUE((std::is_same_v<sent_as<const int&>, int>));
+}
+
+}  // namespace
+}  // namespace muster
