@@ -31,7 +31,7 @@ bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline un
   while (!is_done()) {
     {
       const dispatcher::helper scope(tasks_);
-      spin_until(tasks_.spin_budget(), [&] {
+      spin_until(tasks_.spin_budget(until), [&] {
         if (tasks_.has_completions()) tasks_.drain();
         return is_done();
       });

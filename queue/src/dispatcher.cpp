@@ -186,11 +186,12 @@ void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
 
 // ---- waiting
 
-std::chrono::nanoseconds dispatcher::spin_budget() noexcept {
+std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
   const auto spin = board_.spin();
   const auto workers = board_.sizes().workers;
   const auto awake = workers - std::min(workers, board_.sleeping().count());
-  return awake < spin.processors ? spin.budget : std::chrono::nanoseconds(0);
+  if (awake >= spin.processors) return std::chrono::nanoseconds(0);
+  return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
 }
 
 namespace {
@@ -216,7 +217,7 @@ bool dispatcher::wait(task_record& record, deadline until) {
     }
     MUSTER_ASSERT(where.phase == task_phase::posted);
     const auto& word = board_.slot(where.slot).word;
-    spin_until(spin_budget(), [&] { return has_changed(slot_protocol::read(word), where); });
+    spin_until(spin_budget(until), [&] { return has_changed(slot_protocol::read(word), where); });
     const auto found = slot_protocol::read(word);
     if (is_same_task(found, where) && found.state() == slot_state::done) return true;
     if (has_changed(found, where)) {

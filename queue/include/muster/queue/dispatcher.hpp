@@ -123,8 +123,9 @@ public:
     dispatcher& helped_;
   };
 
-  /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors.
-  [[nodiscard]] std::chrono::nanoseconds spin_budget() noexcept;
+  /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
+  /// no longer than `until`.
+  [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
 
   /// Says which process a worker is from now on; for messages.
   void set_worker(std::size_t worker, pid_t pid) MUSTER_EXCLUDES(mutex_);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/board.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/base/futex.hpp>
+#include <muster/base/memfd.hpp>
+
+#include "processes.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Board, AnAttachedOneIsTheSame) {
+  board made({.workers = 3, .slots = 64}, {.budget = 5us, .processors = 4});
+  board attached(unique_fd(::dup(made.file().get())));
+  EXPECT_EQ(attached.sizes().workers, 3U);
+  EXPECT_EQ(attached.sizes().slots, 64U);
+  EXPECT_EQ(attached.spin().budget, 5us);
+  EXPECT_EQ(attached.spin().processors, 4U);
+  made.slot(63).word = 77;
+  made.line(2).finished = 5;
+  made.sleeping().insert(2);
+  EXPECT_EQ(attached.slot(63).word, 77U);
+  EXPECT_EQ(attached.line(2).finished, 5U);
+  EXPECT_EQ(attached.sleeping().count(), 1U);
+}
+
+TEST(Board, LanesAndRingsAreSeparate) {
+  board made({.workers = 2, .slots = 4}, {});
+  for (std::size_t index = 0; index < board::shared_lanes + 2; ++index) {
+    ASSERT_TRUE(made.lane_at(index).push(0, {.generation = 1, .slot = static_cast<std::uint16_t>(index)}));
+  }
+  for (std::size_t index = 0; index < board::shared_lanes + 2; ++index) {
+    EXPECT_EQ(made.lane_at(index).look().hint.slot, index);
+  }
+  made.ring(0).push({.generation = 1, .slot = 1});
+  made.ring(1).push({.generation = 2, .slot = 2});
+  EXPECT_EQ(made.ring(0).read(0).slot, 1);
+  EXPECT_EQ(made.ring(1).read(0).slot, 2);
+}
+
+TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
+  for (const board_sizes wrong : {board_sizes{.workers = 0}, board_sizes{.workers = most_workers + 1},
+                                  board_sizes{.slots = 1000}, board_sizes{.slots = 65536}}) {
+    try {
+      const board made(wrong, {});
+      ADD_FAILURE();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument);
+      EXPECT_THAT(failure.what(), testing::HasSubstr("256 workers"));
+    }
+  }
+}
+
+TEST(Board, AForeignFileIsRefused) { EXPECT_THROW(board(make_memfd("other", 65536)), error); }
+
+TEST(Board, WakesASleepingWorkerInAnotherProcess) {
+  board made({.workers = 2}, {});
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    auto& line = made.line(1);
+    line.parked = 1;
+    made.sleeping().insert(1);
+    while (line.parked == 1) futex_wait(futex_address(line.parked), 1, futex_scope::shared);
+    return 0;
+  });
+  EXPECT_TRUE(test::eventually([&] { return made.wake_any(); }));
+  EXPECT_TRUE(ranks->wait(0).success());
+  EXPECT_FALSE(made.wake_any());
+}
+
+}  // namespace
+}  // namespace muster

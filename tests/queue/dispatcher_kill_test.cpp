@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+// Workers are processes here, and they are killed.
+#include <csignal>
+#include <deque>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <muster/serialize/exceptions.hpp>
+
+#include "queue_support.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using test::process_world;
+using test::value_of;
+
+constexpr spin_policy no_spin{.budget = 0ns, .processors = 2};
+
+int add(int a, int b) { return a + b; }
+int sleep_for_ever(int x) {
+  for (;;) ::pause();
+  return x;
+}
+std::string large(std::string text) { return text + std::string(3000, 'z'); }
+
+TEST(DispatcherKill, AKilledTaskFailsAloneWithSignalAndProcess) {
+  process_world world(1, no_spin);
+  auto& stuck = world.post<sleep_for_ever>(1);
+  std::vector<task_record*> others;
+  for (int each = 0; each < 20; ++each) others.push_back(&world.post<add>(each, 1));
+  const auto begun = [&] { return world.shared_board().line(0).current != 0; };
+  ASSERT_TRUE(test::eventually(begun));
+  const auto victim = world.pid(0);
+  world.kill(0);
+  world.bury(0);
+  ASSERT_TRUE(world.tasks().wait(stuck));
+  const auto failure = world.tasks().take(stuck).error();
+  EXPECT_EQ(failure, errc::worker_died);
+  EXPECT_EQ(failure.status(), exit_status::killed(SIGKILL));
+  EXPECT_EQ(failure.place().pid, victim);
+  for (int each = 0; each < 20; ++each) {
+    auto& record = *others[static_cast<std::size_t>(each)];
+    ASSERT_TRUE(world.tasks().wait(record));
+    EXPECT_EQ(value_of<int>(world.tasks().take(record)), each + 1);
+  }
+}
+
+TEST(DispatcherKill, AWaiterAsleepIsWoken) {
+  process_world world(1, no_spin);
+  auto& stuck = world.post<sleep_for_ever>(1);
+  std::thread waiter([&] { world.tasks().wait(stuck); });
+  ASSERT_TRUE(test::eventually([&] { return world.shared_board().line(0).current != 0; }));
+  world.kill(0);
+  world.bury(0);
+  waiter.join();
+  EXPECT_EQ(world.tasks().take(stuck).error(), errc::worker_died);
+}
+
+TEST(DispatcherKill, AnIdleWorkersDeathCostsNothing) {
+  process_world world(1, no_spin);
+  ASSERT_TRUE(test::eventually([&] { return world.shared_board().sleeping().count() == 1; }));
+  world.kill(0);
+  auto& record = world.post<add>(1, 2);  // the wake goes to a dead worker
+  world.bury(0);
+  ASSERT_TRUE(world.tasks().wait(record));
+  EXPECT_EQ(value_of<int>(world.tasks().take(record)), 3);
+}
+
+TEST(DispatcherKill, RecoveringTwiceDoesNoHarm) {
+  process_world world(1, no_spin);
+  auto& record = world.post<add>(1, 2);
+  ASSERT_TRUE(world.tasks().wait(record));
+  world.kill(0);
+  world.bury(0);
+  world.tasks().recover(0, exit_status::lost());  // of the new one, which has nothing
+  EXPECT_EQ(value_of<int>(world.tasks().take(record)), 3);
+}
+
+struct checking_sink final : completion_sink {
+  explicit checking_sink(dispatcher& where) : tasks(where) {}
+  void settled(task_record& record) noexcept override {
+    tasks.take(record).succeeded() ? ++values : ++errors;
+  }
+  dispatcher& tasks;
+  std::atomic<std::uint64_t> values = 0;
+  std::atomic<std::uint64_t> errors = 0;
+};
+
+// Two clients with windows, sinks, cancellations and big replies, while workers are killed all the time.
+TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
+  process_world world(3, {.budget = 2us, .processors = 2});
+  checking_sink sink(world.tasks());
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> wrong = 0;
+  std::atomic<std::uint64_t> told = 0;
+  std::atomic<std::uint64_t> submitted = 0;
+
+  const auto client = [&](unsigned seed) {
+    std::minstd_rand random(seed);
+    struct entry {
+      task_record* record;
+      std::string expected;
+      bool is_text;
+    };
+    std::deque<entry> window;
+    const auto take = [&] {
+      auto& front = window.front();
+      world.tasks().wait(*front.record);
+      const auto reply = world.tasks().take(*front.record);
+      if (reply.succeeded()) {
+        const auto got = front.is_text ? value_of<std::string>(reply) : std::to_string(value_of<int>(reply));
+        if (got != front.expected) ++wrong;
+      } else if (!(reply.error() == errc::cancelled)) {
+        ++wrong;
+      }
+      window.pop_front();
+    };
+    while (!stop) {
+      const auto number = static_cast<int>(random() % 100000);
+      if (random() % 3 == 0) {
+        auto request = world.request<add>(number, 1);
+        request.sink = &sink;
+        request.retries = 1000;
+        world.tasks().post(std::move(request));
+        ++told;
+      } else if (random() % 4 == 0) {
+        auto request = world.request<large>(std::to_string(number));
+        request.retries = 1000;
+        window.push_back({&world.tasks().post(std::move(request)), large(std::to_string(number)), true});
+      } else {
+        auto request = world.request<add>(number, 1);
+        request.retries = 1000;
+        window.push_back({&world.tasks().post(std::move(request)), std::to_string(number + 1), false});
+        if (random() % 16 == 0) world.tasks().cancel(*window.back().record);
+      }
+      ++submitted;
+      while (window.size() > 20) take();
+    }
+    while (!window.empty()) take();
+  };
+
+  std::thread one(client, 1);
+  std::thread two(client, 2);
+  std::minstd_rand random(3);
+  const auto end = deadline::after(3s);
+  int deaths = 0;
+  while (!end.expired()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200 + random() % 1500));  // the rate of killing, not a wait
+    const auto victim = random() % 3;
+    world.kill(victim);
+    EXPECT_EQ(world.bury(victim).signal(), SIGKILL);
+    ++deaths;
+  }
+  stop = true;
+  one.join();
+  two.join();
+  EXPECT_TRUE(world.tasks().wait_until_empty(deadline::after(30s)));
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(sink.values, told);
+  EXPECT_EQ(sink.errors, 0U);
+  const auto counters = world.tasks().read_statistics();
+  EXPECT_EQ(counters.ended, counters.accepted);
+  EXPECT_EQ(counters.accepted, submitted);
+  RecordProperty("deaths", deaths);
+  RecordProperty("tasks", static_cast<int>(submitted));
+  std::printf("%d deaths, %llu tasks, %llu retried, %llu requeued\n", deaths,
+              static_cast<unsigned long long>(submitted), static_cast<unsigned long long>(counters.retried),
+              static_cast<unsigned long long>(counters.requeued));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/idle_set.hpp>
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+class IdleSet : public testing::Test {
+protected:
+  std::array<std::atomic<std::uint64_t>, 4> words_{};
+  idle_set set_{words_};
+};
+
+TEST_F(IdleSet, TheLowestIsTakenFirst) {
+  set_.insert(200);
+  set_.insert(5);
+  set_.insert(70);
+  EXPECT_EQ(set_.count(), 3U);
+  EXPECT_EQ(set_.remove_first(), 5U);
+  EXPECT_EQ(set_.remove_first(), 70U);
+  EXPECT_EQ(set_.remove_first(), 200U);
+  EXPECT_EQ(set_.remove_first(), std::nullopt);
+}
+
+TEST_F(IdleSet, InsertingTwiceIsOnce) {
+  set_.insert(3);
+  set_.insert(3);
+  EXPECT_TRUE(set_.remove(3));
+  EXPECT_FALSE(set_.remove(3));
+  EXPECT_FALSE(set_.check_any());
+}
+
+TEST_F(IdleSet, KnowsWhetherThereIsAny) {
+  EXPECT_FALSE(set_.check_any());
+  set_.insert(255);
+  EXPECT_TRUE(set_.check_any());
+}
+
+}  // namespace
+}  // namespace muster
