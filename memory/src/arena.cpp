@@ -81,7 +81,7 @@ block arena::allocate_run(std::size_t bytes, unsigned copies) {
     if (length < count || length > 2 * count) continue;
     if (best == cache_.end() || length < record_of(*best).run().count) best = each;
   }
-  if (best == cache_.end()) return make_live(fresh_run(count, copies), bytes);
+  if (best == cache_.end()) return make_live(fresh_run(bytes, copies), bytes);
   const auto descriptor = *best;
   cache_.erase(best);
   cached_bytes_ -= record_of(descriptor).run().size_bytes();
@@ -99,8 +99,8 @@ block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
           bytes_.data() + known.offset};
 }
 
-std::uint32_t arena::fresh_run(std::size_t count, unsigned copies) {
-  const auto bytes = count * extent_bytes;
+std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
+  const auto count = extents_for(bytes);
   if (count > extents_.size()) throw_exhausted(bytes, copies, "the arena is smaller than that");
   admit(bytes, copies);
   auto run = extents_.claim(options_.self, count, extent_hint_);

@@ -26,6 +26,17 @@ std::size_t count_in(const block& batch) {
   return header.count;
 }
 
+error_info read_error(const block& kept) {
+  try {
+    input_archive in(kept.bytes());
+    error_info error;
+    in(error);
+    return error;
+  } catch (const std::exception& failure) {
+    return {errc::corrupted, text("the worker's error record cannot be read: ", failure.what())};
+  }
+}
+
 chunk_reply read_line(const task_reply& reply) {
   chunk_reply line;
   if (reply.bytes().size() >= sizeof line) std::memcpy(&line, reply.bytes().data(), sizeof line);
@@ -112,8 +123,8 @@ void batch_run::post_more() {
 }
 
 void batch_run::post(const range& which) {
-  const chunk_arguments arguments{.job = handle_of(job_->ref()),
-                                  .batch = handle_of(batch_.ref()),
+  const chunk_arguments arguments{.job = job_->ref().handle(),
+                                  .batch = batch_.ref().handle(),
                                   .first = which.first,
                                   .count = which.count};
   in_flight_.push_back(std::make_unique<chunk>(*this, which));
@@ -136,36 +147,31 @@ void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
   std::shared_ptr<batch_run> self;  // released after unlocking
   const auto element = record.element();
   const auto place = record.place();
-  const auto reply = core_->tasks().take(record);
+  auto reply = core_->tasks().take(record);
   scoped_lock lock(mutex_);
-  if (is_done()) {  // what it found was published already, and must not change
-    drop(read_line(reply).results);
-    drop(read_line(reply).error);
-  } else {
-    account(which.elements, reply, element, place);
-  }
+  if (!is_done()) account(which.elements, reply, element, place);  // else what there is was published, and stays
   std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
   post_more();
   if (in_flight_.empty() && (given_up_ || is_complete())) self = std::move(self_);
   finish_if_complete(lock);
 }
 
-void batch_run::account(const range& which, const task_reply& reply, std::size_t element, const task_place& place) {
+void batch_run::account(const range& which, task_reply& reply, std::size_t element, const task_place& place) {
   if (reply.succeeded()) return account_reply(which, reply, place);
   auto error = reply.error();
   if (error.code() == errc::worker_died) return account_death(which, reply, element);
   fail(which.first, which.count, std::move(error), which.attempt);  // the chunk as such could not be run
 }
 
-void batch_run::account_reply(const range& which, const task_reply& reply, const task_place& place) {
+void batch_run::account_reply(const range& which, task_reply& reply, const task_place& place) {
   const auto line = read_line(reply);
   const auto finished = std::min<std::uint64_t>(line.finished, which.count);
-  account_finished(which, finished, line.results);
+  account_finished(which, finished, reply);
   const auto time = std::chrono::nanoseconds(line.elapsed_nanoseconds);
   policy_.observe(finished, time);
   elapsed_ += time;
   if (line.error != 0 && finished < which.count) {
-    auto error = read_error(line.error);
+    auto error = read_error(reply.take_attached(error_attachment));
     error.set_place(place);
     account_failure(which, finished, std::move(error));
   } else if (finished < which.count && !given_up_) {
@@ -175,11 +181,10 @@ void batch_run::account_reply(const range& which, const task_reply& reply, const
   }
 }
 
-void batch_run::account_death(const range& which, const task_reply& reply, std::size_t element) {
-  const auto line = read_line(reply);
+void batch_run::account_death(const range& which, task_reply& reply, std::size_t element) {
   const bool inside = element >= which.first && element < which.first + which.count;
   const auto finished = inside ? element - which.first : 0;
-  account_finished(which, finished, line.results);
+  account_finished(which, finished, reply);
   const auto attempt = finished == 0 ? which.attempt : 1;
   if (attempt <= settings_.retries && !given_up_) {
     again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = attempt + 1});
@@ -188,19 +193,10 @@ void batch_run::account_death(const range& which, const task_reply& reply, std::
   }
 }
 
-void batch_run::account_finished(const range& which, std::size_t finished, std::uint64_t results) {
+void batch_run::account_finished(const range& which, std::size_t finished, task_reply& reply) {
   if (finished == 0) return;
-  piece made{.first = which.first, .count = finished, .results = {}};
-  if (results != 0) {
-    try {
-      made.results = core_->memory().adopt(ref_of(results));
-    } catch (const error& failure) {
-      fail(which.first, finished, error_info(errc::corrupted, failure.what()), which.attempt);
-      return;
-    }
-  }
   settled_ += finished;
-  pieces_.push_back(std::move(made));
+  pieces_.push_back({.first = which.first, .count = finished, .results = reply.take_attached(results_attachment)});
 }
 
 // The element behind the finished ones failed; those behind it get another chunk, unless one failure is enough.
@@ -223,27 +219,6 @@ void batch_run::fail(std::size_t first, std::size_t count, error_info error, uns
   if (!job_->fails_fast()) return;
   job_->stop();
   given_up_ = true;
-}
-
-void batch_run::drop(std::uint64_t handle) noexcept {
-  if (handle == 0) return;
-  try {
-    static_cast<void>(core_->memory().adopt(ref_of(handle)));
-  } catch (const error&) {
-    // Then there is nothing to free.
-  }
-}
-
-error_info batch_run::read_error(std::uint64_t handle) {
-  try {
-    const auto kept = core_->memory().adopt(ref_of(handle));
-    input_archive in(kept.bytes());
-    error_info error;
-    in(error);
-    return error;
-  } catch (const std::exception& failure) {
-    return {errc::corrupted, text("the worker's error record cannot be read: ", failure.what())};
-  }
 }
 
 // ---- the end

@@ -20,8 +20,8 @@ void publish(std::uint64_t& word, std::uint64_t handle) noexcept {
 chunk_run::chunk_run(task_call& call) : call_(call), start_(clock::now()) {
   line() = {};  // the slot's line may still hold another chunk's
   std::memcpy(&arguments_, call.arguments().data(), sizeof arguments_);
-  job_ = call.memory().view(ref_of(arguments_.job));
-  batch_ = call.memory().view(ref_of(arguments_.batch));
+  job_ = call.memory().view(block_ref::of_handle(arguments_.job));
+  batch_ = call.memory().view(block_ref::of_handle(arguments_.batch));
   std::memcpy(&header_, batch_.data(), sizeof header_);
   const bool fits = header_.elements_offset <= batch_.size() && header_.results_offset <= batch_.size() &&
                     arguments_.count <= header_.count && arguments_.first <= header_.count - arguments_.count;
@@ -45,7 +45,7 @@ void chunk_run::grow(std::size_t bytes) {
   constexpr std::size_t first_bytes = 4096;
   auto larger = call_.memory().allocate(std::max({first_bytes, 2 * results_.size(), used_bytes_ + bytes}), 1);
   if (used_bytes_ > 0) std::memcpy(larger.data(), results_.data(), used_bytes_);
-  publish(line().results, handle_of(larger.ref()));
+  publish(line().results, larger.ref().handle());
   results_ = std::move(larger);
 }
 
@@ -69,8 +69,8 @@ void chunk_run::reply(std::uint64_t finished, bool failed) {
   auto& answer = line();
   answer.finished = finished;
   answer.elapsed_nanoseconds = static_cast<std::uint64_t>(std::chrono::nanoseconds(clock::now() - start_).count());
-  if (results_) publish(answer.results, handle_of(results_.lend()));
-  if (error) publish(answer.error, handle_of(error.lend()));
+  if (results_) publish(answer.results, results_.lend().handle());
+  if (error) publish(answer.error, error.lend().handle());
 }
 
 }  // namespace muster::detail

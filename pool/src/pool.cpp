@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/pool.hpp>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -41,6 +43,7 @@ public:
   }
 
   [[nodiscard]] crew& workers() noexcept { return *crew_; }
+  [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
 
   void close() {
     if (closing_.exchange(true)) return;
@@ -89,6 +92,7 @@ private:
     return {.thunk = static_cast<std::uint64_t>(core_->functions().encode(task.thunk())), .frame = kept.ref(), .some = true};
   }
 
+  const pid_t owner_ = ::getpid();
   const std::chrono::nanoseconds grace_;
   const std::shared_ptr<detail::pool_core> core_;
   block initializer_frame_;
@@ -108,7 +112,15 @@ pool::pool(pool_options options) {
   impl_ = std::make_unique<impl>(options, std::move(watcher), core_);
 }
 
-pool::~pool() { impl_->destroy(); }
+pool::~pool() {
+  if (impl_->is_owner()) {
+    impl_->destroy();
+    return;
+  }
+  // A forked child has neither the threads nor a right to the workers: nothing here is its to undo.
+  static_cast<void>(impl_.release());
+  static_cast<void>(new std::shared_ptr<detail::pool_core>(std::move(core_)));
+}
 
 void pool::close() { impl_->close(); }
 

@@ -19,6 +19,7 @@ const char* hint_for(worker_lifecycle::state when) {
 worker_lifecycle::action worker_lifecycle::start() {
   MUSTER_ASSERT(state_ == state::absent);
   state_ = state::starting;
+  listens_ = false;
   return action::spawn;
 }
 
@@ -28,12 +29,13 @@ worker_lifecycle::action worker_lifecycle::greeted() {
 }
 
 worker_lifecycle::action worker_lifecycle::failed(error_info why) {
-  if (state_ == state::stopping || state_ == state::absent) return action::none;
+  if (state_ == state::absent) return action::none;
   failure_ = std::move(why);
   return action::kill;
 }
 
 worker_lifecycle::action worker_lifecycle::ready() {
+  listens_ = true;
   if (state_ != state::initializing) return action::none;
   state_ = state::working;
   failures_ = 0;
@@ -42,7 +44,7 @@ worker_lifecycle::action worker_lifecycle::ready() {
 }
 
 worker_lifecycle::action worker_lifecycle::timed_out() {
-  if (state_ != state::starting && state_ != state::initializing) return action::none;
+  if (state_ == state::absent || listens_) return action::none;
   return failed(error_info(errc::start_failed, text("the worker was silent for too long ", hint_for(state_))));
 }
 
@@ -61,10 +63,11 @@ worker_lifecycle::action worker_lifecycle::start_again_or_give_up() {
 }
 
 worker_lifecycle::action worker_lifecycle::stop() {
-  if (state_ == state::absent) return action::none;
-  const bool not_yet_listening = state_ == state::starting || state_ == state::initializing;
-  state_ = state::stopping;
-  return not_yet_listening ? action::kill : action::none;
+  // One that runs its initializer, or is ready without our knowing it yet, hears of it when it looks for its first task.
+  // One that has not even been greeted has run nothing of the user's.
+  const auto before = state_;
+  if (before != state::absent) state_ = state::stopping;
+  return before == state::starting ? action::kill : action::none;
 }
 
 }  // namespace muster

@@ -309,6 +309,8 @@ task_reply dispatcher::collect(task_record& record) {
   record.worker_ = static_cast<std::int16_t>(static_cast<int>(word.owner()) - 1);
   if (word.owner() != 0 && word.owner() <= worker_pids_.size()) record.pid_ = worker_pids_[word.owner() - 1];
   auto reply = read_reply(slot, word);
+  // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
+  if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::retire(slot.word, record.generation_);
   leave_slot(record);
   return reply;

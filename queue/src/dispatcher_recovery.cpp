@@ -166,6 +166,7 @@ void dispatcher::fail_after_death(task_record& record, const exit_status& how, f
   auto& slot = board_.slot(index);
   record.element_ = board_.line(static_cast<std::size_t>(record.worker_)).element.load(std::memory_order_acquire);
   task_reply reply(error_info::died(how), std::as_bytes(std::span(slot.reply)));
+  if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::seize(slot.word, record.generation_);
   leave_slot(record);
   ++counters_.lost;
@@ -194,7 +195,7 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     if (!when_empty) return;
     when_empty_ = std::move(when_empty);
     begin_harvest(finished);  // for good: no end must go unnoticed
-    if (pending_ == 0) finished.emptied = std::exchange(when_empty_, nullptr);
+    if (pending_ == 0 && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);  // else the harvest saw it
   }
   tell(finished);
 }

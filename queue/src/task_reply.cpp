@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <muster/base/error.hpp>
+
 namespace muster {
 
 task_reply::task_reply(std::span<const std::byte> bytes, bool failed) noexcept
@@ -13,6 +15,21 @@ task_reply::task_reply(std::span<const std::byte> bytes, bool failed) noexcept
 
 task_reply::task_reply(error_info error, std::span<const std::byte> line) : task_reply(line, true) {
   error_ = std::make_unique<error_info>(std::move(error));
+}
+
+void task_reply::adopt_attached(arena& memory) {
+  if (size_ != inline_reply_bytes) return;
+  std::array<std::uint64_t, attached_blocks> handles{};
+  std::memcpy(handles.data(), line_.data() + attached_handles_offset, sizeof handles);
+  for (std::size_t index = 0; index < attached_blocks; ++index) {
+    if (handles[index] == 0) continue;
+    if (attached_ == nullptr) attached_ = std::make_unique<std::array<block, attached_blocks>>();
+    try {
+      (*attached_)[index] = memory.adopt(block_ref::of_handle(handles[index]));
+    } catch (const muster::error&) {
+      // A line that its chunk had not got to clear; or a worker that misbehaves, which the reader of the block notices.
+    }
+  }
 }
 
 error_info task_reply::error() const {

@@ -148,7 +148,7 @@ TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
   const auto end = deadline::after(3s);
   int deaths = 0;
   while (!end.expired()) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200 + random() % 1500));  // the rate of killing, not a wait
+    test::work_for(std::chrono::microseconds(200 + random() % 1500));  // the rate of killing
     const auto victim = random() % 3;
     world.kill(victim);
     EXPECT_EQ(world.bury(victim).signal(), SIGKILL);

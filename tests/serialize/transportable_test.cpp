@@ -36,6 +36,7 @@ TEST(Transportable, ValuesAre) {
   EXPECT_TRUE(transportable<std::string>);
   EXPECT_TRUE((transportable<std::map<std::string, std::vector<plain>>>));
   EXPECT_TRUE(transportable<std::unique_ptr<int>>);
+  EXPECT_TRUE(transportable<std::filesystem::path>);
   EXPECT_TRUE(transportable<with_string_and_serialize>);
 }
 
@@ -54,6 +55,30 @@ TEST(Transportable, WhatCannotBeTakenApartIsNot) {
   EXPECT_FALSE(transportable<with_string>);
   EXPECT_FALSE(transportable<std::mutex>);
   EXPECT_FALSE(transportable<std::thread>);
+  EXPECT_FALSE(transportable<std::vector<with_string>>) << "the elements decide";
+  EXPECT_FALSE((transportable<std::map<std::string, std::optional<with_string>>>));
+  EXPECT_FALSE((transportable<std::tuple<int, int*>>));
+  EXPECT_FALSE((transportable<std::vector<const char*>>));
+}
+
+struct plain_with_serialize {
+  int number;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(number);
+  }
+};
+struct plain_for_our_archive {
+  int number;
+  void save(output_archive& archive) const { archive(number); }
+  void load(input_archive& archive) { archive(number); }
+};
+
+TEST(Transportable, AClassesOwnFunctionsAreUsedThoughItsBytesWouldDo) {
+  EXPECT_TRUE(transportable<plain_with_serialize> && !trivially_transportable<plain_with_serialize>);
+  EXPECT_TRUE(transportable<plain_for_our_archive> && !trivially_transportable<plain_for_our_archive>);
+  EXPECT_TRUE((trivially_transportable<std::array<plain, 3>>));
+  EXPECT_FALSE((trivially_transportable<std::array<plain_with_serialize, 3>>));
 }
 
 TEST(SentAs, CStringsTravelAsText) {

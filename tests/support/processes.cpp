@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <ctime>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/pidfd.hpp>
@@ -51,6 +52,11 @@ std::unique_ptr<processes> spawn(std::size_t count, const processes::rank_functi
   auto ranks = std::make_unique<processes>();
   for (std::size_t rank = 0; rank < count; ++rank) ranks->add(run);
   return ranks;
+}
+
+void work_for(std::chrono::nanoseconds time) {
+  const timespec duration{.tv_sec = time.count() / 1'000'000'000, .tv_nsec = time.count() % 1'000'000'000};
+  ::nanosleep(&duration, nullptr);
 }
 
 bool eventually(const std::function<bool()>& condition) {

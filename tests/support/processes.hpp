@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -69,6 +70,9 @@ private:
   mapping memory_;
   T* object_;
 };
+
+/// Takes as long as real work would, without using the processor. Not for waiting until something has happened.
+void work_for(std::chrono::nanoseconds time);
 
 /// Waits until `condition()` holds, looking again and again; false after a generous time. For what has no event.
 bool eventually(const std::function<bool()>& condition);

@@ -102,7 +102,7 @@ private:
   block allocate_small(std::size_t bytes) MUSTER_REQUIRES(mutex_);
   block allocate_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   block make_live(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
-  std::uint32_t fresh_run(std::size_t count, unsigned copies) MUSTER_REQUIRES(mutex_);
+  std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
   void populate(extent_run run) noexcept;
   void release_here(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);

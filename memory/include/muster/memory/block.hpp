@@ -21,6 +21,17 @@ struct block_ref {
 
   static constexpr std::uint64_t whole = UINT64_MAX;
 
+  /// The block in one word, without the size; 0 names nothing.
+  [[nodiscard]] constexpr std::uint64_t handle() const noexcept {
+    return std::uint64_t{descriptor} << 32U | generation;
+  }
+  /// The whole block that a handle names.
+  [[nodiscard]] static constexpr block_ref of_handle(std::uint64_t handle) noexcept {
+    return {.descriptor = static_cast<std::uint32_t>(handle >> 32U),
+            .generation = static_cast<std::uint32_t>(handle),
+            .size_bytes = whole};
+  }
+
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return generation != 0; }
   friend constexpr bool operator==(const block_ref&, const block_ref&) noexcept = default;
 };

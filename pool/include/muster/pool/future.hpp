@@ -21,12 +21,15 @@ class future;
 
 namespace detail {
 
-/// Decodes a reply, in whichever thread wants the value.
+/// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be transportable;
+/// a future of such a type never holds a task.
 template <class R>
 [[nodiscard]] outcome<R> decode_reply(const task_reply& reply) {
   if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
   if constexpr (std::is_void_v<R>) {
     return outcome<R>::of_value();
+  } else if constexpr (!transportable<R>) {
+    return outcome<R>::of_error(error_info(errc::not_serializable, "values of this type do not come from tasks"));
   } else {
     try {
       return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes())));

@@ -21,7 +21,7 @@ public:
     starting,      ///< executed, has not said anything yet
     initializing,  ///< accepted, runs the initializer
     working,       ///< takes tasks
-    stopping       ///< told to leave, or killed; nobody takes its place
+    stopping       ///< told to leave, which it hears when it works; nobody takes its place
   };
 
   enum class action {
@@ -58,6 +58,7 @@ private:
 
   const unsigned tries_;
   state state_ = state::absent;
+  bool listens_ = false;   // it has become ready
   unsigned failures_ = 0;  // starts in a row
   std::optional<error_info> failure_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include <muster/memory/arena.hpp>
 #include <muster/memory/block.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/archive.hpp>
@@ -38,6 +39,13 @@ public:
   [[nodiscard]] error_info error() const;
   /// The inline room, for whoever has another use for it while there is no reply.
   [[nodiscard]] std::array<std::byte, inline_reply_bytes>& line() noexcept { return line_; }
+  /// Takes over the blocks whose handles end the line, while whoever lent them can still be recovered; those that are
+  /// not there (any more) are left out.
+  void adopt_attached(arena& memory);
+  [[nodiscard]] block take_attached(std::size_t index) noexcept {
+    return attached_ != nullptr ? std::move((*attached_)[index]) : block();
+  }
+
   void set_place(task_place place) { place_ = std::make_unique<task_place>(std::move(place)); }
 
 private:
@@ -47,6 +55,7 @@ private:
   bool failed_ = false;
   std::unique_ptr<error_info> error_;
   std::unique_ptr<task_place> place_;  // for failures only
+  std::unique_ptr<std::array<block, attached_blocks>> attached_;  // for chunks only
 };
 
 }  // namespace muster

@@ -10,11 +10,16 @@
 //
 // All containers of the standard library that cereal knows are included.
 
+#include <array>
+#include <bitset>
+#include <chrono>
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -138,15 +143,40 @@ inline constexpr std::uint64_t always_believable_count = 4096;
 template <class T>
 concept elsewhere_serializable = cereal::traits::is_output_serializable<T, cereal::BinaryOutputArchive>::value;
 
+template <class T>
+concept has_serialize_members = cereal::traits::has_member_serialize<T, output_archive>::value ||
+                                cereal::traits::has_member_save<T, output_archive>::value ||
+                                cereal::traits::has_member_save_minimal<T, output_archive>::value;
+
 /// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
 template <class T>
 concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> &&
-                      std::move_constructible<T> && !elsewhere_serializable<T>;
+                      std::move_constructible<T> && !has_serialize_members<T> && !elsewhere_serializable<T>;
+
+/// Standard types for which cereal has functions, but which may as well be copied as bytes if their parts may.
+template <class T>
+inline constexpr bool plain_standard_class = false;
+
+/// Types that are nothing but their bytes. A class with serialize functions of its own is not: they may know better.
+template <class T>
+concept plain_type = std::is_arithmetic_v<T> || std::is_enum_v<T> || plain_class<T> || plain_standard_class<T>;
+
+template <plain_type T, std::size_t N>
+inline constexpr bool plain_standard_class<std::array<T, N>> = true;
+template <plain_type T>
+inline constexpr bool plain_standard_class<std::complex<T>> = true;
+template <plain_type T>
+inline constexpr bool plain_standard_class<std::optional<T>> = std::is_trivially_copyable_v<std::optional<T>>;
+template <class Rep, class Period>
+inline constexpr bool plain_standard_class<std::chrono::duration<Rep, Period>> = std::is_arithmetic_v<Rep>;
+template <class Clock, class Duration>
+inline constexpr bool plain_standard_class<std::chrono::time_point<Clock, Duration>> = plain_standard_class<Duration>;
+template <std::size_t N>
+inline constexpr bool plain_standard_class<std::bitset<N>> = true;
 
 /// Elements whose contiguous ranges are one copy.
 template <class T>
-concept bulk_element = (std::is_arithmetic_v<T> || std::is_enum_v<T> || plain_class<T>) && !std::is_same_v<T, bool> &&
-                       alignof(T) <= frame_alignment;
+concept bulk_element = plain_type<T> && !std::is_same_v<T, bool> && alignof(T) <= frame_alignment;
 
 }  // namespace detail
 

@@ -7,10 +7,15 @@
 
 #include <concepts>
 #include <functional>
+#include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
+#include <variant>
 
 #include <muster/serialize/archive.hpp>
 
@@ -29,25 +34,77 @@ inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
 
 }  // namespace detail
 
-/// Types that are sent as their bytes: trivially copyable, and not known to point elsewhere.
+/// Types that are sent as their bytes: trivially copyable, without serialize functions of their own, and not known to
+/// point elsewhere.
 template <class T>
-concept trivially_transportable =
-    std::is_object_v<T> && std::is_trivially_copyable_v<T> && std::move_constructible<T> && !detail::refers_elsewhere<T> && !std::is_array_v<T>;
+concept trivially_transportable = detail::plain_type<T> && !detail::refers_elsewhere<T>;
+
+namespace detail {
+
+/// Whether the parts of a container, tuple or owning pointer can be sent. cereal says yes to every vector, and looks at
+/// its elements only when it is too late for a readable message.
+template <class T>
+consteval bool parts_are_transportable();
+
+}  // namespace detail
 
 /// Types that cereal can take apart and put together again.
 template <class T>
 concept archivable = std::is_object_v<T> && !detail::refers_elsewhere<T> && std::default_initializable<T> &&
                      cereal::traits::is_output_serializable<T, output_archive>::value &&
-                     cereal::traits::is_input_serializable<T, input_archive>::value;
+                     cereal::traits::is_input_serializable<T, input_archive>::value && detail::parts_are_transportable<T>();
 
 /// Types that can be arguments and results of tasks.
 template <class T>
 concept transportable = trivially_transportable<T> || archivable<T>;
 
+namespace detail {
+
+template <class T>
+struct parts_of {
+  static consteval bool transportable_all() { return true; }
+};
+template <std::ranges::range T>
+  requires(!std::is_same_v<std::ranges::range_value_t<T>, T>)
+struct parts_of<T> {
+  static consteval bool transportable_all() { return transportable<std::remove_cv_t<std::ranges::range_value_t<T>>>; }
+};
+template <class... Ts>
+struct parts_of<std::tuple<Ts...>> {
+  static consteval bool transportable_all() { return (transportable<std::remove_cv_t<Ts>> && ...); }
+};
+template <class A, class B>
+struct parts_of<std::pair<A, B>> : parts_of<std::tuple<A, B>> {};
+template <class... Ts>
+struct parts_of<std::variant<Ts...>> : parts_of<std::tuple<Ts...>> {};
+template <class T>
+struct parts_of<std::optional<T>> : parts_of<std::tuple<T>> {};
+
+template <class T>
+consteval bool parts_are_transportable() {
+  return parts_of<T>::transportable_all();
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// The elements of a map are pairs with a constant first part, which nobody could decode into.
+template <class T>
+struct without_constant_parts {
+  using type = T;
+};
+template <class A, class B>
+struct without_constant_parts<std::pair<A, B>> {
+  using type = std::pair<std::remove_const_t<A>, std::remove_const_t<B>>;
+};
+
+}  // namespace detail
+
 /// What an argument of type `Argument` is sent as: itself without reference and const; text for a C string.
 template <class Argument>
 using sent_as = std::conditional_t<std::is_convertible_v<Argument, const char*> && std::is_pointer_v<std::decay_t<Argument>>,
-                                   std::string, std::decay_t<Argument>>;
+                                   std::string, typename detail::without_constant_parts<std::decay_t<Argument>>::type>;
 
 namespace detail {
 

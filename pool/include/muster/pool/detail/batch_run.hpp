@@ -116,15 +116,13 @@ private:
   };
 
   void chunk_ended(chunk& which, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
-  void account(const range& which, const task_reply& reply, std::size_t element, const task_place& place)
+  void account(const range& which, task_reply& reply, std::size_t element, const task_place& place)
       MUSTER_REQUIRES(mutex_);
-  void account_reply(const range& which, const task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);
-  void account_death(const range& which, const task_reply& reply, std::size_t element) MUSTER_REQUIRES(mutex_);
-  void account_finished(const range& which, std::size_t finished, std::uint64_t results) MUSTER_REQUIRES(mutex_);
+  void account_reply(const range& which, task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);
+  void account_death(const range& which, task_reply& reply, std::size_t element) MUSTER_REQUIRES(mutex_);
+  void account_finished(const range& which, std::size_t finished, task_reply& reply) MUSTER_REQUIRES(mutex_);
   void account_failure(const range& which, std::size_t finished, error_info error) MUSTER_REQUIRES(mutex_);
   void fail(std::size_t first, std::size_t count, error_info error, unsigned attempt) MUSTER_REQUIRES(mutex_);
-  error_info read_error(std::uint64_t handle);
-  void drop(std::uint64_t handle) noexcept;
   void post_more() MUSTER_REQUIRES(mutex_);
   bool next_range(range& next) MUSTER_REQUIRES(mutex_);
   void post(const range& which) MUSTER_REQUIRES(mutex_);

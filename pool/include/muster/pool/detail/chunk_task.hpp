@@ -4,6 +4,7 @@
 // What runs in a worker for a chunk of a map, and what parent and worker say to each other about it.
 // Layout: docs/formats/chunk.md.
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,16 +27,6 @@ struct job_header {
   static constexpr std::size_t state_offset = 64;
 };
 
-/// A block named in one word, whole.
-[[nodiscard]] constexpr std::uint64_t handle_of(block_ref ref) noexcept {
-  return std::uint64_t{ref.descriptor} << 32U | ref.generation;
-}
-[[nodiscard]] constexpr block_ref ref_of(std::uint64_t handle) noexcept {
-  return {.descriptor = static_cast<std::uint32_t>(handle >> 32U),
-          .generation = static_cast<std::uint32_t>(handle),
-          .size_bytes = block_ref::whole};
-}
-
 /// The arguments of a chunk's task: elements [first, first + count) of a batch.
 struct chunk_arguments {
   std::uint64_t job = 0;    ///< handle
@@ -50,10 +41,16 @@ static_assert(sizeof(chunk_arguments) <= inline_argument_bytes);
 struct chunk_reply {
   std::uint64_t finished = 0;  ///< elements with a result, from the first on
   std::uint64_t elapsed_nanoseconds = 0;
+  std::array<std::uint64_t, 3> reserved{};
   std::uint64_t results = 0;  ///< handle of the block with encoded results; 0: none
   std::uint64_t error = 0;    ///< handle of the block with the error of the next element; 0: none
 };
-static_assert(sizeof(chunk_reply) <= inline_reply_bytes);
+static_assert(sizeof(chunk_reply) == inline_reply_bytes);
+static_assert(offsetof(chunk_reply, results) == attached_handles_offset);
+
+/// Which attached block of a reply is which.
+inline constexpr std::size_t results_attachment = 0;
+inline constexpr std::size_t error_attachment = 1;
 
 /// Encoded results lie in their block one after the other: the size in so many bytes, then the bytes, rounded up to
 /// frame_alignment.
@@ -70,7 +67,7 @@ public:
 
   [[nodiscard]] std::uint64_t first() const noexcept { return arguments_.first; }
   [[nodiscard]] std::uint64_t count() const noexcept { return arguments_.count; }
-  [[nodiscard]] block_ref job() const noexcept { return ref_of(arguments_.job); }
+  [[nodiscard]] block_ref job() const noexcept { return block_ref::of_handle(arguments_.job); }
   [[nodiscard]] std::span<const std::byte> state() const noexcept { return job_.subspan(job_header::state_offset); }
   [[nodiscard]] std::span<const std::byte> elements() const noexcept { return batch_.subspan(header_.elements_offset); }
   /// The array of results, by index in the batch.
@@ -158,14 +155,13 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
     }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
   }
 
-  static void keep(chunk_run& run, task_call& call, std::uint64_t index, const result& value)
-    requires(!std::is_void_v<result>)
-  {
-    if constexpr (array_element<result>) {
-      std::memcpy(run.result_array() + index * sizeof(result), &value, sizeof(result));
+  template <class R>  // `result`, of which no reference can be named where it is void
+  static void keep(chunk_run& run, task_call& call, std::uint64_t index, const R& value) {
+    if constexpr (array_element<R>) {
+      std::memcpy(run.result_array() + index * sizeof(R), &value, sizeof(R));
     } else {
       call.enter(task_call::step::encoding);
-      codec<result>::encode(run.append_result(codec<result>::size(value)), value);
+      codec<R>::encode(run.append_result(codec<R>::size(value)), value);
     }
   }
 
@@ -176,7 +172,7 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
     if constexpr (std::is_void_v<result>) {
       invoke(with, std::move(element));
     } else {
-      keep(run, call, index, invoke(with, std::move(element)));
+      keep<result>(run, call, index, invoke(with, std::move(element)));
     }
   }
 

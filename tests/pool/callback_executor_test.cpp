@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/detail/callback_executor.hpp>
+
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::detail {
+namespace {
+
+class CallbackExecutor : public testing::Test {
+protected:
+  std::vector<std::string> logged_;
+  std::shared_ptr<callback_executor> executor_ =
+      std::make_shared<callback_executor>([this](log_level, std::string_view text) { logged_.emplace_back(text); });
+};
+
+TEST_F(CallbackExecutor, RunsJobsInOrderOnOneOtherThread) {
+  std::vector<int> order;
+  std::vector<std::thread::id> threads;
+  for (int each = 0; each < 100; ++each) {
+    executor_->post([&, each] {
+      order.push_back(each);
+      threads.push_back(std::this_thread::get_id());
+    });
+  }
+  executor_->stop();
+  ASSERT_EQ(order.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_THAT(threads, testing::Each(threads.front()));
+  EXPECT_NE(threads.front(), std::this_thread::get_id());
+}
+
+TEST_F(CallbackExecutor, AThrowingJobIsLoggedAndHarmsNothing) {
+  bool ran = false;
+  executor_->post([] { throw std::runtime_error("oops"); });
+  executor_->post([] { throw 1; });
+  executor_->post([&] { ran = true; });
+  executor_->stop();
+  EXPECT_TRUE(ran);
+  ASSERT_EQ(logged_.size(), 2U);
+  EXPECT_THAT(logged_[0], testing::AllOf(testing::HasSubstr("std::runtime_error"), testing::HasSubstr("oops")));
+}
+
+TEST_F(CallbackExecutor, StoppingRunsWhatWasPosted) {
+  std::atomic<int> runs = 0;
+  for (int each = 0; each < 50; ++each) executor_->post([&] { ++runs; });
+  executor_->stop();
+  EXPECT_EQ(runs, 50);
+}
+
+TEST_F(CallbackExecutor, AfterTheEndJobsRunInTheCall) {
+  executor_->stop();
+  std::thread::id ran_in;
+  executor_->post([&] { ran_in = std::this_thread::get_id(); });
+  EXPECT_EQ(ran_in, std::this_thread::get_id());
+}
+
+TEST_F(CallbackExecutor, AJobMayStopIt) {
+  std::promise<void> done;
+  executor_->post([&, executor = executor_] {
+    executor->stop();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+}  // namespace
+}  // namespace muster::detail

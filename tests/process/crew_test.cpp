@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/crew.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/futex.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/mutex.hpp>
+
+#include "processes.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+void discard(log_level, std::string_view) {}
+
+// ---- what the workers do
+
+// Sleeps like a worker without tasks until it is told to leave.
+int obey(worker_environment& environment) {
+  environment.report_ready();
+  auto& tasks = environment.tasks();
+  auto& line = tasks.line(environment.who().index);
+  while (line.order == 0) {
+    line.parked = 1;
+    tasks.sleeping().insert(environment.who().index);
+    if (line.order == 0) futex_wait(futex_address(line.parked), 1, futex_scope::shared);
+  }
+  line.leaving = 1;
+  return 0;
+}
+
+int spin_with_signals_blocked(worker_environment& environment) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  environment.report_ready();
+  std::atomic<bool> for_ever = true;
+  while (for_ever) continue;
+  return 0;
+}
+
+int fail_to_initialize(worker_environment& environment) {
+  environment.report_failure(error_info(errc::start_failed, "there is no model"));
+  return 1;
+}
+
+int exit_at_once(worker_environment&) { ::_exit(7); }
+
+int never_ready(worker_environment&) {
+  for (;;) ::pause();
+}
+
+int ready_then_abort_once(worker_environment& environment) {
+  environment.report_ready();
+  if (environment.who().incarnation == 1) ::raise(SIGABRT);
+  return obey(environment);
+}
+
+// Writes what it inherited into the first block of the arena that the payload names.
+struct inheritance {
+  std::uint64_t descriptors = 0;
+  bool ignores_interrupts = false;
+  bool blocks_signals = false;
+  bool has_mark = false;
+  bool stdin_is_empty = false;
+  char threads[8] = {};
+};
+
+int look_around(worker_environment& environment) {
+  block_ref ref;
+  std::memcpy(&ref, environment.who().payload.data(), sizeof ref);
+  inheritance found;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    static_cast<void>(each);
+    ++found.descriptors;
+  }
+  struct sigaction action {};
+  ::sigaction(SIGINT, nullptr, &action);
+  found.ignores_interrupts = action.sa_handler == SIG_IGN;
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  for (int signal = 1; signal < 32; ++signal) found.blocks_signals = found.blocks_signals || ::sigismember(&mask, signal) == 1;
+  found.has_mark = std::getenv("MUSTER_WORKER") != nullptr;
+  char byte = 0;
+  found.stdin_is_empty = ::read(STDIN_FILENO, &byte, 1) == 0;
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  std::snprintf(found.threads, sizeof found.threads, "%s", threads != nullptr ? threads : "none");
+  std::memcpy(environment.shared().blocks().view(ref).data(), &found, sizeof found);
+  return obey(environment);
+}
+
+// ---- a client that notes what it is told
+
+class notes final : public crew_client {
+public:
+  void worker_started(std::size_t, pid_t) noexcept override { add(started_); }
+  void worker_ended(std::size_t, const exit_status& how) noexcept override {
+    const scoped_lock lock(mutex_);
+    ends_.push_back(how);
+    changed_.notify_all();
+  }
+  void crew_broken(const error_info& why) noexcept override {
+    const scoped_lock lock(mutex_);
+    broken_ = why;
+    changed_.notify_all();
+  }
+  void bell_rang() noexcept override { add(rings_); }
+
+  bool wait_for_ends(std::size_t count) {
+    scoped_lock lock(mutex_);
+    const auto until = deadline::after(30s);
+    while (ends_.size() < count && !until.expired()) changed_.wait_until(lock, until);
+    return ends_.size() >= count;
+  }
+  std::optional<error_info> wait_until_broken() {
+    scoped_lock lock(mutex_);
+    const auto until = deadline::after(30s);
+    while (!broken_ && !until.expired()) changed_.wait_until(lock, until);
+    return broken_;
+  }
+  std::vector<exit_status> ends() {
+    const scoped_lock lock(mutex_);
+    return ends_;
+  }
+
+private:
+  void add(int& counter) {
+    const scoped_lock lock(mutex_);
+    ++counter;
+    changed_.notify_all();
+  }
+
+  mutex mutex_;
+  condition changed_;
+  int started_ = 0;
+  int rings_ = 0;
+  std::vector<exit_status> ends_;
+  std::optional<error_info> broken_;
+};
+
+class Crew : public testing::Test {
+protected:
+  crew& make(worker_entry* entry, std::size_t workers, crew_options options = {}) {
+    board_.emplace(board_sizes{.workers = workers}, spin_policy{});
+    functions_.emplace(board_->modules());
+    options.entry = functions_->encode(entry);
+    options.log = discard;
+    return crew_.emplace(watcher_, *board_, std::move(options), notes_);
+  }
+
+  bool all_are(worker_lifecycle::state state) {
+    return test::eventually([&] {
+      const auto workers = crew_->workers();
+      return std::all_of(workers.begin(), workers.end(), [&](const worker_info& each) { return each.state == state; });
+    });
+  }
+
+  std::shared_ptr<supervisor> watcher_ = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{8} << 20U}, discard);
+  notes notes_;
+  std::optional<board> board_;
+  std::optional<token_encoder> functions_;
+  std::optional<crew> crew_;
+};
+
+TEST_F(Crew, WorkersStartBecomeReadyAndLeave) {
+  auto& workers = make(&obey, 3);
+  workers.wait_until_greeted();
+  EXPECT_TRUE(all_are(worker_lifecycle::state::working));
+  EXPECT_EQ(watcher_->shared()->participants().count(), 4U);
+  workers.begin_stop(worker_order::leave);
+  EXPECT_TRUE(workers.wait_until_gone(deadline::after(30s)));
+  EXPECT_THAT(notes_.ends(), testing::Each(exit_status::exited(0)));
+  EXPECT_EQ(watcher_->shared()->participants().count(), 1U);
+  EXPECT_EQ(workers.read_statistics().killed, 0U);
+}
+
+TEST_F(Crew, AKilledWorkerIsReportedAndReplaced) {
+  auto& workers = make(&obey, 2);
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  const auto victim = workers.workers()[1].pid;
+  ::kill(victim, SIGKILL);
+  ASSERT_TRUE(notes_.wait_for_ends(1));
+  EXPECT_EQ(notes_.ends().front(), exit_status::killed(SIGKILL));
+  ASSERT_TRUE(test::eventually([&] { return workers.workers()[1].incarnation == 2; }));
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  EXPECT_NE(workers.workers()[1].pid, victim);
+  EXPECT_EQ(workers.workers()[0].incarnation, 1U);
+  EXPECT_EQ(workers.read_statistics().killed, 1U);
+}
+
+TEST_F(Crew, ACrashIsReportedWithItsSignal) {
+  make(&ready_then_abort_once, 1);
+  ASSERT_TRUE(notes_.wait_for_ends(1));
+  EXPECT_EQ(notes_.ends().front().signal(), SIGABRT);
+  EXPECT_TRUE(all_are(worker_lifecycle::state::working));
+}
+
+TEST_F(Crew, AWorkerInheritsNothingButWhatItIsGiven) {
+  const unique_fd stray(::open("/dev/null", O_RDONLY));  // not close-on-exec
+  const auto answer = watcher_->shared()->blocks().allocate(sizeof(inheritance));
+  std::vector<std::byte> payload(sizeof(block_ref));
+  const auto ref = answer.ref();
+  std::memcpy(payload.data(), &ref, sizeof ref);
+  make(&look_around, 1, {.payload = payload});
+  ASSERT_TRUE(test::eventually([&] { return board_->sleeping().count() == 1; }));
+  inheritance found;
+  std::memcpy(&found, answer.data(), sizeof found);
+  // stdin, stdout, stderr, control socket, lifeline, two domain files, board, bell, and the directory being read.
+  EXPECT_EQ(found.descriptors, 10U);
+  EXPECT_TRUE(found.ignores_interrupts);
+  EXPECT_FALSE(found.blocks_signals);
+  EXPECT_FALSE(found.has_mark);
+  EXPECT_TRUE(found.stdin_is_empty);
+  EXPECT_STRNE(found.threads, "none");
+}
+
+TEST_F(Crew, AWorkerThatCannotStartBreaksTheCrewAfterThreeTries) {
+  auto& workers = make(&exit_at_once, 1);
+  const auto why = notes_.wait_until_broken();
+  ASSERT_TRUE(why);
+  EXPECT_EQ(*why, errc::start_failed);
+  EXPECT_THAT(why->message(), HasSubstr("exited with code 7"));
+  EXPECT_EQ(workers.read_statistics().started, 3U);
+  EXPECT_EQ(workers.read_statistics().failed_starts, 3U);
+}
+
+TEST_F(Crew, AFailingInitializerBreaksTheCrewWithItsError) {
+  make(&fail_to_initialize, 2);
+  const auto why = notes_.wait_until_broken();
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->message(), "there is no model");
+}
+
+TEST_F(Crew, AProgramThatIsNotThereIsAnErrorOfTheCall) {
+  auto& workers = make(&obey, 1, {.program = "/no/such/program"});
+  try {
+    workers.wait_until_greeted();
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::start_failed);
+    EXPECT_THAT(failure.what(), testing::AllOf(HasSubstr("posix_spawn"), HasSubstr("/no/such/program"), HasSubstr("No such file")));
+  }
+}
+
+TEST_F(Crew, AProgramThatNeverGetsToInitIsAnErrorThatSaysSo) {
+  auto& workers = make(&obey, 1, {.start_tries = 2, .program = "/bin/false"});
+  try {
+    workers.wait_until_greeted();
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_THAT(failure.what(), testing::AllOf(HasSubstr("exited with code 1"), HasSubstr("muster::init")));
+  }
+}
+
+TEST_F(Crew, ASilentWorkerIsKilledAfterTheStartTimeout) {
+  make(&never_ready, 1, {.start_tries = 1, .start_timeout = 50ms});
+  const auto why = notes_.wait_until_broken();
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->message(), HasSubstr("silent for too long"));
+}
+
+TEST_F(Crew, StoppingKillsAWorkerThatDoesNotListen) {
+  auto& workers = make(&spin_with_signals_blocked, 2);
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  workers.stop(1ms);
+  EXPECT_THAT(notes_.ends(), testing::ElementsAre(exit_status::killed(SIGKILL), exit_status::killed(SIGKILL)));
+}
+
+TEST_F(Crew, AFrozenWorkerCanBeStopped) {
+  auto& workers = make(&obey, 1);
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  ::kill(workers.workers()[0].pid, SIGSTOP);
+  workers.stop(1ms);
+  EXPECT_THAT(notes_.ends(), testing::ElementsAre(exit_status::killed(SIGKILL)));
+}
+
+TEST_F(Crew, AForkedChildDoesNotHarmTheWorkers) {
+  auto& workers = make(&obey, 1);
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    crew_.reset();
+    watcher_.reset();
+    return 0;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+  EXPECT_EQ(workers.workers()[0].incarnation, 1U);
+  EXPECT_EQ(::kill(workers.workers()[0].pid, 0), 0);
+}
+
+// The parent is a rank here, so that it can be killed; its worker spins with all signals blocked.
+TEST(Lifeline, WorkersDieWithTheirParentWhateverTheyDo) {
+  const test::shared<std::atomic<pid_t>> worker_pid;
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
+    notes told;
+    board tasks({.workers = 1}, {});
+    token_encoder functions(tasks.modules());
+    crew workers(watcher, tasks, {.entry = functions.encode(&spin_with_signals_blocked), .log = discard}, told);
+    if (!test::eventually([&] { return workers.workers()[0].state == worker_lifecycle::state::working; })) return 1;
+    *worker_pid = workers.workers()[0].pid;
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(test::eventually([&] { return *worker_pid != 0; }));
+  ranks->kill(0);
+  EXPECT_EQ(ranks->wait(0), exit_status::killed(SIGKILL));
+  // Orphans come to this process, which is a subreaper: the worker is gone once it can be reaped or is a zombie.
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/supervisor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+
+#include "processes.hpp"
+
+namespace muster {
+namespace {
+
+constexpr domain_options small{.arena_bytes = std::size_t{1} << 20U};
+
+TEST(Supervisor, StartsAndEnds) {
+  const supervisor watcher(small);
+  EXPECT_EQ(watcher.shared()->participants().count(), 1U);
+}
+
+TEST(Supervisor, OfTheProgramIsSharedWhileItIsUsed) {
+  auto one = supervisor::of_program(small);
+  EXPECT_EQ(supervisor::of_program(small), one);
+  EXPECT_EQ(supervisor::of_program({}), one) << "no wish about the size";
+  std::weak_ptr<supervisor> gone = one;
+  one.reset();
+  EXPECT_TRUE(gone.expired());
+  EXPECT_NE(supervisor::of_program(small), nullptr);
+}
+
+TEST(Supervisor, ALargerArenaThanThatOfTheProgramIsRefused) {
+  const auto one = supervisor::of_program(small);
+  try {
+    static_cast<void>(supervisor::of_program({.arena_bytes = std::size_t{1} << 30U}));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::invalid_argument);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("1.0 GiB"), testing::HasSubstr("isolated")));
+  }
+}
+
+TEST(Supervisor, AForkedChildMayDestroyItsCopy) {
+  auto one = std::make_unique<supervisor>(small);
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    one.reset();
+    return 0;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
+}  // namespace
+}  // namespace muster
