@@ -95,15 +95,23 @@ table_counts read_sizes(const unique_fd& control) {
   return found;
 }
 
+// Warm runs that one process keeps are missing for the others, so nobody keeps much of a small arena.
+std::size_t cache_of(participant_id self, std::size_t arena_bytes) {
+  const auto host = self == participant_id::host;
+  const auto most = std::size_t{host ? 256U : 32U} << 20U;
+  return std::min(most, arena_bytes / (host ? 8 : 64));
+}
+
 std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, const mapping& payload,
-                                  const unique_fd& file, arena::options settings) {
+                                  const unique_fd& file, participant_id self) {
   auto& marks = *reinterpret_cast<header*>(control.bytes().data());
   return std::make_unique<arena>(
       extent_map(layout::table<extent_map::word>(control, where.extents, where.counts.extents),
                  table_mark(marks.extents_used)),
       block_table(layout::table<block_descriptor>(control, where.blocks, where.counts.blocks),
                   table_mark(marks.blocks_used)),
-      payload.bytes(), file, settings);
+      payload.bytes(), file,
+      arena::options{.self = self, .cache_bytes = cache_of(self, payload.bytes().size())});
 }
 
 }  // namespace
@@ -121,17 +129,16 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   first.extents = where.counts.extents;
   participants_ = std::make_unique<participant_table>(
       layout::table<participant_entry>(control_, where.participants, where.counts.participants), ::getpid());
-  arena_ = make_arena(where, control_, payload_, files_.arena, {});
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_);
   arena_recovery_ =
       recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
 domain::domain(domain_files files, participant_id self) : files_(std::move(files)), self_(self) {
-  constexpr std::size_t worker_cache_bytes = std::size_t{32} << 20U;
   const layout where(read_sizes(files_.control));
   control_ = mapping(files_.control, where.total, mapping::inherit::no);
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no);
-  arena_ = make_arena(where, control_, payload_, files_.arena, {.self = self, .cache_bytes = worker_cache_bytes});
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_);
 }
 
 domain::~domain() = default;

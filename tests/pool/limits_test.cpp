@@ -90,6 +90,7 @@ TEST(Limits, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {
 }
 
 TEST(Limits, TooFewDescriptorsAreAnErrorThatNamesTheLimit) {
+  if (sanitized) GTEST_SKIP() << "UBSan looks at objects through a pipe, and calls them broken when it gets none";
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   int highest = ::dup(0);

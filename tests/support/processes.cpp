@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <exception>
 #include <csignal>
 #include <ctime>
 
@@ -26,7 +28,12 @@ processes::member processes::start(std::size_t rank, const rank_function& run) {
   const auto pid = system_call("fork", ::fork);
   if (pid == 0) {
     ::alarm(120);  // nobody outlives a test by much
-    ::_exit(run(rank));
+    try {
+      ::_exit(run(rank));
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "rank %zu: %s\n", rank, failure.what());
+      ::_exit(99);
+    }
   }
   return {.pid = pid, .process = open_pidfd(pid)};
 }
