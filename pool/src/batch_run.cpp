@@ -63,11 +63,15 @@ batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> j
 batch_run::~batch_run() = default;
 
 void batch_run::start(std::function<void()> when_done) {
-  scoped_lock lock(mutex_);
-  when_done_ = std::move(when_done);
-  self_ = shared_from_this();
-  post_more();
-  finish_if_complete(lock);
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
+    when_done_ = std::move(when_done);
+    self_ = shared_from_this();
+    post_more();
+    end = end_if_complete();
+  }
+  announce(end);
 }
 
 void batch_run::abandon() {
@@ -80,12 +84,16 @@ void batch_run::abandon() {
 }
 
 bool batch_run::cancel() {
-  scoped_lock lock(mutex_);
-  if (is_done()) return false;
-  job_->stop();
-  given_up_ = true;
-  failures_.push_back({.first = 0, .count = count_, .error = error_info(errc::cancelled, "the map was cancelled")});
-  finish_if_complete(lock);
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
+    if (is_done()) return false;
+    job_->stop();
+    given_up_ = true;
+    failures_.push_back({.first = 0, .count = count_, .error = error_info(errc::cancelled, "the map was cancelled")});
+    end = end_if_complete();
+  }
+  announce(end);
   return true;
 }
 
@@ -144,16 +152,20 @@ void batch_run::post(const range& which) {
 // ---- chunks that end
 
 void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
-  std::shared_ptr<batch_run> self;  // released after unlocking
+  const auto self = shared_from_this();  // the last chunk gives up what kept this alive
   const auto element = record.element();
   const auto place = record.place();
   auto reply = core_->tasks().take(record);
-  scoped_lock lock(mutex_);
-  if (!is_done()) account(which.elements, reply, element, place);  // else what there is was published, and stays
-  std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
-  post_more();
-  if (in_flight_.empty() && (given_up_ || is_complete())) self = std::move(self_);
-  finish_if_complete(lock);
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
+    if (!is_done()) account(which.elements, reply, element, place);  // else what there is was published, and stays
+    std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
+    post_more();
+    end = end_if_complete();
+    if (in_flight_.empty() && (given_up_ || is_complete())) self_ = nullptr;
+  }
+  announce(end);
 }
 
 void batch_run::account(const range& which, task_reply& reply, std::size_t element, const task_place& place) {
@@ -225,17 +237,20 @@ void batch_run::fail(std::size_t first, std::size_t count, error_info error, uns
 
 bool batch_run::is_complete() const { return settled_ == count_ || (given_up_ && !failures_.empty()); }
 
-void batch_run::finish_if_complete(scoped_lock& lock) {
-  if (!is_complete() || is_done()) return;
+batch_run::ending batch_run::end_if_complete() {
+  if (!is_complete() || is_done()) return {};
   std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) { return a.first < b.first; });
   std::sort(failures_.begin(), failures_.end(), [](const failure& a, const failure& b) { return a.first < b.first; });
-  const auto then = std::exchange(when_done_, nullptr);
-  const auto self = in_flight_.empty() ? std::exchange(self_, nullptr) : shared_from_this();
   done_.store(1, std::memory_order_release);
-  lock.unlock();
+  return {.now = true,
+          .then = std::exchange(when_done_, nullptr),
+          .self = in_flight_.empty() ? std::exchange(self_, nullptr) : shared_from_this()};
+}
+
+void batch_run::announce(const ending& end) {
+  if (!end.now) return;
   futex_wake(futex_address(done_), INT_MAX, futex_scope::within_process);
-  if (then) then();
-  lock.lock();
+  if (end.then) end.then();
 }
 
 }  // namespace muster::detail

@@ -31,11 +31,18 @@ dispatcher::~dispatcher() = default;
 task_record& dispatcher::post(task_request request) {
   finished_list finished;
   bool placed = false;
+  const bool may_wait = request.limited && options_.max_pending != 0 && options_.overflow != overflow_policy::fail_task;
+  const auto until = may_wait ? deadline::after(options_.overflow_wait) : deadline();
   scoped_lock lock(mutex_);
   require_open();
-  const bool accepted = !request.limited || has_room_for_one() || wait_for_room(lock);
+  while (may_wait && !has_room_for_one()) {
+    lock.unlock();
+    wait_for_room(until);
+    lock.lock();
+    require_open();
+  }
   auto& record = new_record(request);
-  if (!accepted) {
+  if (request.limited && pending_ > options_.max_pending && options_.max_pending != 0) {
     settle(record, task_reply(error_info(errc::overflow, text("there are already ", options_.max_pending,
                                                               " pending tasks (max_pending): submit later"))),
            finished);
@@ -62,27 +69,21 @@ void dispatcher::require_open() const {
 
 bool dispatcher::has_room_for_one() const { return options_.max_pending == 0 || pending_ < options_.max_pending; }
 
-// False when the task is to be accepted and failed at once.
-bool dispatcher::wait_for_room(scoped_lock& lock) {
-  if (options_.overflow == overflow_policy::fail_task) return false;
-  const auto until = options_.overflow == overflow_policy::block ? deadline::after(options_.overflow_wait)
-                                                                 : deadline(clock::now());
+// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait longer.
+void dispatcher::wait_for_room(deadline until) {
   finished_list finished;
+  scoped_lock lock(mutex_);
   begin_harvest(finished);  // ends that nobody waits for must be noticed now
   lock.unlock();
   tell(finished);
   lock.lock();
-  while (!has_room_for_one() && !closed_ && !until.expired()) room_.wait_until(lock, until);
+  const bool blocks = options_.overflow == overflow_policy::block;
+  while (blocks && !has_room_for_one() && !closed_ && !until.expired()) room_.wait_until(lock, until);
   end_harvest();
-  require_open();
-  if (!has_room_for_one()) {
-    throw error(errc::overflow, text("there are already ", options_.max_pending, " pending tasks (max_pending), and ",
-                                     options_.overflow == overflow_policy::block
-                                         ? "none ended in time (overflow_wait)"
-                                         : "the overflow policy is to throw",
-                                     ": submit later, or raise max_pending"));
-  }
-  return true;
+  if (has_room_for_one() || closed_) return;
+  throw error(errc::overflow, text("there are already ", options_.max_pending, " pending tasks (max_pending), and ",
+                                   blocks ? "none ended in time (overflow_wait)" : "the overflow policy is to throw",
+                                   ": submit later, or raise max_pending"));
 }
 
 task_record& dispatcher::new_record(const task_request& request) {

@@ -62,7 +62,7 @@ TEST_F(Apply, TakesFunctionsLambdasAndFunctors) {
 TEST_F(Apply, TakesBoundArgumentsAndTrivialCaptures) {
   EXPECT_EQ(pool_.apply(muster::bind_front(add, 40), 2), 42);
   EXPECT_EQ(pool_.apply(muster::bind_front([](const std::string& a, const std::string& b) { return a + b; }, "a", "b")), "ab");
-  const int offset = 10;
+  int offset = 10;
   EXPECT_EQ(pool_.apply(trivial_capture([offset](int x) { return x + offset; }), 5), 15);
 }
 

@@ -192,13 +192,13 @@ TEST(Dispatcher, AWaitingTaskCanBeWithdrawn) {
 }
 
 TEST(Dispatcher, ARunningTaskCannotBeWithdrawn) {
-  closed_gate gate;
+  closed_gate closed;
   thread_world world(1);
   world.start_workers();
   auto& record = world.post<wait_at_gate>(5);
-  gate.wait_for_arrival();
+  closed.wait_for_arrival();
   EXPECT_FALSE(world.tasks().cancel(record));
-  gate.open();
+  closed.open();
   EXPECT_TRUE(world.tasks().wait(record));
   EXPECT_EQ(value_of<int>(world.tasks().take(record)), 5);
 }

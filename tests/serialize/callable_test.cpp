@@ -52,7 +52,7 @@ TEST(Callable, CapturelessLambdasTravelAsNothing) {
 TEST(Callable, FunctorsTravelWithTheirState) { EXPECT_EQ(restored(greeter{"hello"})("you"), "hello you"); }
 
 TEST(Callable, TrivialCapturesTravelAsBytes) {
-  const int offset = 10;
+  int offset = 10;
   EXPECT_EQ(restored(trivial_capture([offset](int x) { return x + offset; }))(5), 15);
 }
 

@@ -166,7 +166,7 @@ private:
   // Accepting.
   void require_open() const MUSTER_REQUIRES(mutex_);
   bool has_room_for_one() const MUSTER_REQUIRES(mutex_);
-  bool wait_for_room(scoped_lock& lock) MUSTER_REQUIRES(mutex_);
+  void wait_for_room(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);

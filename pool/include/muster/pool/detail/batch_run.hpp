@@ -127,7 +127,15 @@ private:
   bool next_range(range& next) MUSTER_REQUIRES(mutex_);
   void post(const range& which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_complete() const MUSTER_REQUIRES(mutex_);
-  void finish_if_complete(scoped_lock& lock) MUSTER_REQUIRES(mutex_);
+
+  // What is left to be done, without the lock, when the run has just become done; and who keeps it until then.
+  struct ending {
+    bool now = false;
+    std::function<void()> then;
+    std::shared_ptr<batch_run> self;
+  };
+  ending end_if_complete() MUSTER_REQUIRES(mutex_);
+  void announce(const ending& end) MUSTER_EXCLUDES(mutex_);
 
   const std::shared_ptr<pool_core> core_;
   const std::shared_ptr<map_job> job_;
