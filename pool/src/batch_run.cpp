@@ -198,7 +198,9 @@ void batch_run::account_death(const range& which, task_reply& reply, std::size_t
   const auto finished = inside ? element - which.first : 0;
   account_finished(which, finished, reply);
   const auto attempt = finished == 0 ? which.attempt : 1;
-  if (attempt <= settings_.retries && !given_up_) {
+  const bool runs_again = attempt <= settings_.retries && !given_up_;
+  core_->count_element_death(runs_again);
+  if (runs_again) {
     again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = attempt + 1});
   } else {
     account_failure({.first = which.first, .count = which.count, .attempt = attempt}, finished, reply.error());

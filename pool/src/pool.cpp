@@ -141,7 +141,7 @@ bool pool::join_until(deadline until) {
 std::vector<worker_info> pool::workers() const { return impl_->workers().workers(); }
 
 pool_statistics pool::stats() const {
-  return {.tasks = core_->tasks().read_statistics(),
+  return {.tasks = core_->read_statistics(),
           .workers = impl_->workers().read_statistics(),
           .memory = core_->memory().read_statistics(),
           .pending = core_->tasks().pending()};

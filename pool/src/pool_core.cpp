@@ -26,6 +26,13 @@ task_record& pool_core::submit(function_token function, outgoing_frame frame, co
                       .label = options.label.view()});
 }
 
+dispatcher::statistics pool_core::read_statistics() const {
+  auto counted = tasks_.read_statistics();
+  counted.retried += elements_retried_.load(std::memory_order_relaxed);
+  counted.lost += elements_lost_.load(std::memory_order_relaxed);
+  return counted;
+}
+
 bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline until) {
   const auto is_done = [&] { return done.load(std::memory_order_acquire) != 0; };
   while (!is_done()) {

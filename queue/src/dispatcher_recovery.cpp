@@ -169,7 +169,7 @@ void dispatcher::fail_after_death(task_record& record, const exit_status& how, f
   if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::seize(slot.word, record.generation_);
   leave_slot(record);
-  ++counters_.lost;
+  if (!record.chunk_) ++counters_.lost;  // its sink knows what becomes of the element
   settle(record, std::move(reply), finished);
 }
 

@@ -24,12 +24,13 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes, sizeof note);
     const auto name_bytes = round_up_4(note.n_namesz);
-    const auto whole = sizeof note + name_bytes + round_up_4(note.n_descsz);
-    if (whole > bytes) break;
+    const auto description_end = sizeof note + name_bytes + note.n_descsz;
+    if (description_end > bytes) break;
     const char* name = notes + sizeof note;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
       return {name + name_bytes, note.n_descsz};
     }
+    const auto whole = std::min(bytes, round_up_4(description_end));  // the last one may come without padding
     notes += whole;
     bytes -= whole;
   }

@@ -263,5 +263,16 @@ TEST_F(Failure, StatisticsTellDeathsByReason) {
   EXPECT_EQ(pool_.stats().tasks.lost, 2U);
 }
 
+TEST_F(Failure, StatisticsCountElementsOfMapsThatWereRetriedOrLost) {
+  const auto die_at_5 = [](int x) {
+    if (x == 5) ::raise(SIGKILL);
+    return x;
+  };
+  const auto results = pool_.with({.retries = 2, .chunk = 4}).collect_errors().map(die_at_5, std::vector{1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(std::ranges::count_if(results, [](const auto& each) { return each.has_value(); }), 7);
+  EXPECT_EQ(pool_.stats().tasks.lost, 1U);
+  EXPECT_EQ(pool_.stats().tasks.retried, 2U);
+}
+
 }  // namespace
 }  // namespace muster

@@ -37,7 +37,7 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_statistics {
-  dispatcher::statistics tasks;  ///< a chunk of a map counts as one
+  dispatcher::statistics tasks;  ///< a chunk of a map counts as one; of those retried and lost, each element
   crew_statistics workers;
   arena::statistics memory;      ///< of the domain, which pools share
   std::size_t pending = 0;       ///< accepted and not ended

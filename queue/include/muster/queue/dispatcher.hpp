@@ -70,7 +70,7 @@ public:
     std::uint64_t waiting = 0;   ///< without a slot
     std::uint64_t retried = 0;   ///< attempts after a death
     std::uint64_t requeued = 0;  ///< claimed by a worker that died before it began
-    std::uint64_t lost = 0;      ///< ended by the death of a worker
+    std::uint64_t lost = 0;      ///< ended by the death of a worker; chunks do not count
     std::uint64_t corrupted = 0;
   };
 

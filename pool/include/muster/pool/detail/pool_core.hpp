@@ -39,6 +39,13 @@ public:
   /// Accepts a single task for a future.
   [[nodiscard]] task_record& submit(function_token function, outgoing_frame frame, const task_options& options);
 
+  /// Counts an element of a map whose worker died: it runs again, or is lost.
+  void count_element_death(bool runs_again) noexcept {
+    (runs_again ? elements_retried_ : elements_lost_).fetch_add(1, std::memory_order_relaxed);
+  }
+  /// What the dispatcher counted, and the elements of maps.
+  [[nodiscard]] dispatcher::statistics read_statistics() const;
+
   /// Waits until `done` is not 0, handling completions meanwhile; false when `until` passed first.
   /// Unblocked by: whoever sets `done` and wakes its futex.
   bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
@@ -56,6 +63,8 @@ private:
   token_encoder functions_;
   dispatcher tasks_;
   const std::shared_ptr<callback_executor> callbacks_;
+  std::atomic<std::uint64_t> elements_retried_ = 0;
+  std::atomic<std::uint64_t> elements_lost_ = 0;
 };
 
 }  // namespace muster::detail

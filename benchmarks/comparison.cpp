@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "comparison.hpp"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include <muster/base/effective_cpus.hpp>
+#include <muster/base/system_call.hpp>
+
+namespace bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// Nanoseconds of one operation.
+double measure(const side& which, std::size_t operations) {
+  which.begin();
+  which.run(operations / 8 + 1);  // warm: a sleeper woken, caches filled
+  const auto start = clock::now();
+  which.run(operations);
+  const std::chrono::duration<double, std::nano> taken = clock::now() - start;
+  which.end();
+  return taken.count() / static_cast<double>(operations);
+}
+
+std::size_t operations_for(const side& which, std::chrono::nanoseconds turn) {
+  std::size_t operations = 1;
+  for (;;) {
+    const double whole = measure(which, operations) * static_cast<double>(operations);
+    const double wanted = static_cast<double>(turn.count());
+    if (whole >= wanted / 2) return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(operations) * wanted / whole));
+    operations *= 2;
+  }
+}
+
+double quantile(std::vector<double> values, double at) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+// The processors that this process could use when it started; pinning a thread does not change them.
+const cpu_set_t& processors() {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    muster::system_call("sched_getaffinity", [&] { return ::sched_getaffinity(::getpid(), sizeof set, &set); });
+    return set;
+  }();
+  return all;
+}
+
+std::string processor_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale) {
+  const auto our_count = operations_for(ours, how.turn);
+  const auto peer_count = operations_for(peer, how.turn);
+  std::vector<double> values;
+  std::vector<double> peer_values;
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < how.rounds; ++round) {
+    const bool ours_first = round % 2 == 0;
+    const double first = ours_first ? measure(ours, our_count) : measure(peer, peer_count);
+    const double second = ours_first ? measure(peer, peer_count) : measure(ours, our_count);
+    values.push_back((ours_first ? first : second) / scale);
+    peer_values.push_back((ours_first ? second : first) / scale);
+    ratios.push_back(values.back() / peer_values.back());
+  }
+  const double ratio = quantile(ratios, 0.5);
+  return {.name = name,
+          .unit = "ns",
+          .value = quantile(values, 0.5),
+          .peer = peer.name,
+          .peer_value = quantile(peer_values, 0.5),
+          .ratio = ratio,
+          .spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / ratio};
+}
+
+std::string to_json(const std::vector<row>& rows) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& each : rows) {
+    all.push_back({{"name", each.name},
+                   {"value", each.value},
+                   {"unit", each.unit},
+                   {"peer", each.peer},
+                   {"peer_value", each.peer_value},
+                   {"ratio", each.ratio},
+                   {"spread", each.spread}});
+  }
+  return all.dump(1) + '\n';
+}
+
+std::string describe_machine() {
+  utsname kernel{};
+  ::uname(&kernel);
+  return std::to_string(muster::effective_cpus()) + " processors, " + processor_model() + ", " + kernel.sysname + ' ' + kernel.release;
+}
+
+void pin(int id, std::size_t index) {
+  const auto& all = processors();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  std::size_t seen = 0;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &all) && seen++ == index % static_cast<std::size_t>(CPU_COUNT(&all))) CPU_SET(cpu, &one);
+  }
+  muster::system_call("sched_setaffinity", [&] { return ::sched_setaffinity(id, sizeof one, &one); });
+}
+
+void unpin() {
+  muster::system_call("sched_setaffinity", [] { return ::sched_setaffinity(0, sizeof(cpu_set_t), &processors()); });
+}
+
+}  // namespace bench

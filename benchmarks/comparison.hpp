@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Measures two ways to do the same thing in turns of a few milliseconds, so that whatever the machine does to one it
+// does to the other, and reports ratios.
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// One way to do something: `run(n)` does it n times.
+struct side {
+  std::string name;
+  std::function<void(std::size_t)> run;
+  std::function<void()> begin = [] {};  ///< before a turn; its time does not count
+  std::function<void()> end = [] {};    ///< after a turn
+};
+
+/// What a comparison found: medians over all rounds.
+struct row {
+  std::string name;
+  std::string unit;
+  double value = 0;  ///< of ours, per operation
+  std::string peer;
+  double peer_value = 0;
+  double ratio = 0;   ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
+  double spread = 0;  ///< the distance of the ratios' quartiles, ÷ ratio
+};
+
+struct effort {
+  std::size_t rounds = 101;
+  std::chrono::nanoseconds turn = std::chrono::milliseconds(3);
+};
+
+/// Runs `ours` and `peer` in turns. `scale` is how many units one operation counts for.
+[[nodiscard]] row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale = 1);
+
+[[nodiscard]] std::string to_json(const std::vector<row>& rows);
+
+/// The machine in a line: processors, model, kernel.
+[[nodiscard]] std::string describe_machine();
+
+/// Binds a process or thread (0: the calling one) to one of the processors that this process may use: the `index`-th.
+void pin(int id, std::size_t index);
+/// Lets the calling thread run on all of them again.
+void unpin();
+
+}  // namespace bench

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSL-1.0
+# Read by the other scripts: brings what building and testing muster needs, and says what it does.
+
+# What a build of everything needs, and what the sanitizers, lints and fuzzers need on top of it.
+build_packages=(g++ cmake ninja-build git pkg-config libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev
+  libbenchmark-dev libcli11-dev nlohmann-json3-dev libtbb-dev libxxhash-dev)
+check_packages=(binutils lld clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'muster: %s\n' "$*" >&2; exit 1; }
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ]; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# install_missing PACKAGE… : quiet and quick when all are there.
+install_missing() {
+  local missing=() each
+  if ! command -v dpkg-query >/dev/null; then
+    need_commands
+    return
+  fi
+  for each in "$@"; do is_installed "$each" || missing+=("$each"); done
+  [ "${#missing[@]}" = 0 ] && return
+  . /etc/os-release
+  if [ "${ID:-}" != debian ] || [ "${VERSION_ID:-}" != 12 ]; then
+    say "This is ${PRETTY_NAME:-not Debian 12}; the scripts set up Debian 12 only. Install what corresponds to: ${missing[*]}"
+    need_commands
+    return
+  fi
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    fail "these packages are missing, and installing them needs root or sudo: ${missing[*]}"
+  fi
+  say "Installing ${#missing[@]} packages: ${missing[*]}"
+  local log
+  log=$(mktemp)
+  if ! { as_root apt-get update && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    fail "apt-get could not install them (the whole output: $log)"
+  fi
+  rm -f "$log"
+}
+
+# Elsewhere than on Debian: names what cannot be found, and lets the build tell the rest.
+need_commands() {
+  local each missing=()
+  for each in g++ cmake ninja git; do command -v "$each" >/dev/null || missing+=("$each"); done
+  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81, cereal, CLI11, nlohmann-json, xxHash, GoogleTest, Google Benchmark and TBB, and for its checks Clang 19"
+}
+
+# quietly LOG COMMAND… : runs it with its output in LOG; shows the end of that if it fails.
+quietly() {
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 && return
+  local status=$?
+  say "failed: $*"
+  tail -n 60 "$log"
+  say "(the whole output: $log)"
+  return $status
+}
