@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -35,14 +36,15 @@ std::size_t operations_for(const side& which, std::chrono::nanoseconds turn) {
   for (;;) {
     const double whole = measure(which, operations) * static_cast<double>(operations);
     const double wanted = static_cast<double>(turn.count());
-    if (whole >= wanted / 2) return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(operations) * wanted / whole));
+    if (whole >= wanted / 2)
+      return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(operations) * wanted / whole));
     operations *= 2;
   }
 }
 
 double quantile(std::vector<double> values, double at) {
   std::ranges::sort(values);
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<std::size_t>(std::lround(at * static_cast<double>(values.size() - 1)))];
 }
 
 // The processors that this process could use when it started; pinning a thread does not change them.
@@ -106,7 +108,8 @@ std::string to_json(const std::vector<row>& rows) {
 std::string describe_machine() {
   utsname kernel{};
   ::uname(&kernel);
-  return std::to_string(muster::effective_cpus()) + " processors, " + processor_model() + ", " + kernel.sysname + ' ' + kernel.release;
+  return std::to_string(muster::effective_cpus()) + " processors, " + processor_model() + ", " + kernel.sysname + ' ' +
+         kernel.release;
 }
 
 void pin(int id, std::size_t index) {

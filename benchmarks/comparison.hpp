@@ -37,7 +37,8 @@ struct effort {
 };
 
 /// Runs `ours` and `peer` in turns. `scale` is how many units one operation counts for.
-[[nodiscard]] row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale = 1);
+[[nodiscard]] row compare(const std::string& name, const effort& how, const side& ours, const side& peer,
+                          double scale = 1);
 
 [[nodiscard]] std::string to_json(const std::vector<row>& rows);
 

@@ -17,12 +17,12 @@
 #include <string>
 #include <vector>
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
 #include <CLI/CLI.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/pool/pool.hpp>
@@ -49,7 +49,8 @@ row core_rtt_spin(const effort& how) {
   ping_pong peer(callee);
   core_pair core(callee);
   pin(0, caller);
-  return compare("core_rtt_spin", how, {.name = "core", .run = [&](std::size_t count) { core.run(count); }}, spinning_peer(peer));
+  return compare("core_rtt_spin", how, {.name = "core", .run = [&](std::size_t count) { core.run(count); }},
+                 spinning_peer(peer));
 }
 
 // A pool of one worker, bound.
@@ -98,7 +99,8 @@ row submit_throughput(const effort& how) {
                     run_window(count, [&] { return (*pool).apply_async([](int a, int b) { return a + b; }, 2, 3); });
                   }};
   const side peer{.name = "asio::thread_pool(1)", .run = [&](std::size_t count) {
-                    run_window(count, [&] { return asio::post(threads, asio::use_future([a = 2, b = 3] { return a + b; })); });
+                    run_window(count,
+                               [&] { return asio::post(threads, asio::use_future([a = 2, b = 3] { return a + b; })); });
                   }};
   return compare("submit_throughput", how, ours, peer);
 }
@@ -111,7 +113,8 @@ row map_tiny(const effort& how) {
   const muster::pool pool;
   const side ours{.name = "map", .run = [&](std::size_t count) {
                     for (std::size_t index = 0; index < count; ++index) {
-                      if (pool.map([](int x) { return x + 1; }, input).back() != static_cast<int>(elements)) std::abort();
+                      if (pool.map([](int x) { return x + 1; }, input).back() != static_cast<int>(elements))
+                        std::abort();
                     }
                   }};
   const side peer{.name = "tbb::parallel_for", .run = [&](std::size_t count) {
@@ -141,13 +144,15 @@ const std::vector<workload>& workloads() {
 }
 
 void print(const row& found) {
-  std::printf("%-20s %10.1f %-3s %10.1f %-3s  %6.2f  %5.0f %%  %s\n", found.name.c_str(), found.value, found.unit.c_str(),
-              found.peer_value, found.unit.c_str(), found.ratio, found.spread * 100, found.peer.c_str());
+  std::printf("%-20s %10.1f %-3s %10.1f %-3s  %6.2f  %5.0f %%  %s\n", found.name.c_str(), found.value,
+              found.unit.c_str(), found.peer_value, found.unit.c_str(), found.ratio, found.spread * 100,
+              found.peer.c_str());
   std::fflush(stdout);
 }
 
 std::vector<row> run(const std::vector<std::string>& chosen, const effort& how) {
-  std::printf("%s\n%-20s %14s %14s  %6s  %7s  %s\n", describe_machine().c_str(), "what", "muster", "peer", "ratio", "spread", "peer");
+  std::printf("%s\n%-20s %14s %14s  %6s  %7s  %s\n", describe_machine().c_str(), "what", "muster", "peer", "ratio",
+              "spread", "peer");
   std::vector<row> rows;
   for (const auto& each : workloads()) {
     if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
@@ -173,7 +178,9 @@ int main(int argc, char** argv) {
   bench::effort how;
   app.add_option("NAME", chosen, "Workloads; all, when none is named");
   app.add_option("--json", json, "Write the rows to this file");
-  app.add_option("--rounds", how.rounds, "Rounds of one turn a side")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--rounds", how.rounds, "Rounds of one turn a side")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_flag("--quick", quick, "Three rounds: to see that it works");
   CLI11_PARSE(app, argc, argv);
   if (quick) how.rounds = 3;

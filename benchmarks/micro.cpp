@@ -27,7 +27,7 @@ int add(int a, int b) { return a + b; }
 
 void encode_two_ints(benchmark::State& state) {
   muster::domain domain({.arena_bytes = arena_bytes});
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     auto frame = muster::outgoing_frame::of(domain.blocks(), 2, 3);
     benchmark::DoNotOptimize(frame);
   }
@@ -37,7 +37,7 @@ BENCHMARK(encode_two_ints);
 void encode_vector(benchmark::State& state) {
   muster::domain domain({.arena_bytes = arena_bytes});
   const std::vector<std::uint8_t> values(static_cast<std::size_t>(state.range(0)));
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     auto frame = muster::outgoing_frame::of(domain.blocks(), values);
     benchmark::DoNotOptimize(frame);
   }
@@ -48,13 +48,13 @@ BENCHMARK(encode_vector)->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
 void token(benchmark::State& state) {
   muster::board board({.workers = 1, .slots = 64}, {});
   muster::token_encoder functions(board.modules());
-  for (auto _ : state) benchmark::DoNotOptimize(functions.encode(&add));
+  while (state.KeepRunning()) benchmark::DoNotOptimize(functions.encode(&add));
 }
 BENCHMARK(token);
 
 void block(benchmark::State& state) {
   muster::domain domain({.arena_bytes = arena_bytes});
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     auto made = domain.blocks().allocate(static_cast<std::size_t>(state.range(0)));
     benchmark::DoNotOptimize(made);
   }
@@ -64,7 +64,7 @@ BENCHMARK(block)->Arg(256)->Arg(16 << 10)->Arg(1 << 20);
 void decode_result(benchmark::State& state) {
   std::vector<std::byte> bytes(muster::codec<int>::size(5));
   muster::codec<int>::encode(bytes, 5);
-  for (auto _ : state) benchmark::DoNotOptimize(muster::codec<int>::decode(bytes));
+  while (state.KeepRunning()) benchmark::DoNotOptimize(muster::codec<int>::decode(bytes));
 }
 BENCHMARK(decode_result);
 

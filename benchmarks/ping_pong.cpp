@@ -26,7 +26,7 @@ constexpr std::uint64_t sleep_now = std::uint64_t{1} << 63U;
 ping_pong::ping_pong(std::size_t processor)
     : file_(muster::make_memfd("ping-pong", sizeof(page))),
       memory_(file_, sizeof(page), muster::mapping::inherit::yes),
-      page_(*new (memory_.bytes().data()) page),
+      page_(*new(memory_.bytes().data()) page),
       child_(muster::system_call("fork", [] { return ::fork(); })) {
   if (child_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -61,11 +61,11 @@ void ping_pong::end() {
 void ping_pong::answer() {
   std::uint64_t answered = 0;
   for (;;) {
-    while (page_.awake.load() == 0) muster::futex_wait(muster::futex_address(page_.awake), 0, muster::futex_scope::shared);
+    while (page_.awake.load() == 0)
+      muster::futex_wait(muster::futex_address(page_.awake), 0, muster::futex_scope::shared);
     do {
-      std::uint64_t asked = answered;
-      while ((asked = page_.ping.load(std::memory_order_acquire)) == answered) muster::relax_processor();
-      answered = asked;
+      while (page_.ping.load(std::memory_order_acquire) == answered) muster::relax_processor();
+      answered = page_.ping.load(std::memory_order_relaxed);  // stays until it is answered
       page_.pong.store(answered, std::memory_order_release);
     } while ((answered & sleep_now) == 0);
   }

@@ -15,7 +15,8 @@ std::string signal_name(int signal) {
 std::string to_string(const exit_status& status) {
   switch (status.how()) {
     case exit_status::kind::exited: return text("exited with code ", status.code());
-    case exit_status::kind::killed: return text("was killed by ", signal_name(status.signal()), " (", status.signal(), ')');
+    case exit_status::kind::killed:
+      return text("was killed by ", signal_name(status.signal()), " (", status.signal(), ')');
     case exit_status::kind::lost: break;
   }
   return "ended, and somebody else took its exit status";

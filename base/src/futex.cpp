@@ -18,9 +18,7 @@ timespec to_timespec(clock::time_point when) {
   return {.tv_sec = seconds.count(), .tv_nsec = std::chrono::nanoseconds(since_boot - seconds).count()};
 }
 
-int operation(int what, futex_scope scope) {
-  return scope == futex_scope::shared ? what : what | FUTEX_PRIVATE_FLAG;
-}
+int operation(int what, futex_scope scope) { return scope == futex_scope::shared ? what : what | FUTEX_PRIVATE_FLAG; }
 
 }  // namespace
 

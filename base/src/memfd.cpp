@@ -19,9 +19,9 @@ void check_file_size_limit(const char* label, std::size_t bytes) {
   rlimit limit{};
   system_call("getrlimit", ::getrlimit, RLIMIT_FSIZE, &limit);
   if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
-  throw error(errc::out_of_memory, text("shared memory '", label, "' needs ", text_of_bytes(bytes),
-                                        ", but RLIMIT_FSIZE allows ", text_of_bytes(limit.rlim_cur),
-                                        ": raise it (ulimit -f) or ask for less"));
+  throw error(errc::out_of_memory,
+              text("shared memory '", label, "' needs ", text_of_bytes(bytes), ", but RLIMIT_FSIZE allows ",
+                   text_of_bytes(limit.rlim_cur), ": raise it (ulimit -f) or ask for less"));
 }
 
 unique_fd create(const char* label) {

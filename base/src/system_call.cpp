@@ -20,8 +20,8 @@ std::string_view advice_for(int cause) {
 
 void throw_system_error(int cause, std::string_view name, const std::string& arguments) {
   const std::error_code code(cause, std::system_category());
-  throw error(code, text(name, '(', arguments, ") failed in process ", ::getpid(), ": ", code.message(),
-                         advice_for(cause)));
+  throw error(code,
+              text(name, '(', arguments, ") failed in process ", ::getpid(), ": ", code.message(), advice_for(cause)));
 }
 
 }  // namespace muster::detail

@@ -10,7 +10,8 @@
 
 namespace corpus {
 
-chaos::chaos(const muster::pool& victim) : victim_(victim), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+chaos::chaos(const muster::pool& victim)
+    : victim_(victim), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void chaos::run(const std::stop_token& stop) {
   std::minstd_rand random(std::random_device{}());

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "examine.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+
+#include <muster/base/error.hpp>
+#include <muster/base/system_call.hpp>
+#include <muster/base/unique_fd.hpp>
 
 namespace corpus {
 
@@ -25,7 +28,8 @@ constexpr std::array<char, 256> make_word_bytes() {
   std::array<char, 256> table{};
   for (unsigned byte = 0; byte < 256; ++byte) {
     const bool is_upper = byte >= 'A' && byte <= 'Z';
-    const bool is_word = is_upper || (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' || byte >= 0x80;
+    const bool is_word =
+        is_upper || (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' || byte >= 0x80;
     if (is_word) table[byte] = static_cast<char>(is_upper ? byte - 'A' + 'a' : byte);
   }
   return table;
@@ -76,9 +80,6 @@ private:
   std::unordered_map<std::string, std::uint64_t, hash, std::equal_to<>> counts_;
 };
 
-struct close_file {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 struct free_hash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
@@ -87,11 +88,17 @@ bool looks_binary(std::string_view beginning) {
   return beginning.substr(0, binary_probe_bytes).find('\0') != std::string_view::npos;
 }
 
-file_facts unreadable_file(int error) {
-  file_facts facts;
-  facts.what = file_facts::kind::unreadable;
-  facts.reason = std::strerror(error);  // one thread examines in a process
-  return facts;
+// Reads a file in pieces, the last of which may be short or empty. Throws muster::error.
+template <class Take>
+void read_in_pieces(const std::string& path, Take take) {
+  const auto open = [](const char* name) { return ::open(name, O_RDONLY | O_CLOEXEC); };
+  const muster::unique_fd file(muster::system_call("open", open, path.c_str()));
+  std::vector<char> buffer(piece_bytes);
+  for (;;) {
+    const auto size = muster::system_call("read", ::read, file.get(), buffer.data(), buffer.size());
+    if (size == 0) return;
+    take(std::string_view(buffer.data(), static_cast<std::size_t>(size)));
+  }
 }
 
 }  // namespace
@@ -103,24 +110,25 @@ void sort_by_frequency(std::vector<word_count>& counts) {
 }
 
 file_facts examine(const std::string& path) {
-  const std::unique_ptr<std::FILE, close_file> file(std::fopen(path.c_str(), "rbe"));
-  if (!file) return unreadable_file(errno);
   const std::unique_ptr<XXH3_state_t, free_hash> hash(XXH3_createState());
   XXH3_64bits_reset(hash.get());
-
   file_facts facts;
   word_counter words;
-  std::vector<char> buffer(piece_bytes);
-  while (const auto size = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    const std::string_view piece(buffer.data(), size);
-    if (facts.bytes == 0 && looks_binary(piece)) facts.what = file_facts::kind::binary;
-    facts.bytes += size;
-    XXH3_64bits_update(hash.get(), piece.data(), size);
-    if (facts.what == file_facts::kind::binary) continue;
-    facts.lines += static_cast<std::uint64_t>(std::ranges::count(piece, '\n'));
-    words.feed(piece);
+  try {
+    read_in_pieces(path, [&](std::string_view piece) {
+      if (facts.bytes == 0 && looks_binary(piece)) facts.what = file_facts::kind::binary;
+      facts.bytes += piece.size();
+      XXH3_64bits_update(hash.get(), piece.data(), piece.size());
+      if (facts.what == file_facts::kind::binary) return;
+      facts.lines += static_cast<std::uint64_t>(std::ranges::count(piece, '\n'));
+      words.feed(piece);
+    });
+  } catch (const muster::error& failure) {
+    file_facts unreadable;
+    unreadable.what = file_facts::kind::unreadable;
+    unreadable.reason = failure.code().message();
+    return unreadable;
   }
-  if (std::ferror(file.get()) != 0) return unreadable_file(errno);
   words.finish_word();
   facts.hash = XXH3_64bits_digest(hash.get());
   facts.words = words.words();

@@ -30,9 +30,9 @@ struct file_facts {
 
 /// Reads a file, in pieces, and measures it. Runs in a worker; what goes wrong with the file is part of the result.
 ///
-/// A file with a zero byte in its first 8000 is binary: its lines and words are not counted. A word is a run of letters,
-/// digits, underscores and bytes beyond ASCII; letters are taken as lower case; only words of up to 64 bytes get a
-/// count of their own.
+/// A file with a zero byte in its first 8000 is binary: its lines and words are not counted. A word is a run of
+/// letters, digits, underscores and bytes beyond ASCII; letters are taken as lower case; only words of up to 64 bytes
+/// get a count of their own.
 [[nodiscard]] file_facts examine(const std::string& path);
 
 /// The order in which word counts are shown.

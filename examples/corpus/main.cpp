@@ -89,8 +89,8 @@ void run(const settings& chosen) {
     examine_in_workers(chosen, found, all);
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  std::cout << all.table() << all.files() << " files in " << taken.count() << " s: "
-            << static_cast<std::size_t>(static_cast<double>(all.files()) / taken.count()) << " files/s with "
+  std::cout << all.table() << all.files() << " files in " << taken.count()
+            << " s: " << static_cast<std::size_t>(static_cast<double>(all.files()) / taken.count()) << " files/s with "
             << (chosen.workers == 0 ? "no workers" : std::to_string(chosen.workers) + " workers") << '\n';
   if (!chosen.json.empty()) write_file(chosen.json, all.json());
 }
@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
   corpus::settings chosen;
   CLI::App app("Measures the files of directory trees in worker processes: sizes, lines, words, duplicates.");
   app.add_option("DIR", chosen.roots, "Directories or files")->capture_default_str();
-  app.add_option("--workers", chosen.workers, "Worker processes; 0: none, examine in this process")->capture_default_str();
+  app.add_option("--workers", chosen.workers, "Worker processes; 0: none, examine in this process")
+      ->capture_default_str();
   app.add_option("--top", chosen.top, "How many of the most frequent words to keep")->capture_default_str();
   app.add_option("--json", chosen.json, "Write everything to this file");
   auto* chaos = app.add_flag("--chaos", chosen.with_chaos, "Kill a random worker every 200 ms");

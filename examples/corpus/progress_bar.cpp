@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 #include <utility>
@@ -43,7 +44,7 @@ std::string progress_bar::line(std::size_t width, clock::duration elapsed) const
   const double rate = static_cast<double>(done_) / seconds;
   std::ostringstream numbers;
   numbers << ' ' << done_ << '/' << total_ << "  " << static_cast<std::size_t>(rate) << "/s  "
-          << static_cast<std::size_t>(static_cast<double>(total_ - done_) / rate + 0.5) << " s left";
+          << std::lround(static_cast<double>(total_ - done_) / rate) << " s left";
   const auto taken = title_.size() + numbers.str().size() + 4;
   if (taken + 10 > width) return title_ + numbers.str();
   const auto length = std::min<std::size_t>(width - taken, 60);

@@ -29,12 +29,8 @@ ordered_json to_json(const std::vector<word_count>& counts) {
 ordered_json to_json(const std::string& path, const file_facts& facts) {
   ordered_json one{{"path", path}};
   switch (facts.what) {
-    case file_facts::kind::unreadable:
-      one["unreadable"] = facts.reason;
-      return one;
-    case file_facts::kind::binary:
-      one["binary"] = true;
-      break;
+    case file_facts::kind::unreadable: one["unreadable"] = facts.reason; return one;
+    case file_facts::kind::binary: one["binary"] = true; break;
     case file_facts::kind::text:
       one["lines"] = facts.lines;
       one["words"] = facts.words;
@@ -49,7 +45,8 @@ ordered_json to_json(const std::string& path, const file_facts& facts) {
 // 1234567 as 1 234 567.
 std::string grouped(std::uint64_t value) {
   auto digits = std::to_string(value);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), " ");
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), " ");
   return digits;
 }
 
@@ -61,8 +58,8 @@ void print_bars(std::ostream& out, const std::vector<word_count>& counts) {
   constexpr std::uint64_t longest = 40;
   for (const auto& [word, count] : counts) {
     const auto length = std::max<std::uint64_t>(1, count * longest / counts.front().second);
-    out << "  " << std::left << std::setw(24) << word.substr(0, 24) << std::right << std::setw(12) << grouped(count) << "  "
-        << std::string(length, '#') << '\n';
+    out << "  " << std::left << std::setw(24) << word.substr(0, 24) << std::right << std::setw(12) << grouped(count)
+        << "  " << std::string(length, '#') << '\n';
   }
 }
 
@@ -111,14 +108,17 @@ std::vector<word_count> summary::top_words() const {
 std::vector<summary::duplicate_group> summary::duplicates() const {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::string>> by_content;
   for (const auto& [path, facts] : files_) {
-    if (facts.what != file_facts::kind::unreadable && facts.bytes > 0) by_content[{facts.hash, facts.bytes}].push_back(path);
+    if (facts.what != file_facts::kind::unreadable && facts.bytes > 0)
+      by_content[{facts.hash, facts.bytes}].push_back(path);
   }
   std::vector<duplicate_group> groups;
   for (auto& [content, paths] : by_content) {
     if (paths.size() > 1) groups.push_back({content.first, content.second, std::move(paths)});
   }
   const auto wasted = [](const duplicate_group& group) { return group.bytes * (group.paths.size() - 1); };
-  std::ranges::stable_sort(groups, [&](const duplicate_group& a, const duplicate_group& b) { return wasted(a) > wasted(b); });
+  std::ranges::sort(groups, [&](const duplicate_group& a, const duplicate_group& b) {
+    return wasted(a) != wasted(b) ? wasted(a) > wasted(b) : a.paths.front() < b.paths.front();
+  });
   return groups;
 }
 
@@ -127,18 +127,20 @@ std::vector<unreadable> summary::unread() const {
   for (const auto& [path, facts] : files_) {
     if (facts.what == file_facts::kind::unreadable) all.push_back({path, facts.reason});
   }
-  std::ranges::stable_sort(all, {}, &unreadable::path);
+  std::ranges::sort(all, {}, &unreadable::path);
   return all;
 }
 
 std::string summary::json() const {
   const auto all = sum();
   ordered_json document;
-  document["totals"] = {{"files", files_.size()}, {"text", all.text},   {"binary", all.binary}, {"unreadable", unread().size()},
-                        {"bytes", all.bytes},     {"lines", all.lines}, {"words", all.words},   {"distinct_words", counts_.size()}};
+  document["totals"] = {
+      {"files", files_.size()}, {"text", all.text},   {"binary", all.binary}, {"unreadable", unread().size()},
+      {"bytes", all.bytes},     {"lines", all.lines}, {"words", all.words},   {"distinct_words", counts_.size()}};
   document["top_words"] = to_json(top_words());
   auto& groups = document["duplicates"] = ordered_json::array();
-  for (const auto& each : duplicates()) groups.push_back({{"hash", hexadecimal(each.hash)}, {"bytes", each.bytes}, {"paths", each.paths}});
+  for (const auto& each : duplicates())
+    groups.push_back({{"hash", hexadecimal(each.hash)}, {"bytes", each.bytes}, {"paths", each.paths}});
   auto& directories = document["unreadable_directories"] = ordered_json::array();
   for (const auto& each : directories_) directories.push_back({{"path", each.path}, {"reason", each.reason}});
   auto& files = document["files"] = ordered_json::array();
@@ -161,8 +163,8 @@ std::string summary::table() const {
   print_row(out, "words", all.words, "  (" + grouped(counts_.size()) + " distinct)");
   print_row(out, "duplicates", groups.size(), "  groups of equal files");
   for (const auto& each : groups | std::views::take(shown)) {
-    out << "    " << each.paths.size() << " x " << grouped(each.bytes) << " bytes: " << each.paths.front() << ", " << each.paths[1]
-        << (each.paths.size() > 2 ? ", ..." : "") << '\n';
+    out << "    " << each.paths.size() << " x " << grouped(each.bytes) << " bytes: " << each.paths.front() << ", "
+        << each.paths[1] << (each.paths.size() > 2 ? ", ..." : "") << '\n';
   }
   if (!failures.empty()) out << "not read:\n";
   for (const auto& each : failures | std::views::take(shown)) out << "    " << each.path << ": " << each.reason << '\n';

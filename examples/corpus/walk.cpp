@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 void walk_directory(const fs::path& directory, tree& found) {
   std::error_code failure;
   std::vector<fs::path> deeper;
-  for (fs::directory_iterator at(directory, failure); !failure && at != fs::directory_iterator(); at.increment(failure)) {
+  for (fs::directory_iterator at(directory, failure); !failure && at != fs::directory_iterator();
+       at.increment(failure)) {
     std::error_code unknown;  // what cannot even be looked at is met again, and named, when it is opened
     const auto kind = at->symlink_status(unknown).type();
     if (kind == fs::file_type::directory) deeper.push_back(at->path());

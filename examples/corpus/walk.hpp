@@ -15,7 +15,7 @@ struct unreadable {
 
 /// What a walk found.
 struct tree {
-  std::vector<std::string> files;         ///< regular files, sorted; those under two roots once
+  std::vector<std::string> files;       ///< regular files, sorted; those under two roots once
   std::vector<unreadable> directories;  ///< that could not be listed
 };
 

@@ -69,6 +69,7 @@ block arena::allocate_small(std::size_t bytes) {
     slab.add_extent(*run);
     offset = slab.cut();
   }
+  MUSTER_ASSERT(offset.has_value());  // a fresh extent has room
   return make_live(bind(*offset, slab.chunk_bytes()), bytes);
 }
 
@@ -95,7 +96,8 @@ block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
   known.generation = std::max(known.generation + 1, 1U);
   publish(descriptor, options_.self, block_state::live);
   ++live_blocks_;
-  return {*this, {.descriptor = descriptor, .generation = known.generation, .size_bytes = bytes},
+  return {*this,
+          {.descriptor = descriptor, .generation = known.generation, .size_bytes = bytes},
           bytes_.data() + known.offset};
 }
 
@@ -147,9 +149,9 @@ void arena::admit(std::size_t bytes, unsigned copies) {
       budget = available_memory();
     }
     if (budget.available_bytes < needed + reserve_bytes) {
-      throw_exhausted(bytes, copies, text("only ", text_of_bytes(budget.available_bytes), " are available (",
-                                          budget.limited_by, "), of which ", text_of_bytes(reserve_bytes),
-                                          " are kept in reserve"));
+      throw_exhausted(bytes, copies,
+                      text("only ", text_of_bytes(budget.available_bytes), " are available (", budget.limited_by,
+                           "), of which ", text_of_bytes(reserve_bytes), " are kept in reserve"));
     }
     admitted_bytes_ = needed + std::min((budget.available_bytes - needed - reserve_bytes) / 8, most_admitted_ahead);
   }
@@ -157,13 +159,15 @@ void arena::admit(std::size_t bytes, unsigned copies) {
 }
 
 void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const {
-  const auto copying = copies == 0 ? std::string() : text(" (and as much again for ", copies, " private cop",
-                                                          copies == 1 ? "y" : "ies", " where it is used)");
-  throw error(errc::out_of_memory,
-              text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ", reason, "; the arena has ",
-                   text_of_bytes(bytes_.size()), ", ", text_of_bytes(extents_.held_count() * extent_bytes),
-                   " of it in use, of which ", text_of_bytes(cached_bytes_),
-                   " are cached by this process: send less at a time, keep fewer results, or raise the limit"));
+  const auto copying = copies == 0 ? std::string()
+                                   : text(" (and as much again for ", copies, " private cop", copies == 1 ? "y" : "ies",
+                                          " where it is used)");
+  throw error(
+      errc::out_of_memory,
+      text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ", reason, "; the arena has ",
+           text_of_bytes(bytes_.size()), ", ", text_of_bytes(extents_.held_count() * extent_bytes),
+           " of it in use, of which ", text_of_bytes(cached_bytes_),
+           " are cached by this process: send less at a time, keep fewer results, or raise the limit"));
 }
 
 bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
@@ -179,9 +183,10 @@ block arena::adopt(block_ref ref) {
   mine.owner = options_.self;
   const bool known = record_of(ref.descriptor < blocks_.size() ? ref.descriptor : 0).state != block_state::free;
   if (known || !resolves(found, ref) || !blocks_.change(ref.descriptor, found.owner, mine)) {
-    throw error(errc::corrupted, text("block ", ref.descriptor, " of generation ", ref.generation, " and ",
-                                      ref.size_bytes, " bytes was handed over, but there is no such block: the "
-                                      "process that lent it misbehaves"));
+    throw error(errc::corrupted,
+                text("block ", ref.descriptor, " of generation ", ref.generation, " and ", ref.size_bytes,
+                     " bytes was handed over, but there is no such block: the "
+                     "process that lent it misbehaves"));
   }
   record taken{.offset = found.offset,
                .capacity = found.capacity,
@@ -332,9 +337,8 @@ void arena::recover_extents(participant_id dead) {
 
 arena::statistics arena::read_statistics() const {
   const scoped_lock lock(mutex_);
-  return {.live_blocks = live_blocks_,
-          .held_bytes = extents_.held_count() * extent_bytes,
-          .cached_bytes = cached_bytes_};
+  return {
+      .live_blocks = live_blocks_, .held_bytes = extents_.held_count() * extent_bytes, .cached_bytes = cached_bytes_};
 }
 
 }  // namespace muster

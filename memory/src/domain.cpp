@@ -82,14 +82,15 @@ table_counts sizes_of(const domain_options& options) {
 }
 
 table_counts read_sizes(const unique_fd& control) {
-  struct stat file {};
+  struct stat file{};
   system_call("fstat", ::fstat, control.get(), &file);
   std::array<std::uint64_t, 4> words{};
   const auto got = system_call("pread", ::pread, control.get(), words.data(), sizeof words, 0);
   const table_counts found{.participants = words[1], .blocks = words[2], .extents = words[3]};
   const bool whole = got == static_cast<ssize_t>(sizeof words) && words[0] == magic;
   if (!whole || layout(found).total != static_cast<std::size_t>(file.st_size)) {
-    throw error(errc::corrupted, text("file ", control.get(), " is not the control file of a muster domain of this "
+    throw error(errc::corrupted, text("file ", control.get(),
+                                      " is not the control file of a muster domain of this "
                                       "version: was the host built from another version?"));
   }
   return found;
@@ -110,8 +111,7 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
                  table_mark(marks.extents_used)),
       block_table(layout::table<block_descriptor>(control, where.blocks, where.counts.blocks),
                   table_mark(marks.blocks_used)),
-      payload.bytes(), file,
-      arena::options{.self = self, .cache_bytes = cache_of(self, payload.bytes().size())});
+      payload.bytes(), file, arena::options{.self = self, .cache_bytes = cache_of(self, payload.bytes().size())});
 }
 
 }  // namespace
@@ -130,8 +130,7 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   participants_ = std::make_unique<participant_table>(
       layout::table<participant_entry>(control_, where.participants, where.counts.participants), ::getpid());
   arena_ = make_arena(where, control_, payload_, files_.arena, self_);
-  arena_recovery_ =
-      recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
+  arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
 domain::domain(domain_files files, participant_id self) : files_(std::move(files)), self_(self) {

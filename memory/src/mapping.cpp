@@ -24,7 +24,8 @@ std::string address_space_limit() {
   rlimit limit{};
   system_call("getrlimit", ::getrlimit, RLIMIT_AS, &limit);
   if (limit.rlim_cur == RLIM_INFINITY) return "RLIMIT_AS is unlimited";
-  return text("RLIMIT_AS is ", text_of_bytes(limit.rlim_cur), ": raise it (ulimit -v), or ask for a smaller arena_bytes");
+  return text("RLIMIT_AS is ", text_of_bytes(limit.rlim_cur),
+              ": raise it (ulimit -v), or ask for a smaller arena_bytes");
 }
 
 }  // namespace

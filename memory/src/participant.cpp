@@ -24,7 +24,8 @@ participant_id participant_table::enrol() {
   const scoped_lock lock(mutex_);
   const auto free = std::find_if(records_.begin(), records_.end(), [](const record& each) { return !each.taken; });
   if (free == records_.end()) {
-    throw error(errc::out_of_memory, text("the domain has ", records_.size() - 1, " participants, and all numbers are taken: "
+    throw error(errc::out_of_memory, text("the domain has ", records_.size() - 1,
+                                          " participants, and all numbers are taken: "
                                           "use fewer workers, or raise domain_options::max_participants"));
   }
   free->taken = true;

@@ -131,10 +131,8 @@ void batch_run::post_more() {
 }
 
 void batch_run::post(const range& which) {
-  const chunk_arguments arguments{.job = job_->ref().handle(),
-                                  .batch = batch_.ref().handle(),
-                                  .first = which.first,
-                                  .count = which.count};
+  const chunk_arguments arguments{
+      .job = job_->ref().handle(), .batch = batch_.ref().handle(), .first = which.first, .count = which.count};
   in_flight_.push_back(std::make_unique<chunk>(*this, which));
   try {
     core_->tasks().post({.function = job_->code(),

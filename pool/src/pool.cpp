@@ -89,7 +89,9 @@ private:
     auto frame = task.encode(core_->memory(), core_->functions());
     kept = core_->memory().allocate(frame.room().size());
     if (!frame.room().empty()) std::memcpy(kept.data(), frame.room().data(), frame.room().size());
-    return {.thunk = static_cast<std::uint64_t>(core_->functions().encode(task.thunk())), .frame = kept.ref(), .some = true};
+    return {.thunk = static_cast<std::uint64_t>(core_->functions().encode(task.thunk())),
+            .frame = kept.ref(),
+            .some = true};
   }
 
   const pid_t owner_ = ::getpid();
@@ -102,7 +104,7 @@ private:
   std::atomic<bool> closing_ = false;
 };
 
-pool::pool(pool_options options) {
+pool::pool(const pool_options& options) {
   detail::require_init();
   check(options);
   const auto workers = worker_count(options);
@@ -118,7 +120,8 @@ pool::~pool() {
     return;
   }
   // A forked child has neither the threads nor a right to the workers: nothing here is its to undo.
-  static_cast<void>(impl_.release());
+  static_cast<void>(impl_.release());  // NOLINT(bugprone-unused-return-value): never destroyed
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
   static_cast<void>(new std::shared_ptr<detail::pool_core>(std::move(core_)));
 }
 
@@ -133,7 +136,8 @@ void pool::terminate() { impl_->terminate(std::chrono::nanoseconds(0)); }
 
 bool pool::join_until(deadline until) {
   if (!impl_->is_closing()) {
-    throw error(errc::invalid_argument, "join() was called on a pool that still takes tasks: call close() or terminate() first");
+    throw error(errc::invalid_argument,
+                "join() was called on a pool that still takes tasks: call close() or terminate() first");
   }
   return impl_->wait_until_gone(until);
 }

@@ -13,17 +13,16 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, st
       max_tasks_per_worker_(options.max_tasks_per_worker),
       board_({.workers = workers}, spin),
       functions_(board_.modules()),
-      tasks_(board_, domain_->blocks(),
-             {.max_pending = options.max_pending, .overflow = options.overflow, .overflow_wait = options.overflow_wait}),
+      tasks_(
+          board_, domain_->blocks(),
+          {.max_pending = options.max_pending, .overflow = options.overflow, .overflow_wait = options.overflow_wait}),
       callbacks_(std::make_shared<callback_executor>(options.log)) {}
 
 pool_core::~pool_core() = default;
 
 task_record& pool_core::submit(function_token function, outgoing_frame frame, const task_options& options) {
-  return tasks_.post({.function = function,
-                      .frame = std::move(frame),
-                      .retries = options.retries,
-                      .label = options.label.view()});
+  return tasks_.post(
+      {.function = function, .frame = std::move(frame), .retries = options.retries, .label = options.label.view()});
 }
 
 dispatcher::statistics pool_core::read_statistics() const {

@@ -70,10 +70,11 @@ std::size_t stream_engine::next_size() const noexcept {
 void stream_engine::begin(block batch, std::size_t count) {
   auto run = std::make_shared<batch_run>(
       core_, job_, std::move(batch),
-      batch_run::settings{.retries = settings_.retries,
-                          .label = settings_.label,
-                          .first_element = taken_,
-                          .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});
+      batch_run::settings{
+          .retries = settings_.retries,
+          .label = settings_.label,
+          .first_element = taken_,
+          .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});
   taken_ += count;
   ahead_ += count;
   under_way_.push_back(run);

@@ -40,8 +40,9 @@ void run_finalizer(const detail::sent_worker_task& task, worker_environment& env
   try {
     run_task(task, environment);
   } catch (...) {
-    log_to_stderr(log_level::error, text("the finalizer of worker ", self().id, " of '", self().pool_name, "' (process ",
-                                         ::getpid(), ") failed: ", capture_current_exception().describe()));
+    log_to_stderr(log_level::error,
+                  text("the finalizer of worker ", self().id, " of '", self().pool_name, "' (process ", ::getpid(),
+                       ") failed: ", capture_current_exception().describe()));
   }
 }
 

@@ -87,7 +87,8 @@ template <class T>
 [[nodiscard]] std::pair<unique_fd, unique_fd> make_channel();
 
 /// Sends one message. Throws muster::error when the peer is gone (EPIPE, ECONNRESET) or the message is too long.
-void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors = {});
+void send_message(int socket, message_kind kind, std::span<const std::byte> body,
+                  std::span<const int> descriptors = {});
 
 enum class wait_mode { block, poll };
 

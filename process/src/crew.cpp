@@ -34,11 +34,7 @@ std::string random_mark() {
 class crew::impl : public std::enable_shared_from_this<crew::impl> {
 public:
   impl(supervisor& watcher, board& tasks, crew_options options, crew_client& client)
-      : supervisor_(watcher),
-        board_(tasks),
-        options_(std::move(options)),
-        client_(client),
-        kill_timer_(hub().loop()) {
+      : supervisor_(watcher), board_(tasks), options_(std::move(options)), client_(client), kill_timer_(hub().loop()) {
     for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
       workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
     }
@@ -145,7 +141,8 @@ void crew::impl::wait_until_greeted() {
     return std::find(greeted_.begin(), greeted_.end(), false) == greeted_.end();
   };
   while (!all() && !broken_) changed_.wait(lock);
-  if (broken_) throw error(broken_->code(), text("the pool '", options_.name, "' cannot be started: ", broken_->describe()));
+  if (broken_)
+    throw error(broken_->code(), text("the pool '", options_.name, "' cannot be started: ", broken_->describe()));
 }
 
 void crew::impl::begin_stop(worker_order how) {
@@ -208,7 +205,8 @@ void crew::impl::spawn(worker& who) {
   try {
     start_process(who);
   } catch (const error& failure) {
-    log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
+    log(log_level::warning,
+        text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
     static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
     perform(who, who.life.ended(exit_status::lost()));
   }
@@ -258,17 +256,19 @@ void crew::impl::watch(worker& who) {
 }
 
 void crew::impl::listen(worker& who) {
-  who.control->async_wait(descriptor_stream::wait_read, [self = shared_from_this(), &who](boost::system::error_code cancelled) {
-    if (cancelled) return;
-    try {
-      const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
-      if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
-      if (heard) self->hear(who, *heard);
-      self->listen(who);
-    } catch (const error& failure) {
-      self->perform(who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
-    }
-  });
+  who.control->async_wait(
+      descriptor_stream::wait_read, [self = shared_from_this(), &who](boost::system::error_code cancelled) {
+        if (cancelled) return;
+        try {
+          const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+          if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
+          if (heard) self->hear(who, *heard);
+          self->listen(who);
+        } catch (const error& failure) {
+          self->perform(
+              who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+        }
+      });
 }
 
 void crew::impl::hear(worker& who, const detail::message& heard) {
@@ -304,7 +304,8 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
   const auto& files = shared().files();
   const std::array descriptors = {files.control.get(), files.arena.get(), board_.file().get(), hub().lifeline().get(),
                                   hub().bell().get()};
-  detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome), descriptors);
+  detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome),
+                       descriptors);
   perform(who, who.life.greeted());
   const scoped_lock lock(mutex_);
   greeted_[who.index] = true;
@@ -325,7 +326,7 @@ void crew::impl::bury(worker& who) {
       if (heard->kind == detail::message_kind::closed) break;
       if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
     }
-  } catch (const error&) {
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
     // It died while it sent: there is no last word.
   }
   who.start_timer.cancel();
@@ -410,6 +411,7 @@ crew::crew(std::shared_ptr<supervisor> watcher, board& tasks, crew_options optio
 
 crew::~crew() {
   if (!impl_->is_owner()) {  // a forked child has neither the supervisor's thread nor a right to its siblings
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
     static_cast<void>(new std::shared_ptr<impl>(std::move(impl_)));  // never destroyed
     return;
   }

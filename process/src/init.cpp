@@ -29,7 +29,8 @@ bool is_greeted(const std::string& mark) {
   std::array<char, 64> bytes{};
   const auto length = ::recv(detail::control_descriptor, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
   const auto kind = detail::message_kind::greeting;
-  return length == static_cast<ssize_t>(sizeof kind + mark.size()) && std::memcmp(bytes.data(), &kind, sizeof kind) == 0 &&
+  return length == static_cast<ssize_t>(sizeof kind + mark.size()) &&
+         std::memcmp(bytes.data(), &kind, sizeof kind) == 0 &&
          std::memcmp(bytes.data() + sizeof kind, mark.data(), mark.size()) == 0;
 }
 

@@ -16,6 +16,11 @@ const char* hint_for(worker_lifecycle::state when) {
 
 }  // namespace
 
+const error_info& worker_lifecycle::failure() const noexcept {
+  MUSTER_ASSERT(failure_.has_value());
+  return *failure_;
+}
+
 worker_lifecycle::action worker_lifecycle::start() {
   MUSTER_ASSERT(state_ == state::absent);
   state_ = state::starting;
@@ -63,8 +68,8 @@ worker_lifecycle::action worker_lifecycle::start_again_or_give_up() {
 }
 
 worker_lifecycle::action worker_lifecycle::stop() {
-  // One that runs its initializer, or is ready without our knowing it yet, hears of it when it looks for its first task.
-  // One that has not even been greeted has run nothing of the user's.
+  // One that runs its initializer, or is ready without our knowing it yet, hears of it when it looks for its first
+  // task. One that has not even been greeted has run nothing of the user's.
   const auto before = state_;
   if (before != state::absent) state_ = state::stopping;
   return before == state::starting ? action::kill : action::none;

@@ -23,10 +23,10 @@ struct child {
 
 struct spawn_request {
   std::string program;
-  std::string label;            // shows up in ps
-  std::string worker_mark;      // value of worker_variable
-  unsigned threads_each = 1;    // for OMP_NUM_THREADS and its like, where they are not set
-  int control = -1;             // borrowed
+  std::string label;          // shows up in ps
+  std::string worker_mark;    // value of worker_variable
+  unsigned threads_each = 1;  // for OMP_NUM_THREADS and its like, where they are not set
+  int control = -1;           // borrowed
 };
 
 /// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside

@@ -84,7 +84,7 @@ supervisor::supervisor(const domain_options& options, log_sink log)
 
 supervisor::~supervisor() {
   // In a forked child there is no thread to wait for, and nothing here is the child's to undo.
-  if (!impl_->is_owner()) static_cast<void>(impl_.release());
+  if (!impl_->is_owner()) static_cast<void>(impl_.release());  // NOLINT(bugprone-unused-return-value): left alone
 }
 
 const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl_->shared(); }
@@ -100,8 +100,10 @@ std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options
     const auto size = existing->shared()->blocks().size_bytes();
     if (options.arena_bytes <= size) return existing;
     throw error(errc::invalid_argument,
-                text("an arena of ", text_of_bytes(options.arena_bytes), " was asked for, but this program's pools share "
-                     "one of ", text_of_bytes(size), " already: ask for it in the first pool, or set isolated"));
+                text("an arena of ", text_of_bytes(options.arena_bytes),
+                     " was asked for, but this program's pools share "
+                     "one of ",
+                     text_of_bytes(size), " already: ask for it in the first pool, or set isolated"));
   }
   auto made = std::make_shared<supervisor>(options);
   current = made;

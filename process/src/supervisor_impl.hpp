@@ -63,7 +63,7 @@ private:
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
-  std::vector<crew_client*> clients_;                        // loop
+  std::vector<crew_client*> clients_;                         // loop
   std::thread thread_;
 };
 

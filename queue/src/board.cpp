@@ -66,9 +66,9 @@ bool in_range(const board_sizes& sizes) {
 
 void check(const board_sizes& sizes) {
   if (in_range(sizes)) return;
-  throw error(errc::invalid_argument,
-              text("a board of ", sizes.workers, " workers and ", sizes.slots, " slots was asked for; possible are 1 to ",
-                   most_workers, " workers, and a power of two of slots up to ", most_slots));
+  throw error(errc::invalid_argument, text("a board of ", sizes.workers, " workers and ", sizes.slots,
+                                           " slots was asked for; possible are 1 to ", most_workers,
+                                           " workers, and a power of two of slots up to ", most_slots));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ board::board(const board_sizes& sizes, const spin_policy& spin) : sizes_(sizes),
 }
 
 board::board(unique_fd file) : file_(std::move(file)) {
-  struct stat status {};
+  struct stat status{};
   system_call("fstat", ::fstat, file_.get(), &status);
   std::array<std::uint64_t, 5> words{};
   const auto got = system_call("pread", ::pread, file_.get(), words.data(), sizeof words, 0);

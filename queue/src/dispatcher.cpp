@@ -43,8 +43,9 @@ task_record& dispatcher::post(task_request request) {
   }
   auto& record = new_record(request);
   if (request.limited && pending_ > options_.max_pending && options_.max_pending != 0) {
-    settle(record, task_reply(error_info(errc::overflow, text("there are already ", options_.max_pending,
-                                                              " pending tasks (max_pending): submit later"))),
+    settle(record,
+           task_reply(error_info(errc::overflow, text("there are already ", options_.max_pending,
+                                                      " pending tasks (max_pending): submit later"))),
            finished);
   } else {
     const auto& line = request.frame.line();
@@ -69,7 +70,8 @@ void dispatcher::require_open() const {
 
 bool dispatcher::has_room_for_one() const { return options_.max_pending == 0 || pending_ < options_.max_pending; }
 
-// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait longer.
+// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait
+// longer.
 void dispatcher::wait_for_room(deadline until) {
   finished_list finished;
   scoped_lock lock(mutex_);

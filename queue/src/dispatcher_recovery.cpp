@@ -178,10 +178,11 @@ void dispatcher::fail_corrupted(task_record& record, const slot_word& found, fin
   slot_protocol::seize(slot.word, record.generation_);
   leave_slot(record);
   ++counters_.corrupted;
-  settle(record, task_reply(error_info(errc::corrupted,
-                                       text("the slot's word was ", found.bits(), " where generation ",
-                                            record.generation_, " was expected: a worker has overwritten it"))),
-         finished);
+  settle(
+      record,
+      task_reply(error_info(errc::corrupted, text("the slot's word was ", found.bits(), " where generation ",
+                                                  record.generation_, " was expected: a worker has overwritten it"))),
+      finished);
 }
 
 // ---- the end
@@ -195,7 +196,8 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     if (!when_empty) return;
     when_empty_ = std::move(when_empty);
     begin_harvest(finished);  // for good: no end must go unnoticed
-    if (pending_ == 0 && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);  // else the harvest saw it
+    if (pending_ == 0 && when_empty_)
+      finished.emptied = std::exchange(when_empty_, nullptr);  // else the harvest saw it
   }
   tell(finished);
 }

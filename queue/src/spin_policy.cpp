@@ -51,7 +51,8 @@ private:
   }
 
   static void await(const word& from, std::uint32_t round) {
-    for (auto found = from.load(std::memory_order_acquire); found != round; found = from.load(std::memory_order_acquire)) {
+    for (auto found = from.load(std::memory_order_acquire); found != round;
+         found = from.load(std::memory_order_acquire)) {
       futex_wait(futex_address(from), found, futex_scope::within_process);
     }
   }

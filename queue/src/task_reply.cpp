@@ -26,7 +26,7 @@ void task_reply::adopt_attached(arena& memory) {
     if (attached_ == nullptr) attached_ = std::make_unique<std::array<block, attached_blocks>>();
     try {
       (*attached_)[index] = memory.adopt(block_ref::of_handle(handles[index]));
-    } catch (const muster::error&) {
+    } catch (const muster::error&) {  // NOLINT(bugprone-empty-catch): no block, no attachment
       // A line that its chunk had not got to clear; or a worker that misbehaves, which the reader of the block notices.
     }
   }

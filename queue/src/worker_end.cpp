@@ -102,7 +102,8 @@ void worker_end::run(std::size_t slot, const slot_word& claimed) {
   const auto asked = slot_protocol::complete(where.word, claimed, call.finish());
   if (asked.has(slot_flag::waiter)) futex_wake(futex_address(where.word), INT_MAX, futex_scope::shared);
   if (asked.has(slot_flag::notify)) {
-    board_.ring(options_.index).push({.generation = claimed.short_generation(), .slot = static_cast<std::uint16_t>(slot)});
+    board_.ring(options_.index)
+        .push({.generation = claimed.short_generation(), .slot = static_cast<std::uint16_t>(slot)});
     ring_bell();
   }
   line_.current.store(0, std::memory_order_release);
@@ -142,7 +143,8 @@ void worker_end::park() {
   if (has_work() || order() != worker_order::work) {
     line_.parked.store(0, std::memory_order_relaxed);
   } else {
-    while (line_.parked.load(std::memory_order_acquire) == 1) futex_wait(futex_address(line_.parked), 1, futex_scope::shared);
+    while (line_.parked.load(std::memory_order_acquire) == 1)
+      futex_wait(futex_address(line_.parked), 1, futex_scope::shared);
   }
   // Also after a late wake that was meant for an earlier sleep: nobody may waste a wake on a worker that is awake.
   board_.sleeping().remove(options_.index);

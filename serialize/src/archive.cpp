@@ -7,9 +7,9 @@
 namespace muster {
 
 void output_archive::throw_no_room(std::size_t bytes) const {
-  throw error(errc::not_serializable,
-              text("encoding needed more than the ", room_.size(), " bytes that counting had found (", bytes, " more after ",
-                   written_, "): a serialize function must write the same bytes each time it is called"));
+  throw error(errc::not_serializable, text("encoding needed more than the ", room_.size(),
+                                           " bytes that counting had found (", bytes, " more after ", written_,
+                                           "): a serialize function must write the same bytes each time it is called"));
 }
 
 void input_archive::throw_too_short(std::size_t bytes) const {

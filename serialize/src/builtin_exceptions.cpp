@@ -26,7 +26,7 @@ namespace {
 template <class T>
 class with_text final : public T, public remote_details {
 public:
-  with_text(T original, const error_info& info) : T(std::move(original)), remote_details(info) {}
+  with_text(const T& original, const error_info& info) : T(original), remote_details(info) {}
   [[nodiscard]] const char* what() const noexcept override { return info().message().c_str(); }
 };
 
@@ -122,7 +122,8 @@ builtin_exception muster_failure() {
 }  // namespace
 
 const exception_type* find_builtin_exception(const std::string& name) {
-  static const builtin_exception types[] = {  // NOLINT(*-avoid-c-arrays): the objects cannot move
+  static const builtin_exception types[] = {
+      // NOLINT(*-avoid-c-arrays): the objects cannot move
       from_text<std::logic_error>(),
       from_text<std::invalid_argument>(),
       from_text<std::domain_error>(),

@@ -54,8 +54,8 @@ function_token token_encoder::encode_address(std::uintptr_t address) {
 function_token token_encoder::enter_module_of(std::uintptr_t address) {
   const scoped_lock lock(mutex_);
   const auto modules = loaded_modules();
-  const auto found = std::find_if(modules.begin(), modules.end(),
-                                  [&](const module_info& each) { return each.contains(address); });
+  const auto found =
+      std::find_if(modules.begin(), modules.end(), [&](const module_info& each) { return each.contains(address); });
   if (found == modules.end()) refuse("its code lies in no loaded module", modules);
   const auto index = count_.load(std::memory_order_relaxed);
   for (std::size_t earlier = 0; earlier < index; ++earlier) {  // another thread may have entered it meanwhile
@@ -87,17 +87,18 @@ const token_decoder::resolved_module& token_decoder::resolve(std::size_t index) 
   const scoped_lock lock(mutex_);
   auto& entry = resolved_[index];
   if (entry.known.load(std::memory_order_relaxed)) return entry;
-  const auto length = std::min<std::size_t>(directory_[index].length.load(std::memory_order_acquire),
-                                            module_entry::most_bytes);
+  const auto length =
+      std::min<std::size_t>(directory_[index].length.load(std::memory_order_acquire), module_entry::most_bytes);
   const std::string wanted(directory_[index].build_id.data(), length);
   const auto modules = loaded_modules();
-  const auto found = std::find_if(modules.begin(), modules.end(), [&](const module_info& each) {
-    return !wanted.empty() && each.build_id == wanted;
-  });
+  const auto found = std::find_if(modules.begin(), modules.end(),
+                                  [&](const module_info& each) { return !wanted.empty() && each.build_id == wanted; });
   if (found == modules.end()) {
-    throw error(errc::module_mismatch,
-                text("the worker has not loaded the library that defines this function: link it to the program, or load "
-                     "it in the pool's initializer; the worker's modules are\n", describe(modules)));
+    throw error(
+        errc::module_mismatch,
+        text("the worker has not loaded the library that defines this function: link it to the program, or load "
+             "it in the pool's initializer; the worker's modules are\n",
+             describe(modules)));
   }
   entry.base = found->base;
   entry.code_begin = found->code_begin;

@@ -39,7 +39,9 @@ TEST(SpinUntil, StopsAsSoonAsItIsDone) {
   EXPECT_EQ(asked, 100);
 }
 
-TEST(SpinUntil, EndsWithItsBudget) { EXPECT_FALSE(spin_until(1us, [] { return false; })); }
+TEST(SpinUntil, EndsWithItsBudget) {
+  EXPECT_FALSE(spin_until(1us, [] { return false; }));
+}
 
 }  // namespace
 }  // namespace muster

@@ -26,7 +26,9 @@ TEST(ExitStatus, PartsThatDoNotApplyAreNeutral) {
   EXPECT_EQ(exit_status::exited(9).signal(), 0);
 }
 
-TEST(SignalName, NamesRealTimeSignalsByNumber) { EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3)); }
+TEST(SignalName, NamesRealTimeSignalsByNumber) {
+  EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
+}
 
 }  // namespace
 }  // namespace muster

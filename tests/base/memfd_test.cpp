@@ -18,7 +18,7 @@ namespace {
 
 TEST(Memfd, HasTheSizeAndNoName) {
   const auto file = make_memfd("test", 12345);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(file.get(), &status), 0);
   EXPECT_EQ(status.st_size, 12345);
   EXPECT_EQ(status.st_nlink, 0U);

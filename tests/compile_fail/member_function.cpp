@@ -3,6 +3,4 @@
 
 #include <muster/pool/pool.hpp>
 
-std::size_t call(const muster::pool& pool, const std::string& text) {
-  return pool.apply(&std::string::size, text);
-}
+std::size_t call(const muster::pool& pool, const std::string& text) { return pool.apply(&std::string::size, text); }

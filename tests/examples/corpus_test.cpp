@@ -59,7 +59,8 @@ TEST_F(Corpus, CountsLinesWordsAndBytes) {
   EXPECT_EQ(facts.bytes, 34U);
   EXPECT_EQ(facts.lines, 2U);
   EXPECT_EQ(facts.words, 7U);
-  EXPECT_THAT(facts.counts, ElementsAre(Pair("two", 2), Pair("newline", 1), Pair("no", 1), Pair("one", 1), Pair("three_3", 1), Pair("ÿ", 1)));
+  EXPECT_THAT(facts.counts, ElementsAre(Pair("two", 2), Pair("newline", 1), Pair("no", 1), Pair("one", 1),
+                                        Pair("three_3", 1), Pair("ÿ", 1)));
 }
 
 TEST_F(Corpus, AWordAcrossTwoPiecesOfAFileIsOne) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Processes that allocate and lend are killed at random instructions; the host recovers, and nothing is lost or doubled.
+// Processes that allocate and lend are killed at random instructions; the host recovers, and nothing is lost or
+// doubled.
 #include <csignal>
 #include <random>
 

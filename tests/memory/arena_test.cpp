@@ -56,8 +56,9 @@ bool holds_only(std::span<const std::byte> bytes, unsigned char value) {
 TEST_F(Arena, BlocksOfAllSizesAreAlignedAndDoNotOverlap) {
   std::vector<block> blocks;
   unsigned char value = 0;
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}, std::size_t{4096},
-                                  std::size_t{16384}, std::size_t{16385}, std::size_t{65536}, std::size_t{200000}}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}, std::size_t{4096}, std::size_t{16384},
+        std::size_t{16385}, std::size_t{65536}, std::size_t{200000}}) {
     blocks.push_back(host_->allocate(bytes));
     EXPECT_EQ(blocks.back().size(), bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % 64, 0U);
@@ -81,9 +82,13 @@ TEST_F(Arena, AReleasedSmallBlockIsUsedAgain) {
 }
 
 TEST_F(Arena, AReleasedRunIsCachedUpToTheWatermark) {
-  { const auto run = host_->allocate(mebibyte / 2); }
+  {
+    const auto run = host_->allocate(mebibyte / 2);
+  }
   EXPECT_EQ(host_->read_statistics().cached_bytes, mebibyte / 2);
-  { const auto larger = host_->allocate(2 * mebibyte); }
+  {
+    const auto larger = host_->allocate(2 * mebibyte);
+  }
   EXPECT_LE(host_->read_statistics().cached_bytes, mebibyte);
 }
 
@@ -175,15 +180,16 @@ TEST_F(Arena, ARequestLargerThanTheArenaIsRefused) {
 }
 
 TEST_F(Arena, TheCacheIsGivenUpBeforeARequestFails) {
-  { const auto cached = host_->allocate(16 * extent_bytes); }
+  {
+    const auto cached = host_->allocate(16 * extent_bytes);
+  }
   ASSERT_GT(host_->read_statistics().cached_bytes, 0U);
   EXPECT_TRUE(host_->allocate(60 * extent_bytes));
 }
 
 TEST_F(Arena, TakenDescriptorsAreAnErrorToo) {
   std::vector<block> all;
-  EXPECT_THROW(
-      for (int each = 0; each < 300; ++each) all.push_back(host_->allocate(1)), error);
+  EXPECT_THROW(for (int each = 0; each < 300; ++each) all.push_back(host_->allocate(1)), error);
   EXPECT_EQ(all.size(), 256U);
 }
 

@@ -39,7 +39,8 @@ TEST(Mapping, IsNotInheritedWhenAskedSo) {
 }
 
 TEST(Mapping, TooLittleAddressSpaceIsAnErrorThatNamesTheLimit) {
-  if (sanitized) GTEST_SKIP() << "sanitizers reserve terabytes of address space, so RLIMIT_AS cannot be tested under them";
+  if (sanitized)
+    GTEST_SKIP() << "sanitizers reserve terabytes of address space, so RLIMIT_AS cannot be tested under them";
   const auto file = make_memfd("test", std::size_t{4} << 30U);
   const auto ranks = test::spawn(1, [&](std::size_t) {
     const rlimit small{.rlim_cur = rlim_t{1} << 30U, .rlim_max = rlim_t{1} << 30U};
@@ -49,7 +50,8 @@ TEST(Mapping, TooLittleAddressSpaceIsAnErrorThatNamesTheLimit) {
       return 3;
     } catch (const error& failure) {
       const std::string what = failure.what();
-      const bool told = what.find("4.0 GiB") != std::string::npos && what.find("RLIMIT_AS is 1.0 GiB") != std::string::npos;
+      const bool told =
+          what.find("4.0 GiB") != std::string::npos && what.find("RLIMIT_AS is 1.0 GiB") != std::string::npos;
       return failure.code() == errc::out_of_memory && told ? 0 : 4;
     }
   });

@@ -48,7 +48,9 @@ protected:
   pool pool_{{.workers = 2}};
 };
 
-TEST_F(Apply, RunsInAnotherProcess) { EXPECT_NE(pool_.apply([] { return ::getpid(); }), ::getpid()); }
+TEST_F(Apply, RunsInAnotherProcess) {
+  EXPECT_NE(pool_.apply([] { return ::getpid(); }), ::getpid());
+}
 
 TEST_F(Apply, TakesFunctionsLambdasAndFunctors) {
   EXPECT_EQ(pool_.apply(add, 2, 3), 5);
@@ -61,7 +63,8 @@ TEST_F(Apply, TakesFunctionsLambdasAndFunctors) {
 
 TEST_F(Apply, TakesBoundArgumentsAndTrivialCaptures) {
   EXPECT_EQ(pool_.apply(muster::bind_front(add, 40), 2), 42);
-  EXPECT_EQ(pool_.apply(muster::bind_front([](const std::string& a, const std::string& b) { return a + b; }, "a", "b")), "ab");
+  EXPECT_EQ(pool_.apply(muster::bind_front([](const std::string& a, const std::string& b) { return a + b; }, "a", "b")),
+            "ab");
   int offset = 10;
   EXPECT_EQ(pool_.apply(trivial_capture([offset](int x) { return x + offset; }), 5), 15);
 }
@@ -79,10 +82,13 @@ TEST_F(Apply, ResultsOfAllKindsComeBack) {
   EXPECT_EQ(pool_.apply([] { return std::map<std::string, std::vector<int>>{{"a", {1, 2}}}; }),
             (std::map<std::string, std::vector<int>>{{"a", {1, 2}}}));
   EXPECT_EQ(*pool_.apply([] { return std::make_unique<int>(4); }), 4);
-  EXPECT_EQ(pool_.apply([](const std::string& s) -> const std::string& {
-    static std::string kept;
-    return kept = s + "!";
-  }, "by reference"), "by reference!");
+  EXPECT_EQ(pool_.apply(
+                [](const std::string& s) -> const std::string& {
+                  static std::string kept;
+                  return kept = s + "!";
+                },
+                "by reference"),
+            "by reference!");
   EXPECT_EQ(pool_.apply([](std::filesystem::path p) { return p / "b"; }, std::filesystem::path("/a")), "/a/b");
 }
 
@@ -96,10 +102,12 @@ TEST_F(Apply, ArgumentsArriveAsCopiesThatTheFunctionMayKeep) {
 TEST_F(Apply, SeveralMebibytesTravelBothWays) {
   std::vector<std::uint32_t> numbers(3'000'000);
   std::iota(numbers.begin(), numbers.end(), 0U);
-  const auto back = pool_.apply([](std::vector<std::uint32_t> v) {
-    for (auto& each : v) ++each;
-    return v;
-  }, numbers);
+  const auto back = pool_.apply(
+      [](std::vector<std::uint32_t> v) {
+        for (auto& each : v) ++each;
+        return v;
+      },
+      numbers);
   EXPECT_EQ(back.size(), numbers.size());
   EXPECT_EQ(back.back(), 3'000'000U);
 }
@@ -149,7 +157,8 @@ TEST_F(Apply, APoolMayBeMadeInsideATask) {
   EXPECT_EQ(pool_.apply([] {
     pool inner({.workers = 1, .arena_bytes = std::size_t{16} << 20U});
     return inner.apply(add, 20, 22);
-  }), 42);
+  }),
+            42);
 }
 
 TEST_F(Apply, StatisticsCountTasks) {

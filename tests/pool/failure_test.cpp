@@ -79,10 +79,12 @@ TEST_F(Failure, AKilledTaskSaysSignalProcessAndTask) {
 TEST_F(Failure, OfAThousandTasksOneKillCostsOne) {
   std::vector<future<int>> futures;
   for (int each = 0; each < 1000; ++each) {
-    futures.push_back(pool_.apply_async([](int x) {
-      if (x == 500) ::raise(SIGKILL);
-      return x;
-    }, each));
+    futures.push_back(pool_.apply_async(
+        [](int x) {
+          if (x == 500) ::raise(SIGKILL);
+          return x;
+        },
+        each));
   }
   for (int each = 0; each < 1000; ++each) {
     const auto result = futures[static_cast<std::size_t>(each)].get_result();
@@ -98,10 +100,13 @@ TEST_F(Failure, OfAThousandTasksOneKillCostsOne) {
 TEST_F(Failure, WithRetriesAllThousandSucceed) {
   std::vector<future<int>> futures;
   for (int each = 0; each < 1000; ++each) {
-    futures.push_back(pool_.with({.retries = 2}).apply_async([](int x) {
-      if (x == 500 && this_worker::incarnation() == 1) ::raise(SIGKILL);
-      return x;
-    }, each));
+    futures.push_back(pool_.with({.retries = 2})
+                          .apply_async(
+                              [](int x) {
+                                if (x == 500 && this_worker::incarnation() == 1) ::raise(SIGKILL);
+                                return x;
+                              },
+                              each));
   }
   for (int each = 0; each < 1000; ++each) EXPECT_EQ(futures[static_cast<std::size_t>(each)].get(), each);
   EXPECT_LE(pool_.stats().tasks.retried, 2U) << "each of the two first processes may have died once";
@@ -131,7 +136,10 @@ TEST_F(Failure, WhenAllIdleWorkersAreKilledTheNextTaskRuns) {
 
 TEST_F(Failure, AllBusyWorkersKilledAtOnceCostTheirTasks) {
   std::vector<future<void>> stuck;
-  for (int each = 0; each < 2; ++each) stuck.push_back(pool_.apply_async([] { for (;;) ::pause(); }));
+  for (int each = 0; each < 2; ++each)
+    stuck.push_back(pool_.apply_async([] {
+      for (;;) ::pause();
+    }));
   ASSERT_TRUE(test::eventually([&] {
     const auto workers = pool_.workers();
     return std::all_of(workers.begin(), workers.end(),
@@ -200,7 +208,8 @@ TEST_F(Failure, AResultThatCannotBeEncodedFailsItsTask) {
 }
 
 TEST_F(Failure, AnArgumentThatCannotBeEncodedThrowsAtTheCall) {
-  EXPECT_THROW(static_cast<void>(pool_.apply_async([](const cannot_be_encoded&) {}, cannot_be_encoded())), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(pool_.apply_async([](const cannot_be_encoded&) {}, cannot_be_encoded())),
+               std::runtime_error);
 }
 
 TEST_F(Failure, AnEncodingThatChangesItsLengthIsCaught) {
@@ -226,9 +235,13 @@ TEST_F(Failure, AMebibyteOfErrorTextArrives) {
 
 TEST_F(Failure, AWorkersOwnThreadsDieWithIt) {
   EXPECT_FALSE(died([] {
-    std::thread([] { for (;;) ::pause(); }).detach();
-    ::raise(SIGKILL);
-  }).status().success());
+                 std::thread([] {
+                   for (;;) ::pause();
+                 }).detach();
+                 ::raise(SIGKILL);
+               })
+                   .status()
+                   .success());
 }
 
 TEST_F(Failure, InterruptsDoNotReachWorkers) {
@@ -268,7 +281,8 @@ TEST_F(Failure, StatisticsCountElementsOfMapsThatWereRetriedOrLost) {
     if (x == 5) ::raise(SIGKILL);
     return x;
   };
-  const auto results = pool_.with({.retries = 2, .chunk = 4}).collect_errors().map(die_at_5, std::vector{1, 2, 3, 4, 5, 6, 7, 8});
+  const auto results =
+      pool_.with({.retries = 2, .chunk = 4}).collect_errors().map(die_at_5, std::vector{1, 2, 3, 4, 5, 6, 7, 8});
   EXPECT_EQ(std::ranges::count_if(results, [](const auto& each) { return each.has_value(); }), 7);
   EXPECT_EQ(pool_.stats().tasks.lost, 1U);
   EXPECT_EQ(pool_.stats().tasks.retried, 2U);

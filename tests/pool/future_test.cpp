@@ -116,7 +116,10 @@ TEST_F(Future, ThenOfVoidAndToVoid) {
 
 TEST_F(Future, ThenIsSkippedByAFailure) {
   bool called = false;
-  auto next = pool_.apply_async(fail_if_odd, 1).then([&](int) { called = true; return 1; });
+  auto next = pool_.apply_async(fail_if_odd, 1).then([&](int) {
+    called = true;
+    return 1;
+  });
   EXPECT_THROW(next.get(), std::runtime_error);
   EXPECT_FALSE(called);
 }
@@ -134,8 +137,9 @@ TEST_F(Future, CallbacksAreCalledOnceEach) {
   for (int each = 0; each < 400; ++each) {
     pool_.apply_async(fail_if_odd, each).on_complete([&](int) { ++values; }, [&](const error_info&) { ++errors; });
   }
-  pool_.map_async(add_one, std::vector<int>(100, 1)).on_complete([&](const std::vector<int>& all) { values += static_cast<int>(all.size()); },
-                                                                [&](const error_info&) { ++errors; });
+  pool_.map_async(add_one, std::vector<int>(100, 1))
+      .on_complete([&](const std::vector<int>& all) { values += static_cast<int>(all.size()); },
+                   [&](const error_info&) { ++errors; });
   EXPECT_TRUE(test::eventually([&] { return values == 300 && errors == 200; }));
 }
 
@@ -186,7 +190,8 @@ TEST_F(Future, WhenAllGathersAVector) {
 
 TEST_F(Future, WhenAllGathersATuple) {
   const auto [sum, text, nothing] =
-      when_all(pool_.apply_async(add, 1, 2), pool_.apply_async([] { return std::string("t"); }), pool_.apply_async([] {})).get();
+      when_all(pool_.apply_async(add, 1, 2), pool_.apply_async([] { return std::string("t"); }), pool_.apply_async([] {
+      })).get();
   EXPECT_EQ(sum, 3);
   EXPECT_EQ(text, "t");
   EXPECT_EQ(nothing, std::monostate());
@@ -239,7 +244,10 @@ TEST(FutureWithoutPool, OutlivesIt) {
     done = short_lived.apply_async(add, 1, 2);
     large = short_lived.apply_async([] { return std::string(100000, 'x'); });
     large.wait();
-    cancelled = short_lived.apply_async([] { ::pause(); return 0; });
+    cancelled = short_lived.apply_async([] {
+      ::pause();
+      return 0;
+    });
   }
   EXPECT_EQ(done.get(), 3);
   EXPECT_EQ(large.get().size(), 100000U);

@@ -19,15 +19,20 @@ constexpr bool sanitized = false;
 
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 
-std::uint64_t ends_of(const std::vector<std::uint64_t>& numbers) { return numbers.size() + numbers.front() + numbers.back(); }
+std::uint64_t ends_of(const std::vector<std::uint64_t>& numbers) {
+  return numbers.size() + numbers.front() + numbers.back();
+}
 
 TEST(Huge, AFiveGibibyteArgumentArrivesOrIsRefusedWithTheReason) {
   if (sanitized) GTEST_SKIP() << "shadow memory would double what this needs";
   pool pool({.workers = 1});
-  const bool fits = available_memory().available_bytes > 16 * gibibyte;  // the argument, the block and the worker's copy
+  const bool fits =
+      available_memory().available_bytes > 16 * gibibyte;  // the argument, the block and the worker's copy
   if (!fits) {
     struct five_gibibytes {
-      void save(output_archive& archive) const { archive(cereal::binary_data(static_cast<const char*>(nullptr), 5 * gibibyte)); }
+      void save(output_archive& archive) const {
+        archive(cereal::binary_data(static_cast<const char*>(nullptr), 5 * gibibyte));
+      }
       void load(input_archive&) {}
     };
     try {
@@ -35,7 +40,8 @@ TEST(Huge, AFiveGibibyteArgumentArrivesOrIsRefusedWithTheReason) {
       GTEST_SKIP() << "memory has become available meanwhile";
     } catch (const error& caught) {
       EXPECT_EQ(caught.code(), errc::out_of_memory);
-      EXPECT_THAT(caught.what(), testing::AllOf(testing::HasSubstr("5.0 GiB is needed"), testing::HasSubstr("are available")));
+      EXPECT_THAT(caught.what(),
+                  testing::AllOf(testing::HasSubstr("5.0 GiB is needed"), testing::HasSubstr("are available")));
     }
     return;
   }

@@ -52,20 +52,23 @@ TEST(Limits, AbsurdWorkerCountsAreRefused) {
 }
 
 TEST(Limits, NoTriesAtAllAreRefused) {
-  EXPECT_THAT(what_is_thrown([] { pool none({.workers = 1, .start_tries = 0}); }, errc::invalid_argument), HasSubstr("start_tries"));
+  EXPECT_THAT(what_is_thrown([] { pool none({.workers = 1, .start_tries = 0}); }, errc::invalid_argument),
+              HasSubstr("start_tries"));
 }
 
 TEST(Limits, ALargerArenaThanThatOfTheProgramIsRefused) {
   pool first({.workers = 1, .arena_bytes = std::size_t{16} << 20U});
-  EXPECT_THAT(what_is_thrown([] { pool second({.workers = 1, .arena_bytes = std::size_t{1} << 30U}); }, errc::invalid_argument),
-              AllOf(HasSubstr("1.0 GiB"), HasSubstr("16.0 MiB"), HasSubstr("isolated")));
+  EXPECT_THAT(
+      what_is_thrown([] { pool second({.workers = 1, .arena_bytes = std::size_t{1} << 30U}); }, errc::invalid_argument),
+      AllOf(HasSubstr("1.0 GiB"), HasSubstr("16.0 MiB"), HasSubstr("isolated")));
 }
 
 TEST(Limits, AnExhaustedArenaIsAnErrorAtTheCallAndThePoolGoesOn) {
   pool small({.workers = 1, .arena_bytes = std::size_t{4} << 20U, .isolated = true});
-  EXPECT_THAT(what_is_thrown([&] { small.apply([](const std::string& s) { return s.size(); }, std::string(8U << 20U, 'x')); },
-                             errc::out_of_memory),
-              AllOf(HasSubstr("8.0 MiB"), HasSubstr("4.0 MiB"), HasSubstr("send less")));
+  EXPECT_THAT(
+      what_is_thrown([&] { small.apply([](const std::string& s) { return s.size(); }, std::string(8U << 20U, 'x')); },
+                     errc::out_of_memory),
+      AllOf(HasSubstr("8.0 MiB"), HasSubstr("4.0 MiB"), HasSubstr("send less")));
   EXPECT_EQ(small.apply([](const std::string& s) { return s.size(); }, std::string(1U << 20U, 'x')), 1U << 20U);
 }
 
@@ -110,7 +113,8 @@ TEST(Limits, TooFewDescriptorsAreAnErrorThatNamesTheLimit) {
 
 // In a process of its own, because the limit cannot be raised again.
 TEST(LimitsDeathTest, TooLittleAddressSpaceIsAnErrorThatNamesTheLimit) {
-  if (sanitized) GTEST_SKIP() << "sanitizers reserve terabytes of address space, so RLIMIT_AS cannot be tested under them";
+  if (sanitized)
+    GTEST_SKIP() << "sanitizers reserve terabytes of address space, so RLIMIT_AS cannot be tested under them";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto try_it = [] {
     const rlimit small{.rlim_cur = rlim_t{1} << 30U, .rlim_max = rlim_t{1} << 30U};

@@ -57,10 +57,12 @@ TEST_F(Map, TakesAllKindsOfRanges) {
   EXPECT_THAT(pool_.map(square, {1, 2, 3}), ElementsAre(1, 4, 9));
   EXPECT_THAT(pool_.map(square, std::list{1, 2}), ElementsAre(1, 4));
   EXPECT_THAT(pool_.map(square, std::views::iota(1, 4)), ElementsAre(1, 4, 9));
-  EXPECT_THAT(pool_.map(square, numbers(4) | std::views::transform([](int x) { return x + 1; })), ElementsAre(1, 4, 9, 16));
+  EXPECT_THAT(pool_.map(square, numbers(4) | std::views::transform([](int x) { return x + 1; })),
+              ElementsAre(1, 4, 9, 16));
   EXPECT_THAT(pool_.map([](bool b) { return !b; }, std::vector<bool>{true, false}), ElementsAre(false, true));
-  EXPECT_THAT(pool_.map([](std::pair<std::string, int> p) { return p.second; }, std::map<std::string, int>{{"a", 1}, {"b", 2}}),
-              ElementsAre(1, 2));
+  EXPECT_THAT(
+      pool_.map([](std::pair<std::string, int> p) { return p.second; }, std::map<std::string, int>{{"a", 1}, {"b", 2}}),
+      ElementsAre(1, 2));
 }
 
 TEST_F(Map, ElementsAndResultsOfVariableSize) {
@@ -80,7 +82,12 @@ TEST_F(Map, ResultsLargerThanTheirFirstBlock) {
 TEST_F(Map, OfAFunctionWithoutResultReturnsNothing) {
   static_assert(std::is_void_v<decltype(pool_.map([](int) {}, std::vector<int>()))>);
   pool_.map([](int) {}, numbers(100));
-  EXPECT_THROW(pool_.map([](int x) { if (x == 50) throw std::runtime_error("fifty"); }, numbers(100)), std::runtime_error);
+  EXPECT_THROW(pool_.map(
+                   [](int x) {
+                     if (x == 50) throw std::runtime_error("fifty");
+                   },
+                   numbers(100)),
+               std::runtime_error);
 }
 
 TEST_F(Map, AGivenChunkSizeGivesTheSame) {
@@ -90,7 +97,8 @@ TEST_F(Map, AGivenChunkSizeGivesTheSame) {
 }
 
 TEST_F(Map, BoundValuesAreSharedByAllElements) {
-  const auto add = muster::bind_front([](const std::vector<int>& table, int x) { return table.at(static_cast<std::size_t>(x)) + x; }, numbers(100));
+  const auto add = muster::bind_front(
+      [](const std::vector<int>& table, int x) { return table.at(static_cast<std::size_t>(x)) + x; }, numbers(100));
   const auto sums = pool_.map(add, numbers(100));
   EXPECT_EQ(sums[30], 60);
 }
@@ -111,14 +119,17 @@ struct counted {
 
 TEST_F(Map, BoundValuesAreDecodedOncePerWorker) {
   pool one({.workers = 1});
-  const auto loads = one.with({.chunk = 10}).map(muster::bind_front([](const counted&, int) { return counted::loads; }, counted{1}), numbers(100));
+  const auto loads =
+      one.with({.chunk = 10})
+          .map(muster::bind_front([](const counted&, int) { return counted::loads; }, counted{1}), numbers(100));
   EXPECT_EQ(loads.back(), 1);
 }
 
 TEST_F(Map, StarmapUnpacksTuples) {
   std::vector<std::tuple<int, std::string>> pairs = {{1, "a"}, {2, "b"}};
-  EXPECT_THAT(pool_.starmap([](int n, const std::string& s) { return std::string(static_cast<std::size_t>(n), s[0]); }, pairs),
-              ElementsAre("a", "bb"));
+  EXPECT_THAT(
+      pool_.starmap([](int n, const std::string& s) { return std::string(static_cast<std::size_t>(n), s[0]); }, pairs),
+      ElementsAre("a", "bb"));
 }
 
 TEST_F(Map, TheFirstFailureIsThrownWithItsElement) {
@@ -137,12 +148,13 @@ TEST_F(Map, TheFirstFailureIsThrownWithItsElement) {
 }
 
 TEST_F(Map, AFailureKeepsTheRestFromBeingBegun) {
-  EXPECT_THROW(pool_.with({.chunk = 10}).map(
-                   [](int x) {
-                     if (x == 0) throw std::runtime_error("at once");
-                     test::work_for(1ms);
-                   },
-                   numbers(10000)),
+  EXPECT_THROW(pool_.with({.chunk = 10})
+                   .map(
+                       [](int x) {
+                         if (x == 0) throw std::runtime_error("at once");
+                         test::work_for(1ms);
+                       },
+                       numbers(10000)),
                std::runtime_error);
   pool_.drain();  // ten seconds of work if it were all done
   EXPECT_LT(pool_.stats().tasks.ended, 100U);
@@ -165,7 +177,8 @@ TEST_F(Map, CollectErrorsGivesAResultForEveryElement) {
 }
 
 TEST_F(Map, CollectErrorsWhenEverythingFails) {
-  const auto results = pool_.collect_errors().map([](int) -> std::string { throw std::logic_error("no"); }, numbers(200));
+  const auto results =
+      pool_.collect_errors().map([](int) -> std::string { throw std::logic_error("no"); }, numbers(200));
   ASSERT_EQ(results.size(), 200U);
   for (const auto& each : results) EXPECT_EQ(each.error().type_name(), "std::logic_error");
 }
@@ -187,12 +200,14 @@ TEST_F(Map, ADeathCostsOneElementOfAChunk) {
 }
 
 TEST_F(Map, ADeathCostsOneElementAlsoWithEncodedResults) {
-  const auto results = pool_.with({.chunk = 50}).collect_errors().map(
-      [](int x) {
-        if (x % 10 == 7) ::raise(SIGKILL);
-        return std::string(static_cast<std::size_t>(x * 100), 'r');
-      },
-      numbers(50));
+  const auto results = pool_.with({.chunk = 50})
+                           .collect_errors()
+                           .map(
+                               [](int x) {
+                                 if (x % 10 == 7) ::raise(SIGKILL);
+                                 return std::string(static_cast<std::size_t>(x * 100), 'r');
+                               },
+                               numbers(50));
   for (int each = 0; each < 50; ++each) {
     const auto& result = results[static_cast<std::size_t>(each)];
     if (each % 10 == 7) {
@@ -244,7 +259,8 @@ struct refuses_three {
 TEST_F(Map, AnElementThatCannotBeDecodedFailsAlone) {
   std::vector<refuses_three> elements;
   for (const int each : numbers(6)) elements.push_back({each});
-  const auto results = pool_.with({.chunk = 6}).collect_errors().map([](const refuses_three& e) { return e.value; }, elements);
+  const auto results =
+      pool_.with({.chunk = 6}).collect_errors().map([](const refuses_three& e) { return e.value; }, elements);
   for (std::size_t each = 0; each < 6; ++each) {
     if (each == 3) {
       EXPECT_EQ(results[each].error(), errc::not_serializable);
@@ -274,7 +290,12 @@ TEST_F(Map, ADroppedMapDoesNoHarm) {
 
 // Predecessor's list, 8.
 TEST_F(Map, AsyncReturnsBeforeTheWorkIsDone) {
-  auto slow = pool_.map_async([](int x) { test::work_for(10ms); return x; }, numbers(200));
+  auto slow = pool_.map_async(
+      [](int x) {
+        test::work_for(10ms);
+        return x;
+      },
+      numbers(200));
   EXPECT_FALSE(slow.ready()) << "two seconds of work cannot be done";
   EXPECT_EQ(slow.get()[199], 199);
 }

@@ -32,9 +32,13 @@ protected:
 
 TEST_F(PredecessorPool, Apply) { EXPECT_EQ(pool_.apply(sum_of_doubled, std::vector<double>(10, 1.0)), 20); }
 
-TEST_F(PredecessorPool, ApplyAsync) { EXPECT_EQ(pool_.apply_async(sum_of_doubled, std::vector<double>(10, 1.0)).get(), 20); }
+TEST_F(PredecessorPool, ApplyAsync) {
+  EXPECT_EQ(pool_.apply_async(sum_of_doubled, std::vector<double>(10, 1.0)).get(), 20);
+}
 
-TEST_F(PredecessorPool, Map) { EXPECT_THAT(pool_.map(sum_of_doubled, multiples_of_ones()), ElementsAre(0, 20, 40, 60, 80)); }
+TEST_F(PredecessorPool, Map) {
+  EXPECT_THAT(pool_.map(sum_of_doubled, multiples_of_ones()), ElementsAre(0, 20, 40, 60, 80));
+}
 
 TEST_F(PredecessorPool, MapAsync) {
   EXPECT_THAT(pool_.map_async(sum_of_doubled, multiples_of_ones()).get(), ElementsAre(0, 20, 40, 60, 80));

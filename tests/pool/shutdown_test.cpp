@@ -20,7 +20,9 @@ using namespace std::chrono_literals;
 
 void discard(log_level, std::string_view) {}
 int add(int a, int b) { return a + b; }
-void hang() { for (;;) ::pause(); }
+void hang() {
+  for (;;) ::pause();
+}
 void spin_for_ever() {
   sigset_t all;
   ::sigfillset(&all);
@@ -146,10 +148,12 @@ TEST(Shutdown, TheDestructorGivesRunningTasksItsGrace) {
   future<int> running;
   {
     pool pool({.workers = 1, .destructor_grace = 30s});
-    running = pool.apply_async([](int x) {
-      test::work_for(50ms);
-      return x;
-    }, 5);
+    running = pool.apply_async(
+        [](int x) {
+          test::work_for(50ms);
+          return x;
+        },
+        5);
     while (pool.stats().tasks.ended == 0 && !running.wait_for(1ms)) continue;
   }
   EXPECT_EQ(running.get(), 5);

@@ -94,7 +94,14 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
     std::thread two([&] { call_in_all_ways(pool, 2, stop, seen); });
     std::minstd_rand random(3);
     const auto end = deadline::after(soak_time());
+    auto next_report = deadline::after(60s);
     while (!end.expired()) {
+      if (next_report.expired()) {
+        std::printf("%llu calls, %llu kills\n", static_cast<unsigned long long>(seen.calls),
+                    static_cast<unsigned long long>(kills));
+        std::fflush(stdout);
+        next_report = deadline::after(60s);
+      }
       test::work_for(std::chrono::microseconds(500 + random() % 4000));  // the rate of killing
       const auto victim = pool.workers()[random() % 3];
       if (victim.pid != 0 && ::kill(victim.pid, SIGKILL) == 0) ++kills;
@@ -106,10 +113,12 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
     const auto stats = pool.stats();
     EXPECT_EQ(stats.tasks.accepted, stats.tasks.ended);
     EXPECT_EQ(stats.tasks.corrupted, 0U);
-    EXPECT_TRUE(test::eventually([&] { return pool.stats().memory.live_blocks == 0; })) << pool.stats().memory.live_blocks;
+    EXPECT_TRUE(test::eventually([&] { return pool.stats().memory.live_blocks == 0; }))
+        << pool.stats().memory.live_blocks;
     std::printf("%llu calls, %llu kills, %llu workers started, %llu tasks retried, %llu requeued\n",
                 static_cast<unsigned long long>(seen.calls), static_cast<unsigned long long>(kills),
-                static_cast<unsigned long long>(stats.workers.started), static_cast<unsigned long long>(stats.tasks.retried),
+                static_cast<unsigned long long>(stats.workers.started),
+                static_cast<unsigned long long>(stats.tasks.retried),
                 static_cast<unsigned long long>(stats.tasks.requeued));
   }
   EXPECT_EQ(seen.wrong, 0U);

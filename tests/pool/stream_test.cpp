@@ -75,12 +75,13 @@ TEST_F(Stream, UnorderedYieldsEverythingOnce) {
 }
 
 TEST_F(Stream, UnorderedDoesNotWaitForTheSlow) {
-  auto results = pool_.with({.chunk = 1}).imap_unordered(
-      [](int x) {
-        if (x == 0) test::work_for(300ms);
-        return x;
-      },
-      std::views::iota(0, 4));
+  auto results = pool_.with({.chunk = 1})
+                     .imap_unordered(
+                         [](int x) {
+                           if (x == 0) test::work_for(300ms);
+                           return x;
+                         },
+                         std::views::iota(0, 4));
   EXPECT_NE(*results.next(), 0);
   EXPECT_NE(*results.next(), 0);
   EXPECT_NE(*results.next(), 0);
@@ -150,14 +151,17 @@ TEST_F(Stream, AsResultsGoesOnByItself) {
 
 TEST_F(Stream, ElementsAreNumberedThroughTheWholeInput) {
   std::size_t element = 0;
-  for (auto& each : pool_.with({.chunk = 3}).imap([](int x) { return x == 50 ? throw 1 : x; }, std::views::iota(0, 60)).as_results()) {
+  for (auto& each : pool_.with({.chunk = 3})
+                        .imap([](int x) { return x == 50 ? throw 1 : x; }, std::views::iota(0, 60))
+                        .as_results()) {
     if (!each) element = *each.error().place().element;
   }
   EXPECT_EQ(element, 50U);
 }
 
 TEST_F(Stream, AnErrorOfTheInputIsThrownAtItsPlaceAndEndsTheStream) {
-  auto input = std::views::iota(0, 100) | std::views::transform([](int x) { return x == 5 ? throw std::domain_error("input") : x; });
+  auto input = std::views::iota(0, 100) |
+               std::views::transform([](int x) { return x == 5 ? throw std::domain_error("input") : x; });
   auto results = pool_.imap(square, input);
   for (int each = 0; each < 5; ++each) ASSERT_EQ(*results.next(), each * each);
   EXPECT_THROW(results.next(), std::domain_error);
@@ -167,12 +171,14 @@ TEST_F(Stream, AnErrorOfTheInputIsThrownAtItsPlaceAndEndsTheStream) {
 TEST_F(Stream, ADeathCostsOneElement) {
   std::vector<int> lost;
   std::vector<int> values;
-  for (auto& each : pool_.with({.chunk = 8}).imap(
-           [](int x) {
-             if (x % 10 == 4) ::raise(SIGKILL);
-             return x;
-           },
-           std::views::iota(0, 30)).as_results()) {
+  for (auto& each : pool_.with({.chunk = 8})
+                        .imap(
+                            [](int x) {
+                              if (x % 10 == 4) ::raise(SIGKILL);
+                              return x;
+                            },
+                            std::views::iota(0, 30))
+                        .as_results()) {
     if (each) {
       values.push_back(*each);
     } else {
@@ -186,13 +192,14 @@ TEST_F(Stream, ADeathCostsOneElement) {
 TEST_F(Stream, RetriesHideADeath) {
   static_cast<void>(pool_.apply([] { return 0; }));
   int count = 0;
-  for (const int each : pool_.with({.retries = 5, .chunk = 4}).imap(
-           [](int x) {
-             static int calls = 0;  // of this process
-             if (this_worker::incarnation() == 1 && ++calls == 3) ::raise(SIGKILL);
-             return x;
-           },
-           std::views::iota(0, 40))) {
+  for (const int each : pool_.with({.retries = 5, .chunk = 4})
+                            .imap(
+                                [](int x) {
+                                  static int calls = 0;  // of this process
+                                  if (this_worker::incarnation() == 1 && ++calls == 3) ::raise(SIGKILL);
+                                  return x;
+                                },
+                                std::views::iota(0, 40))) {
     EXPECT_EQ(each, count++);
   }
   EXPECT_EQ(count, 40);
@@ -200,7 +207,8 @@ TEST_F(Stream, RetriesHideADeath) {
 
 TEST_F(Stream, VariableSizesStream) {
   std::size_t expected = 0;
-  for (const auto& each : pool_.imap([](int x) { return std::string(static_cast<std::size_t>(x), 's'); }, std::views::iota(0, 500))) {
+  for (const auto& each :
+       pool_.imap([](int x) { return std::string(static_cast<std::size_t>(x), 's'); }, std::views::iota(0, 500))) {
     ASSERT_EQ(each.size(), expected++);
   }
 }

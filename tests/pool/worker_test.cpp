@@ -161,7 +161,8 @@ TEST(Worker, ShowsItsPoolInItsName) {
     std::string name;
     std::getline(in, name);
     return name;
-  }), "named#0");
+  }),
+            "named#0");
 }
 
 }  // namespace

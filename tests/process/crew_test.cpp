@@ -15,8 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
 #include <muster/base/error.hpp>
+#include <muster/base/futex.hpp>
 #include <muster/base/mutex.hpp>
 
 #include "processes.hpp"
@@ -90,12 +90,13 @@ int look_around(worker_environment& environment) {
     static_cast<void>(each);
     ++found.descriptors;
   }
-  struct sigaction action {};
+  struct sigaction action{};
   ::sigaction(SIGINT, nullptr, &action);
   found.ignores_interrupts = action.sa_handler == SIG_IGN;
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);
-  for (int signal = 1; signal < 32; ++signal) found.blocks_signals = found.blocks_signals || ::sigismember(&mask, signal) == 1;
+  for (int signal = 1; signal < 32; ++signal)
+    found.blocks_signals = found.blocks_signals || ::sigismember(&mask, signal) == 1;
   found.has_mark = std::getenv("MUSTER_WORKER") != nullptr;
   char byte = 0;
   found.stdin_is_empty = ::read(STDIN_FILENO, &byte, 1) == 0;
@@ -171,7 +172,8 @@ protected:
     });
   }
 
-  std::shared_ptr<supervisor> watcher_ = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{8} << 20U}, discard);
+  std::shared_ptr<supervisor> watcher_ =
+      std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{8} << 20U}, discard);
   notes notes_;
   std::optional<board> board_;
   std::optional<token_encoder> functions_;
@@ -254,7 +256,8 @@ TEST_F(Crew, AProgramThatIsNotThereIsAnErrorOfTheCall) {
     FAIL();
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::start_failed);
-    EXPECT_THAT(failure.what(), testing::AllOf(HasSubstr("posix_spawn"), HasSubstr("/no/such/program"), HasSubstr("No such file")));
+    EXPECT_THAT(failure.what(),
+                testing::AllOf(HasSubstr("posix_spawn"), HasSubstr("/no/such/program"), HasSubstr("No such file")));
   }
 }
 

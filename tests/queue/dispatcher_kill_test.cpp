@@ -81,9 +81,7 @@ TEST(DispatcherKill, RecoveringTwiceDoesNoHarm) {
 
 struct checking_sink final : completion_sink {
   explicit checking_sink(dispatcher& where) : tasks(where) {}
-  void settled(task_record& record) noexcept override {
-    tasks.take(record).succeeded() ? ++values : ++errors;
-  }
+  void settled(task_record& record) noexcept override { tasks.take(record).succeeded() ? ++values : ++errors; }
   dispatcher& tasks;
   std::atomic<std::uint64_t> values = 0;
   std::atomic<std::uint64_t> errors = 0;

@@ -39,7 +39,9 @@ public:
   }
   closed_gate(const closed_gate&) = delete;
   closed_gate& operator=(const closed_gate&) = delete;
-  void wait_for_arrival() { ASSERT_TRUE(test::eventually([] { return gate_arrivals == 1; })); }
+  void wait_for_arrival() {
+    ASSERT_TRUE(test::eventually([] { return gate_arrivals == 1; }));
+  }
   void open() { promise_.set_value(); }
 
 private:

@@ -79,7 +79,8 @@ void thread_world::stop_workers() {
   workers_.clear();
 }
 
-process_world::process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings, std::size_t slots)
+process_world::process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings,
+                             std::size_t slots)
     : domain_({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64}),
       board_({.workers = workers, .slots = slots}, spin),
       functions_(board_.modules()),

@@ -107,7 +107,8 @@ private:
 /// A parent and its workers as forked processes.
 class process_world {
 public:
-  process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings = {}, std::size_t slots = 64);
+  process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings = {},
+                std::size_t slots = 64);
   process_world(const process_world&) = delete;
   process_world& operator=(const process_world&) = delete;
   ~process_world();

@@ -7,8 +7,8 @@ namespace muster {
 namespace {
 
 TEST(SlotWord, KeepsItsParts) {
-  const slot_word word((std::uint64_t{1} << 42U) - 1, slot_word::most_owners, slot_flag::waiter | slot_flag::block_reply,
-                       slot_state::claimed);
+  const slot_word word((std::uint64_t{1} << 42U) - 1, slot_word::most_owners,
+                       slot_flag::waiter | slot_flag::block_reply, slot_state::claimed);
   EXPECT_EQ(word.generation(), (std::uint64_t{1} << 42U) - 1);
   EXPECT_EQ(word.owner(), slot_word::most_owners);
   EXPECT_EQ(word.flags(), slot_flag::waiter | slot_flag::block_reply);

@@ -29,8 +29,9 @@ std::string large(std::string text) { return text + std::string(500, 'z'); }
 // Stops the process in the middle of its idle spin.
 bool stop(pid_t worker) {
   int status = 0;
-  return ::ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) == 0 && ::ptrace(PTRACE_INTERRUPT, worker, nullptr, nullptr) == 0 &&
-         ::waitpid(worker, &status, __WALL) == worker && WIFSTOPPED(status);
+  return ::ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) == 0 &&
+         ::ptrace(PTRACE_INTERRUPT, worker, nullptr, nullptr) == 0 && ::waitpid(worker, &status, __WALL) == worker &&
+         WIFSTOPPED(status);
 }
 
 void step(pid_t worker, int instructions) {
@@ -92,7 +93,8 @@ protected:
   [[nodiscard]] slot_state slot_state_now() { return slot_word(world_.shared_board().slot(slot_).word).state(); }
 
   void report(const char* name) const {
-    std::printf("%s: killed while queued %d, claimed %d, done %d times\n", name, tally_.queued, tally_.claimed, tally_.done);
+    std::printf("%s: killed while queued %d, claimed %d, done %d times\n", name, tally_.queued, tally_.claimed,
+                tally_.done);
     EXPECT_GT(tally_.queued, 0);
     EXPECT_GT(tally_.claimed, 0);
     EXPECT_GT(tally_.done, 0);

@@ -53,7 +53,8 @@ TEST(TaskCall, AnErrorFitsIntoTheLineEvenWithoutMemory) {
   std::vector<extent_map::word> no_extents;
   std::vector<block_descriptor> no_blocks;
   std::atomic<std::uint64_t> mark = 0;
-  arena nothing(extent_map(no_extents, table_mark(mark)), block_table(no_blocks, table_mark(mark)), {}, unique_fd(), {});
+  arena nothing(extent_map(no_extents, table_mark(mark)), block_table(no_blocks, table_mark(mark)), {}, unique_fd(),
+                {});
   std::array<module_entry, module_directory_size> modules{};
   token_decoder functions{module_directory(modules)};
   task_call call(slot, slot_word(), line, nothing, functions, cache);

@@ -39,7 +39,8 @@ TEST(WorkerCache, AValueInUseSurvivesItsEviction) {
   worker_cache cache;
   const auto kept = cache.find_or_make<int>(first, [] { return 1; });
   for (std::uint32_t each = 10; each < 20; ++each) {
-    static_cast<void>(cache.find_or_make<int>(block_ref{.descriptor = each, .generation = 1, .size_bytes = 1}, [] { return 2; }));
+    static_cast<void>(
+        cache.find_or_make<int>(block_ref{.descriptor = each, .generation = 1, .size_bytes = 1}, [] { return 2; }));
   }
   EXPECT_EQ(*kept, 1);
 }

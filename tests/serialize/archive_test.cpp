@@ -87,9 +87,11 @@ TEST(Archive, KeepsStandardContainers) {
   EXPECT_EQ(round_trip(std::string("text with \0 inside", 18)), std::string("text with \0 inside", 18));
   EXPECT_EQ(round_trip(std::vector{1, 2, 3}), (std::vector{1, 2, 3}));
   EXPECT_EQ(round_trip(std::vector<bool>{true, false, true}), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(round_trip(std::map<std::string, int>{{"a", 1}, {"b", 2}}), (std::map<std::string, int>{{"a", 1}, {"b", 2}}));
+  EXPECT_EQ(round_trip(std::map<std::string, int>{{"a", 1}, {"b", 2}}),
+            (std::map<std::string, int>{{"a", 1}, {"b", 2}}));
   EXPECT_EQ(round_trip(std::set<int>{3, 1}), (std::set<int>{1, 3}));
-  EXPECT_EQ(round_trip(std::unordered_map<int, std::string>{{1, "x"}}), (std::unordered_map<int, std::string>{{1, "x"}}));
+  EXPECT_EQ(round_trip(std::unordered_map<int, std::string>{{1, "x"}}),
+            (std::unordered_map<int, std::string>{{1, "x"}}));
   EXPECT_EQ(round_trip(std::optional<std::string>("there")), "there");
   EXPECT_EQ(round_trip(std::optional<std::string>()), std::nullopt);
   EXPECT_EQ(round_trip(std::pair<int, std::string>(1, "p")), (std::pair<int, std::string>(1, "p")));

@@ -106,8 +106,9 @@ TEST(ErrorInfo, AnUnregisteredTypeArrivesAsRemoteException) {
   } catch (const remote_exception& caught) {
     EXPECT_THAT(caught.type_name(), HasSubstr("unknown_to_muster"));
     EXPECT_EQ(caught.remote_what(), "what happened");
-    EXPECT_THAT(caught.what(), testing::AllOf(HasSubstr("task 17 'resize', element 3, attempt 2, worker 1 (process 4711)"),
-                                              HasSubstr("unknown_to_muster"), HasSubstr("what happened")));
+    EXPECT_THAT(caught.what(),
+                testing::AllOf(HasSubstr("task 17 'resize', element 3, attempt 2, worker 1 (process 4711)"),
+                               HasSubstr("unknown_to_muster"), HasSubstr("what happened")));
     EXPECT_EQ(caught.code(), errc::remote_exception);
   }
 }

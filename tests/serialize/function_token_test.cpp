@@ -52,7 +52,8 @@ TEST_F(FunctionToken, CodeOutsideOfAllModulesIsRefusedWithTheTable) {
     FAIL();
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::module_mismatch);
-    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("no loaded module"), testing::HasSubstr("(executable)")));
+    EXPECT_THAT(failure.what(),
+                testing::AllOf(testing::HasSubstr("no loaded module"), testing::HasSubstr("(executable)")));
   }
 }
 

@@ -34,7 +34,8 @@ TEST(FindMismatch, EqualBuildsMatch) {
 TEST(FindMismatch, AnotherExecutableIsNamedWithBothIds) {
   const std::vector parent = {make("", "\x01\x02")};
   const std::vector worker = {make("", "\x03\x04")};
-  EXPECT_THAT(find_mismatch(parent, worker), testing::AllOf(HasSubstr("the executable"), HasSubstr("0102"), HasSubstr("0304")));
+  EXPECT_THAT(find_mismatch(parent, worker),
+              testing::AllOf(HasSubstr("the executable"), HasSubstr("0102"), HasSubstr("0304")));
 }
 
 TEST(FindMismatch, NoBuildIdNeverMatches) {

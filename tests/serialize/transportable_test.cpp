@@ -83,7 +83,7 @@ TEST(Transportable, AClassesOwnFunctionsAreUsedThoughItsBytesWouldDo) {
 
 TEST(SentAs, CStringsTravelAsText) {
   EXPECT_TRUE((std::is_same_v<sent_as<const char*>, std::string>));
-  EXPECT_TRUE((std::is_same_v<sent_as<const char (&)[6]>, std::string>));
+  EXPECT_TRUE((std::is_same_v<sent_as<const char(&)[6]>, std::string>));
   EXPECT_TRUE((std::is_same_v<sent_as<const std::string&>, std::string>));
   EXPECT_TRUE((std::is_same_v<sent_as<const int&>, int>));
 }

@@ -26,7 +26,8 @@ std::set<std::string> open_descriptors() {
   for (const auto& number : names_in("/proc/self/fd")) {
     std::error_code failure;
     const auto target = fs::read_symlink("/proc/self/fd/" + number, failure);
-    if (!failure && target != "/proc/" + std::to_string(::getpid()) + "/fd") found.insert(number + " -> " + target.string());
+    if (!failure && target != "/proc/" + std::to_string(::getpid()) + "/fd")
+      found.insert(number + " -> " + target.string());
   }
   return found;
 }
@@ -68,8 +69,8 @@ void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take
 
 void leak_check::OnTestEnd(const testing::TestInfo& info) {
   const auto after = take_footprint();
-  const auto left = surplus(before_.descriptors, after.descriptors) + surplus(before_.shared_memory, after.shared_memory) +
-                    surplus(before_.children, after.children);
+  const auto left = surplus(before_.descriptors, after.descriptors) +
+                    surplus(before_.shared_memory, after.shared_memory) + surplus(before_.children, after.children);
   if (!left.empty()) ADD_FAILURE() << info.name() << " left behind:\n" << left;
 }
 

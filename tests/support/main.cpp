@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include <muster/process/init.hpp>
@@ -12,7 +14,8 @@
 int main(int argc, char** argv) {
   muster::init(argc, argv);
   constexpr unsigned watchdog_seconds = 280;  // longer than any test may take; its signal ends the program
-  ::alarm(watchdog_seconds);
+  const char* soak_seconds = std::getenv("MUSTER_SOAK_SECONDS");
+  ::alarm(watchdog_seconds + static_cast<unsigned>(soak_seconds != nullptr ? std::atoi(soak_seconds) : 0));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of killed parents come to us, where the leak check sees them
   testing::InitGoogleTest(&argc, argv);
   testing::UnitTest::GetInstance()->listeners().Append(new muster::test::leak_check);  // the framework owns it

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <csignal>
+#include <cstdio>
 #include <ctime>
+#include <exception>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/pidfd.hpp>

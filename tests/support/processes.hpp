@@ -17,8 +17,8 @@
 
 namespace muster::test {
 
-/// Forked ranks of a test: each runs a function and exits with what it returns. Those still there at the end are killed.
-/// Fork without exec is right here: a test's ranks share what was mapped before.
+/// Forked ranks of a test: each runs a function and exits with what it returns. Those still there at the end are
+/// killed. Fork without exec is right here: a test's ranks share what was mapped before.
 class processes {
 public:
   using rank_function = std::function<int(std::size_t rank)>;
@@ -61,7 +61,7 @@ public:
   shared()
       : file_(make_memfd("muster-test", sizeof(T))),
         memory_(file_, sizeof(T), mapping::inherit::yes),
-        object_(new (memory_.bytes().data()) T()) {}
+        object_(new(memory_.bytes().data()) T()) {}
   T& operator*() const { return *object_; }
   T* operator->() const { return object_; }
 

@@ -27,6 +27,8 @@ void print_argument(std::ostringstream& out, const char*& separator, const Argum
   separator = ", ";
   if constexpr (std::is_same_v<Argument, std::nullptr_t>) {
     out << "nullptr";
+  } else if constexpr (std::is_same_v<Argument, char*>) {  // a buffer, not a text
+    out << static_cast<const void*>(argument);
   } else {
     out << argument;
   }

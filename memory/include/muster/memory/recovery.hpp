@@ -31,7 +31,7 @@ public:
   public:
     registration() = default;
     registration(registration&& other) noexcept
-        : registry_(std::exchange(other.registry_, nullptr)), key_(other.key_) {}
+        : registry_(std::exchange(other.registry_, nullptr)), key_(std::move(other.key_)) {}
     registration& operator=(registration&& other) noexcept {
       std::swap(registry_, other.registry_);
       std::swap(key_, other.key_);
@@ -45,7 +45,7 @@ public:
     registration(recovery_registry& registry, key which) : registry_(&registry), key_(which) {}
 
     recovery_registry* registry_ = nullptr;
-    key key_{};
+    key key_;
   };
 
   /// Lifetime: the registry must outlive the registration.

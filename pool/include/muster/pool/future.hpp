@@ -21,8 +21,8 @@ class future;
 
 namespace detail {
 
-/// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be transportable;
-/// a future of such a type never holds a task.
+/// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be
+/// transportable; a future of such a type never holds a task.
 template <class R>
 [[nodiscard]] outcome<R> decode_reply(const task_reply& reply) {
   if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
@@ -180,7 +180,9 @@ private:
       : core_(std::move(core)), record_(record), source_(std::move(source)) {}
 
   void require_valid() const {
-    if (!valid()) throw error(errc::invalid_argument, "this future refers to nothing: it was moved from, or get() was called before");
+    if (!valid())
+      throw error(errc::invalid_argument,
+                  "this future refers to nothing: it was moved from, or get() was called before");
   }
 
   detail::outcome<R> take() {
@@ -191,7 +193,7 @@ private:
   }
 
   std::shared_ptr<detail::pool_core> core_;
-  task_record* record_ = nullptr;  // a task in a worker …
+  task_record* record_ = nullptr;                     // a task in a worker …
   std::shared_ptr<detail::future_source<R>> source_;  // … or something that is made here
 };
 
@@ -205,9 +207,8 @@ void detail::future_access::when_done(future<R>&& which, std::function<void(outc
     return;
   }
   auto source = std::exchange(which.source_, nullptr);
-  source->when_done([core, source, then = std::move(then)] {
-    core->callbacks().post([source, then] { then(source->take()); });
-  });
+  source->when_done(
+      [core, source, then = std::move(then)] { core->callbacks().post([source, then] { then(source->take()); }); });
 }
 
 template <class R>

@@ -39,8 +39,8 @@ namespace muster {
 struct pool_statistics {
   dispatcher::statistics tasks;  ///< a chunk of a map counts as one; of those retried and lost, each element
   crew_statistics workers;
-  arena::statistics memory;      ///< of the domain, which pools share
-  std::size_t pending = 0;       ///< accepted and not ended
+  arena::statistics memory;  ///< of the domain, which pools share
+  std::size_t pending = 0;   ///< accepted and not ended
 };
 
 /// Worker processes that run functions of this program.
@@ -50,13 +50,14 @@ struct pool_statistics {
 /// processes end; the workers die with the program, even if it is killed.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
-/// Process safety: belongs to the process that made it. A forked child must not use it; its destructor does nothing there.
+/// Process safety: belongs to the process that made it. A forked child must not use it; its destructor does nothing
+/// there.
 class pool : public submit_calls<pool> {
 public:
   /// Starts the workers and waits until each has proved to be this very build; initializers run meanwhile.
   /// Throws muster::error: errc::not_initialized, errc::invalid_argument, errc::module_mismatch, errc::start_failed,
   /// errc::out_of_memory, EMFILE; each says what was given, what was expected and what to do.
-  explicit pool(pool_options options = {});
+  explicit pool(const pool_options& options = {});
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
   /// As close, then terminate after pool_options::destructor_grace; bounded, never throws. Callbacks that were due have
@@ -103,13 +104,13 @@ private:
   template <class R>
   using map_ending = detail::all_or_error<R>;
   [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return core_; }
-  [[nodiscard]] const task_options& options() const noexcept { return default_options_; }
+  [[nodiscard]] const task_options& options() const noexcept { return default_options; }
 
   bool drain_until(deadline until);
   bool join_until(deadline until);
 
   class impl;
-  static constexpr task_options default_options_{};
+  static constexpr task_options default_options{};
   std::unique_ptr<impl> impl_;
   std::shared_ptr<detail::pool_core> core_;
 };

@@ -122,7 +122,8 @@ class result_stream;
 /// consumer's thread; so it may be endless. An element that fails throws at its place, and the next call goes on behind
 /// it. An exception of the input itself is thrown at its place, once, and ends the stream.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
-/// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without waiting.
+/// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without
+/// waiting.
 template <class R>
 class [[nodiscard]] stream {
 public:

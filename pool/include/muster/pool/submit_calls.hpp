@@ -156,6 +156,9 @@ public:
   }
 
 private:
+  friend Derived;
+  submit_calls() = default;
+
   [[nodiscard]] const Derived& self() const noexcept { return static_cast<const Derived&>(*this); }
 
   template <bool Unpack, class F, class Xs>
@@ -169,12 +172,11 @@ private:
     auto job = detail::make_job<Unpack, F, T>(*core, f, Derived::map_fails_fast);
     auto run = std::make_shared<detail::batch_run>(
         core, std::move(job), detail::batch_of_range<T, R>(core->memory(), std::forward<Xs>(xs)),
-        detail::batch_run::settings{.retries = options.retries,
-                                    .label = std::string(options.label.view()),
-                                    .first_element = 0,
-                                    .chunking = {.workers = core->workers(),
-                                                 .given = options.chunk,
-                                                 .most = core->max_tasks_per_worker()}});
+        detail::batch_run::settings{
+            .retries = options.retries,
+            .label = std::string(options.label.view()),
+            .first_element = 0,
+            .chunking = {.workers = core->workers(), .given = options.chunk, .most = core->max_tasks_per_worker()}});
     auto source = std::make_shared<detail::map_source<ending>>(std::move(run));
     source->start();
     return detail::future_access::of_source<typename ending::type>(core, std::move(source));

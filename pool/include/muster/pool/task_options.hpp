@@ -17,8 +17,9 @@ public:
   static constexpr std::size_t most_bytes = 47;
 
   constexpr task_label() noexcept = default;
-  constexpr task_label(const char* name) noexcept : task_label(std::string_view(name)) {}  // NOLINT: reads like a string
-  constexpr task_label(std::string_view name) noexcept                                     // NOLINT: as above
+  constexpr task_label(const char* name) noexcept
+      : task_label(std::string_view(name)) {}           // NOLINT: reads like a string
+  constexpr task_label(std::string_view name) noexcept  // NOLINT: as above
       : size_(static_cast<unsigned char>(std::min(name.size(), most_bytes))) {
     std::copy_n(name.begin(), size_, bytes_.begin());
   }

@@ -57,7 +57,8 @@ public:
     using parts = detail::callable_parts<F>;
     using innermost = typename parts::innermost;
     detail::require_sendable<innermost>();
-    using code = detail::worker_task_code<innermost, typename detail::callable_wire<innermost>::sent, typename parts::bound>;
+    using code =
+        detail::worker_task_code<innermost, typename detail::callable_wire<innermost>::sent, typename parts::bound>;
     thunk_ = &code::run;
     encode_ = [callable = std::move(callable)](arena& memory, token_encoder& functions) {
       return code::encode(memory, detail::callable_wire<innermost>::send(parts::callable_of(callable), functions),

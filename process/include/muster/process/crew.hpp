@@ -24,9 +24,9 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct crew_options {
   std::string name = "pool";
-  function_token entry{};          ///< a worker_entry, named in the board's module directory
+  function_token entry{};            ///< a worker_entry, named in the board's module directory
   std::vector<std::byte> payload{};  ///< for the entry
-  unsigned start_tries = 3;        ///< starts in a row that may fail before the crew gives up
+  unsigned start_tries = 3;          ///< starts in a row that may fail before the crew gives up
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);  ///< from start to ready
   std::string program = "/proc/self/exe";
   log_sink log = log_to_stderr;

@@ -50,8 +50,8 @@ public:
 
   [[nodiscard]] state now() const noexcept { return state_; }
   [[nodiscard]] unsigned failures() const noexcept { return failures_; }
-  /// Why the last start failed.
-  [[nodiscard]] const error_info& failure() const noexcept { return *failure_; }
+  /// Why the last start failed. Requires: one did.
+  [[nodiscard]] const error_info& failure() const noexcept;
 
 private:
   action start_again_or_give_up();

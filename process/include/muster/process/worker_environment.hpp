@@ -27,8 +27,14 @@ public:
     std::vector<std::byte> payload;  ///< crew_options::payload
   };
 
-  worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, int bell, int control) noexcept
-      : identity_(std::move(who)), domain_(shared), board_(tasks), functions_(functions), bell_(bell), control_(control) {}
+  worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, int bell,
+                     int control) noexcept
+      : identity_(std::move(who)),
+        domain_(shared),
+        board_(tasks),
+        functions_(functions),
+        bell_(bell),
+        control_(control) {}
   worker_environment(const worker_environment&) = delete;
   worker_environment& operator=(const worker_environment&) = delete;
 

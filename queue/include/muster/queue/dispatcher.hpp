@@ -36,12 +36,12 @@ enum class overflow_policy {
 struct task_request {
   function_token function{};
   outgoing_frame frame;
-  unsigned retries = 0;            ///< how often it may run again after its worker died
-  std::string_view label;          ///< for errors; copied
+  unsigned retries = 0;             ///< how often it may run again after its worker died
+  std::string_view label;           ///< for errors; copied
   completion_sink* sink = nullptr;  ///< told when it has ended; must outlive that
-  std::size_t lane = 1;            ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
-  bool chunk = false;              ///< on a death the sink goes on with it, not the dispatcher
-  bool limited = true;             ///< counts against max_pending
+  std::size_t lane = 1;             ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
+  bool chunk = false;               ///< on a death the sink goes on with it, not the dispatcher
+  bool limited = true;              ///< counts against max_pending
 };
 
 /// The parent's end of a board: posts tasks, hands out replies, recovers the tasks of dead workers.
@@ -151,8 +151,8 @@ private:
   // What a locked section leaves to be done after unlocking.
   struct finished_list {
     std::vector<std::pair<completion_sink*, task_record*>> told;  // sinks to be told, of which task
-    std::vector<block> freed;         // payloads: giving their pages back may take long
-    std::function<void()> emptied;    // to be called
+    std::vector<block> freed;                                     // payloads: giving their pages back may take long
+    std::function<void()> emptied;                                // to be called
   };
 
   void begin_help() MUSTER_EXCLUDES(mutex_);
@@ -216,10 +216,10 @@ private:
   std::vector<task_record*> unused_ MUSTER_GUARDED_BY(mutex_);
   std::deque<task_record*> backlog_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);        // by slot; nullptr: free
-  std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);   // by slot
-  std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);    // by lane
-  std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);           // by worker
+  std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
+  std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot
+  std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);   // by lane
+  std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker
   std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);
   std::function<void()> when_empty_ MUSTER_GUARDED_BY(mutex_);

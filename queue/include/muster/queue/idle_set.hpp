@@ -24,9 +24,7 @@ public:
   /// Lifetime: borrows the shared words, one bit per worker.
   explicit basic_idle_set(std::span<Word> words) noexcept : words_(words) {}
 
-  void insert(std::size_t worker) noexcept {
-    words_[worker / 64].fetch_or(bit_of(worker), std::memory_order_acq_rel);
-  }
+  void insert(std::size_t worker) noexcept { words_[worker / 64].fetch_or(bit_of(worker), std::memory_order_acq_rel); }
 
   /// True when the worker was in the set, and this call took it out.
   bool remove(std::size_t worker) noexcept {

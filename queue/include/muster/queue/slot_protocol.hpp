@@ -79,8 +79,8 @@ template <class Word>
   return slot_word(word.exchange(done.bits(), std::memory_order_acq_rel));
 }
 
-/// Makes the slot of a task that is done free. Nobody else changes the word now, save for late requests, which are void;
-/// so a store is enough, which the processor need not wait for.
+/// Makes the slot of a task that is done free. Nobody else changes the word now, save for late requests, which are
+/// void; so a store is enough, which the processor need not wait for.
 template <class Word>
 void retire(Word& word, std::uint64_t generation) noexcept {
   word.store(slot_word(generation, 0, slot_flag::none, slot_state::free).bits(), std::memory_order_release);

@@ -12,13 +12,13 @@ enum class slot_state : std::uint8_t { free, queued, claimed, done };
 /// time, so every compare-and-swap on the word keeps them.
 enum class slot_flag : std::uint8_t {
   none = 0,
-  waiter = 1,            ///< somebody sleeps on this word: wake it
-  notify = 2,            ///< also enter the slot into your completion ring and ring the bell
-  stop = 4,              ///< the task is asked to stop
-  block_arguments = 8,   ///< the arguments lie in a block
-  failed = 16,           ///< done: the reply is an error
-  line_reply = 32,       ///< done: the reply lies in the slot's second line …
-  block_reply = 64,      ///< done: … or in a block; neither: in the eight bytes of the token
+  waiter = 1,           ///< somebody sleeps on this word: wake it
+  notify = 2,           ///< also enter the slot into your completion ring and ring the bell
+  stop = 4,             ///< the task is asked to stop
+  block_arguments = 8,  ///< the arguments lie in a block
+  failed = 16,          ///< done: the reply is an error
+  line_reply = 32,      ///< done: the reply lies in the slot's second line …
+  block_reply = 64,     ///< done: … or in a block; neither: in the eight bytes of the token
 };
 
 [[nodiscard]] constexpr slot_flag operator|(slot_flag a, slot_flag b) noexcept {

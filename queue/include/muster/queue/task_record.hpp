@@ -96,11 +96,11 @@ private:
   }
 
   std::atomic<std::uint64_t> where_ = 0;
-  std::atomic<std::uint32_t> epoch_ = 0;      // futex: grows when a sleeper must look again
-  std::atomic<bool> slot_sleeper_ = false;    // somebody may sleep on the slot's word: set before asking for a wake
-  bool record_sleeper_ = false;               // somebody sleeps on epoch_
-  bool detached_ = false;                     // nobody will take the reply
-  bool chunk_ = false;                        // its sink resumes it after a death
+  std::atomic<std::uint32_t> epoch_ = 0;    // futex: grows when a sleeper must look again
+  std::atomic<bool> slot_sleeper_ = false;  // somebody may sleep on the slot's word: set before asking for a wake
+  bool record_sleeper_ = false;             // somebody sleeps on epoch_
+  bool detached_ = false;                   // nobody will take the reply
+  bool chunk_ = false;                      // its sink resumes it after a death
   bool block_arguments_ = false;
   std::uint16_t lane_ = 0;
   std::uint16_t attempt_ = 1;
@@ -108,7 +108,7 @@ private:
   std::int16_t worker_ = -1;
   pid_t pid_ = 0;
   function_token function_{};
-  block payload_;                                                                   // arguments, held until settled
+  block payload_;  // arguments, held until settled
   std::uint64_t generation_ = 0;
   std::uint64_t id_ = 0;
   std::uint64_t element_ = 0;

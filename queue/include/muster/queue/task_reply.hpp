@@ -54,7 +54,7 @@ private:
   block payload_;
   bool failed_ = false;
   std::unique_ptr<error_info> error_;
-  std::unique_ptr<task_place> place_;  // for failures only
+  std::unique_ptr<task_place> place_;                             // for failures only
   std::unique_ptr<std::array<block, attached_blocks>> attached_;  // for chunks only
 };
 

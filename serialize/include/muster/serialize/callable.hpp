@@ -171,6 +171,7 @@ template <class Callable>
 struct callable_parts {
   using innermost = Callable;
   using bound = std::tuple<>;
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): see above
   static const Callable& callable_of(const Callable& callable) { return callable; }
   static std::tuple<> bound_of(const Callable&) { return {}; }
 };

@@ -123,8 +123,8 @@ private:
 
 /// Lets exceptions of type `...` cross processes as themselves. Use at namespace scope, once or in a header.
 /// The type needs a cereal serialize() and a default constructor, or a constructor from std::string.
-#define MUSTER_REGISTER_EXCEPTION(...)                                       \
-  namespace {                                                                \
-  [[maybe_unused]] const ::muster::detail::registered_exception<__VA_ARGS__> \
-      MUSTER_DETAIL_JOIN(muster_exception_, __COUNTER__);                    \
+#define MUSTER_REGISTER_EXCEPTION(...)                                                                             \
+  namespace {                                                                                                      \
+  [[maybe_unused]] const ::muster::detail::registered_exception<__VA_ARGS__> MUSTER_DETAIL_JOIN(muster_exception_, \
+                                                                                                __COUNTER__);      \
   }

@@ -90,7 +90,7 @@ public:
   /// does not lie in a module's code.
   template <class Function>
   [[nodiscard]] Function* decode(function_token token) {
-    return reinterpret_cast<Function*>(decode_address(token));
+    return reinterpret_cast<Function*>(decode_address(token));  // NOLINT(performance-no-int-to-ptr): it is one
   }
 
 private:

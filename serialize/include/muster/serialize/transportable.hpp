@@ -24,7 +24,8 @@ namespace muster {
 namespace detail {
 
 template <class T>
-inline constexpr bool refers_elsewhere = std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
+inline constexpr bool refers_elsewhere =
+    std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
 template <class Char, class Traits>
 inline constexpr bool refers_elsewhere<std::basic_string_view<Char, Traits>> = true;
 template <class T, std::size_t N>
@@ -50,9 +51,10 @@ consteval bool parts_are_transportable();
 
 /// Types that cereal can take apart and put together again.
 template <class T>
-concept archivable = std::is_object_v<T> && !detail::refers_elsewhere<T> && std::default_initializable<T> &&
-                     cereal::traits::is_output_serializable<T, output_archive>::value &&
-                     cereal::traits::is_input_serializable<T, input_archive>::value && detail::parts_are_transportable<T>();
+concept archivable =
+    std::is_object_v<T> && !detail::refers_elsewhere<T> && std::default_initializable<T> &&
+    cereal::traits::is_output_serializable<T, output_archive>::value &&
+    cereal::traits::is_input_serializable<T, input_archive>::value && detail::parts_are_transportable<T>();
 
 /// Types that can be arguments and results of tasks.
 template <class T>
@@ -103,8 +105,9 @@ struct without_constant_parts<std::pair<A, B>> {
 
 /// What an argument of type `Argument` is sent as: itself without reference and const; text for a C string.
 template <class Argument>
-using sent_as = std::conditional_t<std::is_convertible_v<Argument, const char*> && std::is_pointer_v<std::decay_t<Argument>>,
-                                   std::string, typename detail::without_constant_parts<std::decay_t<Argument>>::type>;
+using sent_as =
+    std::conditional_t<std::is_convertible_v<Argument, const char*> && std::is_pointer_v<std::decay_t<Argument>>,
+                       std::string, typename detail::without_constant_parts<std::decay_t<Argument>>::type>;
 
 namespace detail {
 

@@ -38,9 +38,7 @@ struct batch_header {
 /// How much room results of type `R` need in the batch; R may be void.
 template <class R>
 [[nodiscard]] constexpr std::size_t result_array_bytes(std::size_t count) noexcept {
-  if constexpr (std::is_void_v<R>) {
-    return 0;
-  } else if constexpr (array_element<R>) {
+  if constexpr (array_element<R>) {
     return count * sizeof(R);
   } else {
     return 0;

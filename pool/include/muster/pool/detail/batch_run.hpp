@@ -147,10 +147,10 @@ private:
 
   mutex mutex_;
   chunk_policy policy_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;        // the first element that was never in a chunk
-  std::vector<range> again_ MUSTER_GUARDED_BY(mutex_);         // parts of chunks that ended early
+  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;  // the first element that was never in a chunk
+  std::vector<range> again_ MUSTER_GUARDED_BY(mutex_);   // parts of chunks that ended early
   std::vector<std::unique_ptr<chunk>> in_flight_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;          // elements with a result or an error
+  std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;  // elements with a result or an error
   bool given_up_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<piece> pieces_ MUSTER_GUARDED_BY(mutex_);
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);

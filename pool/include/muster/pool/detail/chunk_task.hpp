@@ -36,8 +36,8 @@ struct chunk_arguments {
 };
 static_assert(sizeof(chunk_arguments) <= inline_argument_bytes);
 
-/// The reply of a chunk's task, in the slot's line. While the chunk runs, `results` leads the parent to what is finished,
-/// should the worker die.
+/// The reply of a chunk's task, in the slot's line. While the chunk runs, `results` leads the parent to what is
+/// finished, should the worker die.
 struct chunk_reply {
   std::uint64_t finished = 0;  ///< elements with a result, from the first on
   std::uint64_t elapsed_nanoseconds = 0;
@@ -198,8 +198,8 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
 
 /// The code for a map of `F` over elements of type `T`.
 template <bool Unpack, class F, class T>
-using chunk_code_of =
-    chunk_code<Unpack, typename callable_parts<F>::innermost,
-               typename callable_wire<typename callable_parts<F>::innermost>::sent, typename callable_parts<F>::bound, T>;
+using chunk_code_of = chunk_code<Unpack, typename callable_parts<F>::innermost,
+                                 typename callable_wire<typename callable_parts<F>::innermost>::sent,
+                                 typename callable_parts<F>::bound, T>;
 
 }  // namespace muster::detail

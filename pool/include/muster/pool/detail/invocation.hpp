@@ -26,20 +26,22 @@ struct invoke_with_bound;
 template <class Callable, class... Bound, class... Args>
 struct invoke_with_bound<Callable, std::tuple<Bound...>, Args...> {
   static constexpr bool possible = std::is_invocable_v<Callable&, const Bound&..., Args&&...>;
-  using result = sent_result<typename std::conditional_t<possible, std::invoke_result<Callable&, const Bound&..., Args&&...>,
-                                                         std::type_identity<void>>::type>;
+  using result =
+      sent_result<typename std::conditional_t<possible, std::invoke_result<Callable&, const Bound&..., Args&&...>,
+                                              std::type_identity<void>>::type>;
 };
 
 /// The result of calling `F` (bound arguments included) in a worker with `Args`, as sent.
 template <class F, class... Args>
-using task_result =
-    typename invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound, Args...>::result;
+using task_result = typename invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound,
+                                               Args...>::result;
 
 template <class F, class... Args>
 consteval void require_invocable() {
-  static_assert(invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound, Args...>::possible,
-                "muster: the callable cannot be called with these arguments. It gets copies, as rvalues: take them by "
-                "value, by const& or by &&; a C string arrives as std::string, a bound argument as const&");
+  static_assert(
+      invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound, Args...>::possible,
+      "muster: the callable cannot be called with these arguments. It gets copies, as rvalues: take them by "
+      "value, by const& or by &&; a C string arrives as std::string, a bound argument as const&");
 }
 
 template <class R>
@@ -66,7 +68,7 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
   static void run(task_call& call) {
     auto values = frame::decode(call.arguments());
     [&]<std::size_t... S, std::size_t... B, std::size_t... A>(std::index_sequence<S...>, std::index_sequence<B...>,
-                                                             std::index_sequence<A...>) {
+                                                              std::index_sequence<A...>) {
       std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
       auto callable = callable_wire<Callable>::restore(sent, call.functions());
       const auto invoke = [&]() -> decltype(auto) {
@@ -87,16 +89,17 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
   static outgoing_frame encode(arena& memory, const std::tuple<Sent...>& sent, const std::tuple<Bound...>& bound,
                                const Args&... args) {
     return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-      return outgoing_frame::of<Sent..., Bound..., Args...>(memory, std::get<S>(sent)..., std::get<B>(bound)..., args...);
+      return outgoing_frame::of<Sent..., Bound..., Args...>(memory, std::get<S>(sent)..., std::get<B>(bound)...,
+                                                            args...);
     }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
   }
 };
 
 /// The invocation of `F` with `Args` (as sent).
 template <class F, class... Args>
-using invocation_of =
-    invocation<typename callable_parts<F>::innermost, typename callable_wire<typename callable_parts<F>::innermost>::sent,
-               typename callable_parts<F>::bound, Args...>;
+using invocation_of = invocation<typename callable_parts<F>::innermost,
+                                 typename callable_wire<typename callable_parts<F>::innermost>::sent,
+                                 typename callable_parts<F>::bound, Args...>;
 
 /// All that can be checked about a call at compile time, each with a sentence.
 template <class F, class... Args>
