@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,6 +43,17 @@ TEST(SystemCall, FailureNamesCallArgumentsProcessAndCause) {
     EXPECT_THAT(failure.what(), HasSubstr("open(/no/such/file, 0)"));
     EXPECT_THAT(failure.what(), HasSubstr(std::to_string(::getpid())));
     EXPECT_THAT(failure.what(), HasSubstr("No such file"));
+  }
+}
+
+TEST(SystemCall, ABufferIsPrintedAsAnAddressNotAsText) {
+  std::array<char, 8> buffer;
+  buffer.fill('x');  // no end of a text in it
+  try {
+    system_call("read", ::read, -1, buffer.data(), buffer.size());
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("read(-1, 0x"));
   }
 }
 
