@@ -311,10 +311,16 @@ void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
     ++orphans_[known.run().first];
     return;
   }
-  if (known.state != block_state::free) return;  // ours, whatever the dead one may have scribbled over the word
   const auto found = blocks_.read(descriptor);
-  if (found.owner.owner != dead || found.owner.state == block_state::free) return;
-  if (found.home == dead) {
+  const bool names_the_dead = found.owner.owner == dead && found.owner.state != block_state::free;
+  if (known.state == block_state::returned && names_the_dead) {  // lent to it: it comes back
+    publish(descriptor, options_.self, block_state::returned);
+    return;
+  }
+  if (known.state != block_state::free) return;  // ours, whatever the dead one may have scribbled over the word
+  if (!names_the_dead) return;
+  // Only a live block can be another's; of one that it was just binding, the other fields may be of an earlier life.
+  if (found.home == dead || found.owner.state != block_state::live) {
     blocks_.unbind(descriptor);
   } else {  // it had adopted the block from a home that lives on
     const record part{.offset = found.offset, .capacity = found.capacity};

@@ -20,10 +20,10 @@ std::size_t chunks_in_flight(const chunk_policy::limits& chunking) {
   return chunking.workers * (chunking.given == 0 ? per_worker_by_time : per_worker_given);
 }
 
-std::size_t count_in(const block& batch) {
+batch_header header_of(const block& batch) {
   batch_header header;
   std::memcpy(&header, batch.data(), sizeof header);
-  return header.count;
+  return header;
 }
 
 error_info read_error(const block& kept) {
@@ -55,7 +55,8 @@ batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> j
     : core_(std::move(core)),
       job_(std::move(job)),
       settings_(std::move(how)),
-      count_(count_in(batch)),
+      header_(header_of(batch)),
+      count_(header_.count),
       most_in_flight_(chunks_in_flight(settings_.chunking)),
       batch_(std::move(batch)),
       policy_(settings_.chunking) {}
@@ -63,9 +64,11 @@ batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> j
 batch_run::~batch_run() = default;
 
 void batch_run::start(std::function<void()> when_done) {
+  auto reserved = core_->tasks().reserve();
   ending end;
   {
     const scoped_lock lock(mutex_);
+    reserved_ = std::move(reserved);
     when_done_ = std::move(when_done);
     self_ = shared_from_this();
     post_more();
@@ -76,9 +79,11 @@ void batch_run::start(std::function<void()> when_done) {
 
 void batch_run::abandon() {
   job_->stop();
-  std::shared_ptr<batch_run> self;  // released after unlocking
+  std::shared_ptr<batch_run> self;  // both released after unlocking
+  dispatcher::reservation reserved;
   const scoped_lock lock(mutex_);
   given_up_ = true;
+  reserved = std::move(reserved_);
   when_done_ = nullptr;
   if (in_flight_.empty()) self = std::move(self_);
 }
@@ -98,9 +103,7 @@ bool batch_run::cancel() {
 }
 
 std::span<const std::byte> batch_run::result_array() const noexcept {
-  batch_header header;
-  std::memcpy(&header, batch_.data(), sizeof header);
-  return std::span<const std::byte>(batch_.bytes()).subspan(header.results_offset);
+  return std::span<const std::byte>(batch_.bytes()).subspan(header_.results_offset);
 }
 
 // ---- posting
@@ -244,7 +247,8 @@ batch_run::ending batch_run::end_if_complete() {
   done_.store(1, std::memory_order_release);
   return {.now = true,
           .then = std::exchange(when_done_, nullptr),
-          .self = in_flight_.empty() ? std::exchange(self_, nullptr) : shared_from_this()};
+          .self = in_flight_.empty() ? std::exchange(self_, nullptr) : shared_from_this(),
+          .reserved = std::move(reserved_)};
 }
 
 void batch_run::announce(const ending& end) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster::detail {
 
@@ -16,6 +17,10 @@ void publish(std::uint64_t& word, std::uint64_t handle) noexcept {
 }
 
 }  // namespace
+
+void throw_outside_batch(std::size_t index) {
+  throw error(errc::corrupted, text("element ", index, " does not lie in its batch"));
+}
 
 chunk_run::chunk_run(task_call& call) : call_(call), start_(clock::now()) {
   line() = {};  // the slot's line may still hold another chunk's

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <muster/base/effective_cpus.hpp>
+#include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
 
 #include "worker_loop.hpp"
@@ -31,6 +32,34 @@ void check(const pool_options& options) {
 
 }  // namespace
 
+namespace {
+
+/// Has the workers leave when the last task has ended. Whoever notices that may do so while the pool is being
+/// destroyed.
+///
+/// Thread safety: safe.
+class leave_gate {
+public:
+  void open(crew& workers) MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    workers_ = &workers;
+  }
+  void shut() noexcept MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    workers_ = nullptr;
+  }
+  void begin() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    if (workers_ != nullptr) workers_->begin_stop(worker_order::leave);
+  }
+
+private:
+  mutex mutex_;
+  crew* workers_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace
+
 /// The pool's own part: workers and shutdown.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
@@ -40,7 +69,11 @@ public:
       : grace_(options.destructor_grace), core_(std::move(core)), crew_options_(make_crew_options(options)) {
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
     crew_->wait_until_greeted();
+    leaving_->open(*crew_);
   }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+  ~impl() { leaving_->shut(); }
 
   [[nodiscard]] crew& workers() noexcept { return *crew_; }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
@@ -48,7 +81,7 @@ public:
   void close() {
     if (closing_.exchange(true)) return;
     core_->tasks().close(error_info(errc::pool_closed, "the pool is closed: it takes no more tasks"),
-                         [this] { crew_->begin_stop(worker_order::leave); });
+                         [leaving = leaving_] { leaving->begin(); });
   }
 
   [[nodiscard]] bool is_closing() const noexcept { return closing_; }
@@ -99,6 +132,7 @@ private:
   const std::shared_ptr<detail::pool_core> core_;
   block initializer_frame_;
   block finalizer_frame_;
+  const std::shared_ptr<leave_gate> leaving_ = std::make_shared<leave_gate>();
   const crew_options crew_options_;
   std::optional<crew> crew_;
   std::atomic<bool> closing_ = false;

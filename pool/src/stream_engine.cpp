@@ -75,12 +75,12 @@ void stream_engine::begin(block batch, std::size_t count) {
           .label = settings_.label,
           .first_element = taken_,
           .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});
-  taken_ += count;
-  ahead_ += count;
-  under_way_.push_back(run);
   std::function<void()> then;
   if (!settings_.ordered) then = [finished = finished_, raw = run.get()] { finished->add(*raw); };
   run->start(std::move(then));
+  under_way_.push_back(std::move(run));
+  taken_ += count;
+  ahead_ += count;
 }
 
 std::shared_ptr<batch_run> stream_engine::wait_for_one() {

@@ -131,7 +131,11 @@ void crew::impl::leave() {
     hub().remove(client_);
     recovery_ = {};
     kill_timer_.cancel();
-    for (auto& each : workers_) each->start_timer.cancel();
+    for (auto& each : workers_) {  // one that did not even die of SIGKILL is watched no longer
+      each->start_timer.cancel();
+      each->control.reset();
+      each->process.reset();
+    }
   });
 }
 
@@ -204,7 +208,7 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
 void crew::impl::spawn(worker& who) {
   try {
     start_process(who);
-  } catch (const error& failure) {
+  } catch (const std::exception& failure) {
     log(log_level::warning,
         text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
     static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
@@ -217,6 +221,7 @@ void crew::impl::start_process(worker& who) {
   const auto mark = random_mark();
   detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
   const auto participant = shared().participants().enrol();
+  unique_fd child;
   try {
     const auto threads = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(workers_.size()));
     auto started = detail::spawn_worker({.program = options_.program,
@@ -224,10 +229,16 @@ void crew::impl::start_process(worker& who) {
                                          .worker_mark = mark,
                                          .threads_each = threads,
                                          .control = theirs.get()});
+    child = std::move(started.process);
+    who.process.emplace(hub().loop(), child.get());
+    static_cast<void>(child.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
     who.participant = participant;
     who.pid = started.pid;
-    who.process.emplace(hub().loop(), started.process.release());
-  } catch (const error&) {
+  } catch (const std::exception&) {
+    if (child) {  // it runs, and nobody would watch it
+      send_signal(child.get(), SIGKILL);
+      static_cast<void>(reap(child.get()));
+    }
     shared().participants().retire(participant);
     throw;
   }
@@ -247,18 +258,18 @@ void crew::impl::start_process(worker& who) {
 void crew::impl::watch(worker& who) {
   who.process->async_wait(descriptor_stream::wait_read,
                           [self = shared_from_this(), &who](boost::system::error_code cancelled) {
-                            if (!cancelled) self->bury(who);
+                            if (!cancelled && !self->left_) self->bury(who);
                           });
   who.start_timer.expires_at(deadline::after(options_.start_timeout).when());
   who.start_timer.async_wait([self = shared_from_this(), &who](boost::system::error_code cancelled) {
-    if (!cancelled) self->perform(who, who.life.timed_out());
+    if (!cancelled && !self->left_) self->perform(who, who.life.timed_out());
   });
 }
 
 void crew::impl::listen(worker& who) {
   who.control->async_wait(
       descriptor_stream::wait_read, [self = shared_from_this(), &who](boost::system::error_code cancelled) {
-        if (cancelled) return;
+        if (cancelled || self->left_) return;
         try {
           const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
           if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
@@ -42,12 +43,10 @@ public:
   /// Runs `what` on the loop and waits for it. Requires: called from another thread.
   template <class F>
   void run_on_loop(F what) {
-    std::promise<void> done;
-    boost::asio::post(loop_, [&] {
-      what();
-      done.set_value();
-    });
-    done.get_future().wait();
+    std::packaged_task<void()> task(std::ref(what));
+    auto done = task.get_future();
+    boost::asio::post(loop_, [&] { task(); });
+    done.get();
   }
 
 private:

@@ -146,7 +146,12 @@ bool board::wake_any() noexcept {
 }
 
 void board::wake_all() noexcept {
-  while (wake_any()) continue;
+  for (std::size_t worker = 0; worker < lines_.size(); ++worker) {
+    sleeping().remove(worker);
+    auto& parked = lines_[worker].parked;
+    parked.store(0, std::memory_order_release);
+    futex_wake(futex_address(parked), 1, futex_scope::shared);
+  }
 }
 
 }  // namespace muster

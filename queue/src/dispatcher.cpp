@@ -34,12 +34,12 @@ task_record& dispatcher::post(task_request request) {
   const bool may_wait = request.limited && options_.max_pending != 0 && options_.overflow != overflow_policy::fail_task;
   const auto until = may_wait ? deadline::after(options_.overflow_wait) : deadline();
   scoped_lock lock(mutex_);
-  require_open();
+  require_open(request);
   while (may_wait && !has_room_for_one()) {
     lock.unlock();
     wait_for_room(until);
     lock.lock();
-    require_open();
+    require_open(request);
   }
   auto& record = new_record(request);
   if (request.limited && pending_ > options_.max_pending && options_.max_pending != 0) {
@@ -64,8 +64,8 @@ task_record& dispatcher::post(task_request request) {
   return record;
 }
 
-void dispatcher::require_open() const {
-  if (closed_) closed_->raise();
+void dispatcher::require_open(const task_request& request) const {
+  if (closed_ && (stopped_ || !request.chunk)) closed_->raise();
 }
 
 bool dispatcher::has_room_for_one() const { return options_.max_pending == 0 || pending_ < options_.max_pending; }
@@ -366,9 +366,30 @@ void dispatcher::count_end(finished_list& finished) {
   ++counters_.ended;
   --pending_;
   if (options_.max_pending != 0) room_.notify_one();
-  if (pending_ > 0) return;
+  notice_empty(finished);
+}
+
+void dispatcher::notice_empty(finished_list& finished) {
+  if (!is_empty()) return;
   empty_.notify_all();
   if (closed_ && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);
+}
+
+dispatcher::reservation dispatcher::reserve() {
+  const scoped_lock lock(mutex_);
+  if (closed_) closed_->raise();
+  ++reserved_;
+  return reservation(*this);
+}
+
+void dispatcher::end_reservation() noexcept {
+  finished_list finished;
+  {
+    const scoped_lock lock(mutex_);
+    --reserved_;
+    notice_empty(finished);
+  }
+  tell(finished);
 }
 
 void dispatcher::tell(const finished_list& finished) noexcept {

@@ -28,14 +28,14 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
   const auto ring = board_.ring(worker);
   const auto tail = ring.tail();
   auto head = ring_heads_[worker].load(std::memory_order_relaxed);
-  if (tail - head > ring.capacity()) {  // it has overtaken us, or it lies: the slots' words know
-    look_at_all_slots(finished);
-    head = tail;
-  }
+  const auto first = head;
+  if (tail - head >= ring.capacity()) head = tail;  // it has overtaken us, or it lies
   for (; head != tail; ++head) {
     const auto entry = ring.read(head);
     settle_if_done(entry.slot, entry.generation, finished);
   }
+  // Entries may have been overwritten, now or while they were read: the slots' words know.
+  if (ring.tail() - first >= ring.capacity()) look_at_all_slots(finished);
   ring_heads_[worker].store(tail, std::memory_order_relaxed);
 }
 
@@ -67,9 +67,12 @@ void dispatcher::begin_harvest(finished_list& finished) {
   if (!noticed) request_all_notifications(finished);
 }
 
+// Tasks with a sink, and those that nobody will take, are entered into rings anyway: leaving them to those means that
+// nobody is told of anything inside post(), where the caller may hold what its sinks need.
 void dispatcher::request_all_notifications(finished_list& finished) {
   for (auto* record : in_slot_) {
-    if (record != nullptr) request_notification(*record, finished);
+    if (record == nullptr || record->sink_ != nullptr || record->detached_) continue;
+    request_notification(*record, finished);
   }
 }
 
@@ -120,8 +123,9 @@ void dispatcher::recover(std::size_t worker, const exit_status& how) {
     fed_ = 0;  // all are woken below
   }
   tell(finished);
-  // A wake may have gone to the dead worker, or been owed by it.
+  // A wake may have gone to the dead worker, or been owed by it; so may a ring of the bell.
   board_.wake_all();
+  arm_bell();
 }
 
 void dispatcher::recover_slot(task_record& record, std::size_t worker, const exit_status& how,
@@ -196,8 +200,7 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     if (!when_empty) return;
     when_empty_ = std::move(when_empty);
     begin_harvest(finished);  // for good: no end must go unnoticed
-    if (pending_ == 0 && when_empty_)
-      finished.emptied = std::exchange(when_empty_, nullptr);  // else the harvest saw it
+    notice_empty(finished);   // unless the harvest did
   }
   tell(finished);
 }
@@ -207,6 +210,7 @@ void dispatcher::stop(const error_info& why) {
   {
     const scoped_lock lock(mutex_);
     if (!closed_) closed_ = why;
+    stopped_ = true;
     look_at_all_slots(finished);  // what was completed counts
     for (auto* record : std::exchange(backlog_, {})) settle(*record, task_reply(why), finished);
     for (auto* record : in_slot_) {
@@ -228,9 +232,9 @@ bool dispatcher::wait_until_empty(deadline until) {
   lock.unlock();
   tell(finished);
   lock.lock();
-  while (pending_ > 0 && !until.expired()) empty_.wait_until(lock, until);
+  while (!is_empty() && !until.expired()) empty_.wait_until(lock, until);
   end_harvest();
-  return pending_ == 0;
+  return is_empty();
 }
 
 }  // namespace muster

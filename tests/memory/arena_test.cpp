@@ -291,5 +291,26 @@ TEST(Admission, CopiesOfTheReceiverCount) {
   }
 }
 
+TEST_F(Arena, ASmallBlockLentToOneThatDiesComesBack) {
+  auto lent = host_->allocate(100);
+  const auto* where = lent.data();
+  auto adopted = guest_->adopt(lent.lend());
+  host_->recover(worker);
+  EXPECT_EQ(host_->allocate(100).data(), where);
+  static_cast<void>(adopted.lend());  // the dead one gives nothing back
+}
+
+TEST_F(Arena, ADescriptorWhoseBinderDiedHalfwayIsFreeAgain) {
+  constexpr std::size_t index = 7;
+  // As left between claiming the descriptor and writing where its memory lies: that is of an earlier life.
+  blocks_[index].home = static_cast<std::uint16_t>(participant_id::host);
+  blocks_[index].capacity = extent_bytes;
+  blocks_[index].word = block_ownership{.generation = 3, .owner = worker, .state = block_state::cached}.pack();
+  blocks_used_ = index + 1;
+  host_->recover(worker);
+  EXPECT_EQ(block_ownership::unpack(blocks_[index].word).state, block_state::free);
+  EXPECT_EQ(held(), 0U);
+}
+
 }  // namespace
 }  // namespace muster

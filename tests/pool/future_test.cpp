@@ -32,6 +32,17 @@ int hang(int x) {
   return x;
 }
 
+struct throws_when_decoded {
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive(1);
+  }
+  template <class Archive>
+  void load(Archive&) {
+    throw std::out_of_range("not this one");
+  }
+};
+
 class Future : public testing::Test {
 protected:
   std::vector<std::string> logged_;
@@ -264,6 +275,25 @@ TEST(FutureWithoutPool, ThenStillWorks) {
     done.wait();
   }
   EXPECT_EQ(std::move(done).then([](int x) { return x * 2; }).get(), 6);
+}
+
+TEST_F(Future, WhenAllOfNothingMayBeContinued) {
+  bool called = false;
+  when_all(std::vector<future<int>>()).on_complete([&](const auto& all) { called = all.empty(); }, [](const auto&) {});
+  EXPECT_TRUE(called);
+}
+
+TEST_F(Future, AResultWhoseDecodingThrowsFailsWhateverWaitsForIt) {
+  const auto make = [] { return throws_when_decoded(); };
+  EXPECT_THROW(pool_.apply(make), std::out_of_range);
+  EXPECT_THROW(pool_.apply_async(make).then([](const throws_when_decoded&) { return 1; }).get(), std::out_of_range);
+}
+
+TEST_F(Future, AWaitThatEndedLongAgoEndsAtOnce) {
+  auto slow = pool_.apply_async(hang, 1);
+  EXPECT_FALSE(slow.wait_for(-std::chrono::hours(1'000'000)));
+  EXPECT_FALSE(slow.wait_until(deadline(clock::time_point::min())));
+  slow.cancel();
 }
 
 }  // namespace

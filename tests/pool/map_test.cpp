@@ -300,5 +300,18 @@ TEST_F(Map, AsyncReturnsBeforeTheWorkIsDone) {
   EXPECT_EQ(slow.get()[199], 199);
 }
 
+TEST_F(Map, WorksWhileAllSlotsAreTakenByResultsThatNobodyHasTaken) {
+  std::vector<future<int>> untaken;
+  for (int each = 0; each < 1022; ++each) untaken.push_back(pool_.apply_async(square, each));
+  for (auto& each : untaken) each.wait();
+  EXPECT_EQ(pool_.with({.chunk = 1}).map(square, numbers(100))[99], 99 * 99);
+  EXPECT_EQ(untaken[30].get(), 900);
+}
+
+TEST_F(Map, MoreChunksAtOnceThanThereAreSlots) {
+  pool small({.workers = 65});
+  EXPECT_EQ(small.with({.chunk = 1}).map(square, numbers(3000))[2999], 2999 * 2999);
+}
+
 }  // namespace
 }  // namespace muster

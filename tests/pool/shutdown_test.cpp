@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ranges>
 #include <thread>
 #include <vector>
 
@@ -229,6 +230,46 @@ TEST(Shutdown, AForkedChildThatEndsDoesNotHarmThePool) {
   });
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
   EXPECT_EQ(shared->apply(add, 1, 1), 2);
+}
+
+TEST(Shutdown, CloseLetsMapsThatWereAcceptedFinish) {
+  pool pool({.workers = 2});
+  auto all = pool.with({.chunk = 10}).map_async([](int x) { return x + 1; }, std::views::iota(0, 20000));
+  pool.close();
+  pool.join();
+  EXPECT_EQ(all.get().back(), 20000);
+}
+
+TEST(Shutdown, CloseLetsMapsFinishWhoseWorkersDie) {
+  pool pool({.workers = 2, .log = discard});
+  auto all = pool.with({.retries = 3, .chunk = 10})
+                 .map_async(
+                     [](int x) {
+                       if (x == 555 && this_worker::incarnation() == 1) ::raise(SIGKILL);
+                       return x + 1;
+                     },
+                     std::views::iota(0, 2000));
+  pool.close();
+  pool.drain();
+  EXPECT_TRUE(all.ready());
+  EXPECT_EQ(all.get()[555], 556);
+}
+
+TEST(Shutdown, AStreamEndsWithTheErrorOfAPoolThatWasClosed) {
+  pool pool({.workers = 2});
+  auto stream = pool.with({.chunk = 1, .window = 4}).imap([](int x) { return x; }, std::views::iota(0));
+  int seen = 0;
+  try {
+    for (const int each : stream) {
+      EXPECT_EQ(each, seen++);
+      if (seen == 10) pool.close();
+    }
+    FAIL() << "the input is endless";
+  } catch (const error& closed) {
+    EXPECT_EQ(closed.code(), errc::pool_closed);
+  }
+  EXPECT_GE(seen, 10);
+  pool.join();
 }
 
 }  // namespace

@@ -73,5 +73,20 @@ TEST(Board, WakesASleepingWorkerInAnotherProcess) {
   EXPECT_FALSE(made.wake_any());
 }
 
+TEST(Board, AWorkerIsWokenAlthoughWhoeverWasToWakeItDied) {
+  board made({.workers = 2}, {});
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    auto& line = made.line(1);
+    line.parked = 1;
+    made.sleeping().insert(1);
+    while (line.parked == 1) futex_wait(futex_address(line.parked), 1, futex_scope::shared);
+    return 0;
+  });
+  EXPECT_TRUE(test::eventually([&] { return made.sleeping().remove(1); }));  // as far as the waker got
+  EXPECT_FALSE(made.wake_any());
+  made.wake_all();
+  EXPECT_TRUE(ranks->wait(0).success());
+}
+
 }  // namespace
 }  // namespace muster

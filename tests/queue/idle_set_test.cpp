@@ -39,5 +39,12 @@ TEST_F(IdleSet, KnowsWhetherThereIsAny) {
   EXPECT_TRUE(set_.check_any());
 }
 
+TEST_F(IdleSet, AWorkerBeyondItsRoomIsNeverInIt) {
+  std::array<std::atomic<std::uint64_t>, 1> words{};
+  idle_set set(words);
+  EXPECT_FALSE(set.remove(64));
+  EXPECT_FALSE(set.remove(255));
+}
+
 }  // namespace
 }  // namespace muster

@@ -53,5 +53,11 @@ TEST(Codec, AShortFrameOfVariableSizeIsAnError) {
   EXPECT_THROW(static_cast<void>(frame::decode(std::span(room).first(12))), error);
 }
 
+TEST(Codec, AShortFrameOfFixedSizeIsAnError) {
+  alignas(frame_alignment) std::array<std::byte, 8> room{};
+  using frame = codec<std::uint64_t, int>;
+  EXPECT_THROW(static_cast<void>(frame::decode(room)), error);
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace muster {
@@ -14,7 +15,8 @@ using clock = std::chrono::steady_clock;
 class deadline {
 public:
   constexpr deadline() noexcept = default;
-  constexpr explicit deadline(clock::time_point when) noexcept : when_(when) {}
+  /// Points before the clock's start are that start: the kernel refuses earlier ones.
+  constexpr explicit deadline(clock::time_point when) noexcept : when_(std::max(when, clock::time_point())) {}
 
   [[nodiscard]] static constexpr deadline never() noexcept { return {}; }
 

@@ -68,7 +68,7 @@ public:
   /// Throws errc::corrupted when `ref` names no live block.
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;
 
-  /// Frees what a dead participant owned; memory of its that others have adopted stays until they release it.
+  /// Frees what a dead participant owned; memory of its that the host has adopted stays until the host releases it.
   /// Requires: called in the host, after the kernel confirmed the death. Idempotent.
   void recover(participant_id dead) noexcept MUSTER_EXCLUDES(mutex_);
 

@@ -35,6 +35,8 @@ template <class R>
       return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes())));
     } catch (const error& failure) {
       return outcome<R>::of_error(error_info(errc::not_serializable, failure.what()));
+    } catch (...) {  // of a serialize function
+      return outcome<R>::of_exception(std::current_exception());
     }
   }
 }
@@ -207,6 +209,10 @@ void detail::future_access::when_done(future<R>&& which, std::function<void(outc
     return;
   }
   auto source = std::exchange(which.source_, nullptr);
+  if (core == nullptr) {  // when_all of nothing: it is done, and belongs to no pool
+    then(source->take());
+    return;
+  }
   source->when_done(
       [core, source, then = std::move(then)] { core->callbacks().post([source, then] { then(source->take()); }); });
 }

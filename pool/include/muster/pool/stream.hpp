@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -47,7 +48,8 @@ private:
       return std::get<0>(codec<R>::decode(run_.result_array().subspan(index * sizeof(R), sizeof(R))));
     } else {
       const auto& piece = run_.pieces()[piece_];
-      const auto encoded = piece.results.bytes().subspan(offset_);
+      const std::span<const std::byte> results = piece.results.bytes();
+      const auto encoded = results.subspan(std::min(offset_, results.size()));
       std::uint64_t bytes = 0;
       if (encoded.size() >= sizeof bytes) std::memcpy(&bytes, encoded.data(), sizeof bytes);
       if (encoded.size() < result_prefix_bytes || bytes > encoded.size() - result_prefix_bytes) {

@@ -109,6 +109,8 @@ public:
   bool wake(std::size_t worker) noexcept;
   /// Wakes one sleeping worker, if there is one.
   bool wake_any() noexcept;
+  /// Wakes every worker that sleeps, also one that somebody took out of the set and died before waking. Cost: a system
+  /// call for each.
   void wake_all() noexcept;
 
 private:

@@ -123,6 +123,30 @@ public:
     dispatcher& helped_;
   };
 
+  /// Work that will post more chunks (task_request::chunk) as earlier ones end. While one exists the dispatcher is not
+  /// empty, and accepts chunks even after close().
+  ///
+  /// Thread safety: distinct objects: safe. Shared objects: unsafe.
+  /// Lifetime: borrows the dispatcher.
+  class reservation {
+  public:
+    reservation() noexcept = default;
+    explicit reservation(dispatcher& of) noexcept : of_(&of) {}
+    reservation(reservation&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    reservation& operator=(reservation&& other) noexcept {
+      std::swap(of_, other.of_);
+      return *this;
+    }
+    ~reservation() {
+      if (of_ != nullptr) of_->end_reservation();
+    }
+
+  private:
+    dispatcher* of_ = nullptr;
+  };
+  /// Throws what close() or stop() was given once it was called.
+  [[nodiscard]] reservation reserve() MUSTER_EXCLUDES(mutex_);
+
   /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
@@ -135,8 +159,8 @@ public:
   /// Requires: the kernel confirmed the death. Idempotent.
   void recover(std::size_t worker, const exit_status& how) MUSTER_EXCLUDES(mutex_);
 
-  /// No more tasks are accepted: post throws `why`. Once every accepted task has ended `when_empty` is called, once, by
-  /// whichever thread notices; so it must not run user code or block.
+  /// No more tasks are accepted, save for what has a reservation: post throws `why`. Once every accepted task has ended
+  /// `when_empty` is called, once, by whichever thread notices; so it must not run user code or block.
   void close(error_info why, std::function<void()> when_empty = {}) MUSTER_EXCLUDES(mutex_);
   /// As close; and everything that has not ended ends with `why` now. Requires: no worker is running any more.
   void stop(const error_info& why) MUSTER_EXCLUDES(mutex_);
@@ -155,6 +179,7 @@ private:
     std::function<void()> emptied;                                // to be called
   };
 
+  void end_reservation() noexcept MUSTER_EXCLUDES(mutex_);
   void begin_help() MUSTER_EXCLUDES(mutex_);
   void end_help() MUSTER_EXCLUDES(mutex_);
 
@@ -164,7 +189,7 @@ private:
   const std::string* intern(std::string_view label) MUSTER_REQUIRES(mutex_);
 
   // Accepting.
-  void require_open() const MUSTER_REQUIRES(mutex_);
+  void require_open(const task_request& request) const MUSTER_REQUIRES(mutex_);
   bool has_room_for_one() const MUSTER_REQUIRES(mutex_);
   void wait_for_room(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
@@ -182,6 +207,8 @@ private:
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) { return pending_ == 0 && reserved_ == 0; }
+  void notice_empty(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
   static void tell(const finished_list& finished) noexcept;
   void request_notification(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -223,7 +250,9 @@ private:
   std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);
   std::function<void()> when_empty_ MUSTER_GUARDED_BY(mutex_);
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t pending_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t reserved_ MUSTER_GUARDED_BY(mutex_) = 0;
   unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
   unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t fed_ MUSTER_GUARDED_BY(mutex_) = 0;  // placed from the backlog, and nobody woken for it yet

@@ -26,8 +26,9 @@ public:
 
   void insert(std::size_t worker) noexcept { words_[worker / 64].fetch_or(bit_of(worker), std::memory_order_acq_rel); }
 
-  /// True when the worker was in the set, and this call took it out.
+  /// True when the worker was in the set, and this call took it out. A worker beyond the set's room is never in it.
   bool remove(std::size_t worker) noexcept {
+    if (worker / 64 >= words_.size()) return false;
     return (words_[worker / 64].fetch_and(~bit_of(worker), std::memory_order_acq_rel) & bit_of(worker)) != 0;
   }
 

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -162,11 +161,9 @@ template <class T>
 concept plain_type = std::is_arithmetic_v<T> || std::is_enum_v<T> || plain_class<T> || plain_standard_class<T>;
 
 template <plain_type T, std::size_t N>
-inline constexpr bool plain_standard_class<std::array<T, N>> = true;
+inline constexpr bool plain_standard_class<std::array<T, N>> = !std::is_same_v<T, bool>;
 template <plain_type T>
 inline constexpr bool plain_standard_class<std::complex<T>> = true;
-template <plain_type T>
-inline constexpr bool plain_standard_class<std::optional<T>> = std::is_trivially_copyable_v<std::optional<T>>;
 template <class Rep, class Period>
 inline constexpr bool plain_standard_class<std::chrono::duration<Rep, Period>> = std::is_arithmetic_v<Rep>;
 template <class Clock, class Duration>
@@ -191,7 +188,11 @@ void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const T& value) {
 template <class T>
   requires std::is_arithmetic_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, T& value) {
-  archive.read(&value, sizeof value);
+  if constexpr (std::is_same_v<T, bool>) {
+    value = *archive.take(1) != std::byte{0};  // a forged byte makes a bool, not undefined behaviour
+  } else {
+    archive.read(&value, sizeof value);
+  }
 }
 
 // The archive's type is deduced and compared first, because plain_class asks cereal about another archive, and that

@@ -14,6 +14,13 @@
 
 namespace muster {
 
+namespace detail {
+
+/// Throws errc::not_serializable.
+[[noreturn]] void throw_short_frame(std::size_t bytes, std::size_t needed);
+
+}  // namespace detail
+
 /// The frame of the values `Ts...`, one after the other.
 ///
 /// Where all are trivially transportable the frame has a fixed size and is a few copies; else it is an archive.
@@ -50,6 +57,7 @@ public:
   /// Throws errc::not_serializable when the bytes do not hold these values, and whatever serialize functions throw.
   [[nodiscard]] static std::tuple<Ts...> decode(std::span<const std::byte> bytes) {
     if constexpr (is_fixed) {
+      if (bytes.size() < fixed_bytes) detail::throw_short_frame(bytes.size(), fixed_bytes);
       [[maybe_unused]] const auto* at = bytes.data();
       return std::tuple<Ts...>{take<Ts>(at)...};  // braces: in this order
     } else {
@@ -61,6 +69,7 @@ public:
 private:
   template <class T>
   static T take(const std::byte*& at) {
+    if constexpr (std::is_same_v<T, bool>) return *at++ != std::byte{0};
     std::array<std::byte, sizeof(T)> bytes;
     std::memcpy(bytes.data(), at, sizeof(T));
     at += sizeof(T);

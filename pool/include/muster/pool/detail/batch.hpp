@@ -6,6 +6,7 @@
 // Elements that are nothing but their bytes lie in an array, as do such results: a worker reads and writes them in
 // place. Others are encoded one after the other, with a table of where each begins.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -87,15 +88,20 @@ template <class T, class R, std::input_iterator Iterator>
   return batch;
 }
 
+/// Throws errc::corrupted.
+[[noreturn]] void throw_outside_batch(std::size_t index);
+
 /// One element of a batch; `elements` is what lies at elements_offset.
-/// Throws errc::not_serializable when its bytes cannot be decoded.
+/// Throws errc::not_serializable when its bytes cannot be decoded, errc::corrupted when they do not lie in the batch.
 template <class T>
 [[nodiscard]] T read_element(std::span<const std::byte> elements, std::size_t index) {
   if constexpr (array_element<T>) {
     return std::get<0>(codec<T>::decode(elements.subspan(index * sizeof(T), sizeof(T))));
   } else {
-    const auto* const offsets = reinterpret_cast<const std::uint64_t*>(elements.data());
-    return std::get<0>(codec<T>::decode(elements.subspan(offsets[index], offsets[index + 1] - offsets[index])));
+    std::array<std::uint64_t, 2> bounds;  // read once: others can write to them
+    std::memcpy(bounds.data(), elements.data() + index * sizeof(std::uint64_t), sizeof bounds);
+    if (bounds[0] > bounds[1] || bounds[1] > elements.size()) throw_outside_batch(index);
+    return std::get<0>(codec<T>::decode(elements.subspan(bounds[0], bounds[1] - bounds[0])));
   }
 }
 

@@ -76,7 +76,8 @@ public:
   batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, block batch, settings how);
   ~batch_run();
 
-  /// Posts the first chunks. `when_done` is called once, when every element has a result or an error, or at the first
+  /// Posts the first chunks; throws what the pool was closed with. From now on the pool finishes it even if it is
+  /// closed. `when_done` is called once, when every element has a result or an error, or at the first
   /// error of a job that fails fast; by any thread, often the supervisor's, so it must not run user code.
   void start(std::function<void()> when_done = {}) MUSTER_EXCLUDES(mutex_);
 
@@ -133,6 +134,7 @@ private:
     bool now = false;
     std::function<void()> then;
     std::shared_ptr<batch_run> self;
+    dispatcher::reservation reserved;
   };
   ending end_if_complete() MUSTER_REQUIRES(mutex_);
   void announce(const ending& end) MUSTER_EXCLUDES(mutex_);
@@ -140,6 +142,7 @@ private:
   const std::shared_ptr<pool_core> core_;
   const std::shared_ptr<map_job> job_;
   const settings settings_;
+  const batch_header header_;  // as it was made: workers can write to the block's
   const std::size_t count_;
   const std::size_t most_in_flight_;
   block batch_;
@@ -156,7 +159,8 @@ private:
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
   std::chrono::nanoseconds elapsed_ MUSTER_GUARDED_BY(mutex_) = std::chrono::nanoseconds(0);
   std::function<void()> when_done_ MUSTER_GUARDED_BY(mutex_);
-  std::shared_ptr<batch_run> self_ MUSTER_GUARDED_BY(mutex_);  // while chunks are in flight
+  dispatcher::reservation reserved_ MUSTER_GUARDED_BY(mutex_);  // until it is done or given up
+  std::shared_ptr<batch_run> self_ MUSTER_GUARDED_BY(mutex_);   // while chunks are in flight
 };
 
 }  // namespace muster::detail
