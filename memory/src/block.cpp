@@ -17,9 +17,6 @@ block_ref block::lend() noexcept {
   return std::exchange(ref_, {});
 }
 
-void block::reset() noexcept {
-  if (arena_ != nullptr) std::exchange(arena_, nullptr)->release(ref_);
-  ref_ = {};
-}
+void block::release() noexcept { std::exchange(arena_, nullptr)->release(std::exchange(ref_, {})); }
 
 }  // namespace muster

@@ -106,21 +106,19 @@ void board::attach() {
   auto* const start = memory_.bytes().data();
   const layout where(sizes_);
   auto& first = *reinterpret_cast<header*>(start);
-  lane_entries_ = lane_entries_for(sizes_.slots);
   ring_entries_ = ring_entries_for(sizes_.slots);
   slots_ = {reinterpret_cast<task_slot*>(start + where.slots), sizes_.slots};
   lines_ = {reinterpret_cast<worker_line*>(start + where.lines), sizes_.workers};
-  lanes_ = start + where.lanes;
+  for (std::size_t index = 0; index < shared_lanes + sizes_.workers; ++index) {
+    auto* const head = start + where.lanes + index * where.lane_bytes;
+    lanes_.emplace_back(*reinterpret_cast<word*>(head),
+                        std::span(reinterpret_cast<word*>(head + lane_head_bytes), lane_entries_for(sizes_.slots)));
+  }
   rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
   sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
   spinning_ = first.spinning;
   bell_armed_ = &first.bell_armed;
   modules_ = first.modules.data();
-}
-
-lane board::lane_at(std::size_t index) noexcept {
-  auto* const start = lanes_ + index * (lane_head_bytes + lane_entries_ * sizeof(word));
-  return {*reinterpret_cast<word*>(start), {reinterpret_cast<word*>(start + lane_head_bytes), lane_entries_}};
 }
 
 completion_ring board::ring(std::size_t worker) noexcept {

@@ -20,6 +20,7 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   in_slot_.resize(sizes.slots);
   generations_.resize(sizes.slots);
   lane_tails_.resize(board::shared_lanes + sizes.workers);
+  lane_heads_.resize(lane_tails_.size());
   worker_pids_.resize(sizes.workers);
   for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
 }
@@ -119,7 +120,7 @@ const std::string* dispatcher::intern(std::string_view label) {
 }
 
 void dispatcher::recycle(task_record& record) {
-  record.reply_ = {};
+  if (record.phase() == task_phase::settled) record.reply_ = {};  // else there was none
   record.move_to({});
   unused_.push_back(&record);
 }
@@ -139,16 +140,15 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
   auto flags = record.block_arguments_ ? slot_flag::block_arguments : slot_flag::none;
   if (record.sink_ != nullptr || record.detached_ || ends_must_be_noticed()) flags = flags | slot_flag::notify;
   slot_protocol::publish(slot.word, record.generation_, flags);
-  const bool pushed = board_.lane_at(record.lane_).push(lane_tails_[record.lane_], hint);
-  MUSTER_ASSERT(pushed);
-  ++lane_tails_[record.lane_];
+  board_.lane_at(record.lane_).put(lane_tails_[record.lane_]++, hint);
   return true;
 }
 
 // Used-up hints at the head, of tasks that were cancelled or claimed by way of another lane, are swept here when no
 // worker has come by to do it.
 bool dispatcher::has_room(std::size_t index) {
-  auto lane = board_.lane_at(index);
+  auto& lane = board_.lane_at(index);
+  if (lane_tails_[index] - lane_heads_[index] < lane.capacity()) return true;  // even as it was when last looked at
   while (!lane.has_room(lane_tails_[index])) {
     const auto oldest = lane.look();
     if (!oldest.some || oldest.hint.slot >= in_slot_.size()) return false;
@@ -156,6 +156,7 @@ bool dispatcher::has_room(std::size_t index) {
     if (found.state() == slot_state::queued && found.short_generation() == oldest.hint.generation) return false;
     lane.advance(oldest);
   }
+  lane_heads_[index] = lane.head();
   return true;
 }
 
@@ -192,8 +193,10 @@ void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
 std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
   const auto spin = board_.spin();
   const auto workers = board_.sizes().workers;
-  const auto awake = workers - std::min(workers, board_.sleeping().count());
-  if (awake >= spin.processors) return std::chrono::nanoseconds(0);
+  const bool enough_for_all = workers < spin.processors;  // then there is no need to count
+  if (!enough_for_all && workers - std::min(workers, board_.sleeping().count()) >= spin.processors) {
+    return std::chrono::nanoseconds(0);
+  }
   return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
 }
 
@@ -282,18 +285,16 @@ void dispatcher::wake_waiter(task_record& record) {
 // ---- ending
 
 task_reply dispatcher::take(task_record& record) {
-  task_reply reply;
   finished_list finished;
   block arguments;  // released after unlocking
   scoped_lock lock(mutex_);
   arguments.swap(record.payload_);
-  if (record.phase() == task_phase::posted) {
-    reply = collect(record);
+  const bool posted = record.phase() == task_phase::posted;
+  MUSTER_ASSERT(posted || record.phase() == task_phase::settled);
+  task_reply reply = posted ? collect(record) : std::move(record.reply_);
+  if (posted) {
     count_end(finished);
     if (record.sink_ != nullptr) finished.told.emplace_back(std::exchange(record.sink_, nullptr), &record);
-  } else {
-    MUSTER_ASSERT(record.phase() == task_phase::settled);
-    reply = std::move(record.reply_);
   }
   if (!reply.succeeded()) reply.set_place(record.place());
   recycle(record);
@@ -371,7 +372,7 @@ void dispatcher::count_end(finished_list& finished) {
 
 void dispatcher::notice_empty(finished_list& finished) {
   if (!is_empty()) return;
-  empty_.notify_all();
+  if (harvesters_ > 0) empty_.notify_all();  // those who wait for it are among them
   if (closed_ && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);
 }
 

@@ -13,8 +13,15 @@ task_reply::task_reply(std::span<const std::byte> bytes, bool failed) noexcept
   std::memcpy(line_.data(), bytes.data(), size_);
 }
 
+task_reply::task_reply(error_info error) : failed_(true) { rest().error = std::move(error); }
+
 task_reply::task_reply(error_info error, std::span<const std::byte> line) : task_reply(line, true) {
-  error_ = std::make_unique<error_info>(std::move(error));
+  rest().error = std::move(error);
+}
+
+task_reply::details& task_reply::rest() {
+  if (rest_ == nullptr) rest_ = std::make_unique<details>();
+  return *rest_;
 }
 
 void task_reply::adopt_attached(arena& memory) {
@@ -23,9 +30,8 @@ void task_reply::adopt_attached(arena& memory) {
   std::memcpy(handles.data(), line_.data() + attached_handles_offset, sizeof handles);
   for (std::size_t index = 0; index < attached_blocks; ++index) {
     if (handles[index] == 0) continue;
-    if (attached_ == nullptr) attached_ = std::make_unique<std::array<block, attached_blocks>>();
     try {
-      (*attached_)[index] = memory.adopt(block_ref::of_handle(handles[index]));
+      rest().attached[index] = memory.adopt(block_ref::of_handle(handles[index]));
     } catch (const muster::error&) {  // NOLINT(bugprone-empty-catch): no block, no attachment
       // A line that its chunk had not got to clear; or a worker that misbehaves, which the reader of the block notices.
     }
@@ -34,8 +40,8 @@ void task_reply::adopt_attached(arena& memory) {
 
 error_info task_reply::error() const {
   error_info found;
-  if (error_ != nullptr) {
-    found = *error_;
+  if (rest_ != nullptr && rest_->error) {
+    found = *rest_->error;
   } else {
     try {
       input_archive in(bytes());
@@ -44,7 +50,7 @@ error_info task_reply::error() const {
       found = error_info(errc::corrupted, std::string("the worker's error record cannot be read: ") + failure.what());
     }
   }
-  if (place_ != nullptr) found.set_place(*place_);
+  if (rest_ != nullptr && rest_->place) found.set_place(*rest_->place);
   return found;
 }
 

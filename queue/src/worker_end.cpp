@@ -63,6 +63,7 @@ bool worker_end::claim_any(std::size_t& slot, slot_word& claimed) {
 bool worker_end::claim(lane from, std::size_t& slot, slot_word& claimed) {
   for (auto entry = from.look(); entry.some; entry = from.look()) {
     slot = entry.hint.slot;
+    if (slot < board_.sizes().slots) prefetch_for_write(&board_.slot(slot).word);
     const auto owner = static_cast<unsigned>(options_.index) + 1;
     const auto won = slot < board_.sizes().slots
                          ? slot_protocol::try_claim(board_.slot(slot).word, entry.hint.generation, owner)

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <ranges>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster {
 namespace {
@@ -146,16 +149,19 @@ TEST(Shutdown, TheDestructorEndsLongTasks) {
 }
 
 TEST(Shutdown, TheDestructorGivesRunningTasksItsGrace) {
+  const test::temporary_directory files;
+  const auto mark = (files.path() / "begun").string();
   future<int> running;
   {
     pool pool({.workers = 1, .destructor_grace = 30s});
     running = pool.apply_async(
-        [](int x) {
+        [](const std::string& begun) {
+          std::ofstream(begun).put('x');
           test::work_for(50ms);
-          return x;
+          return 5;
         },
-        5);
-    while (pool.stats().tasks.ended == 0 && !running.wait_for(1ms)) continue;
+        mark);
+    ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(mark); }));
   }
   EXPECT_EQ(running.get(), 5);
 }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "processes.hpp"
+
 namespace muster::test {
 
 namespace {
@@ -68,6 +70,8 @@ footprint take_footprint() {
 void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take_footprint(); }
 
 void leak_check::OnTestEnd(const testing::TestInfo& info) {
+  // Workers of a program that has just ended get a moment to be killed by the kernel.
+  static_cast<void>(eventually([&] { return surplus(before_.children, running_children()).empty(); }));
   const auto after = take_footprint();
   const auto left = surplus(before_.descriptors, after.descriptors) +
                     surplus(before_.shared_memory, after.shared_memory) + surplus(before_.children, after.children);

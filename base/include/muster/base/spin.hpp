@@ -18,6 +18,17 @@ inline void relax_processor() noexcept {
 #endif
 }
 
+/// Asks for the cache line of `at` to write to it soon: one transfer instead of two when it is read first.
+///
+/// Thread safety: safe.
+inline void prefetch_for_write(const void* at) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));  // also where the compiler may not assume it
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
 /// Calls `done` until it answers true or `budget` is used up; returns its last answer. Never sleeps or yields:
 /// spin-then-yield loops cost 2.4 µs a round and defeat the scheduler.
 /// With a zero budget `done` is asked once.
@@ -27,13 +38,18 @@ template <class Done>
 bool spin_until(std::chrono::nanoseconds budget, Done done) {
   if (done()) return true;
   if (budget <= std::chrono::nanoseconds::zero()) return false;
-  constexpr int looks_per_clock_reading = 16;  // reading the clock costs about as much as one pause
-  const auto end = clock::now() + budget;
-  do {
+  constexpr int looks_per_clock_reading = 16;  // reading the clock costs as much as several looks
+  const auto look_often = [&] {
     for (int look = 0; look < looks_per_clock_reading; ++look) {
       relax_processor();
       if (done()) return true;
     }
+    return false;
+  };
+  if (look_often()) return true;  // what comes soon is not held up by a reading of the clock
+  const auto end = clock::now() + budget;
+  do {
+    if (look_often()) return true;
   } while (clock::now() < end);
   return false;
 }

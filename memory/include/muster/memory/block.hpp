@@ -66,7 +66,9 @@ public:
   [[nodiscard]] block_ref lend() noexcept;
 
   /// Releases the block now.
-  void reset() noexcept;
+  void reset() noexcept {
+    if (arena_ != nullptr) release();
+  }
 
   void swap(block& other) noexcept {
     std::swap(arena_, other.arena_);
@@ -77,6 +79,7 @@ public:
 private:
   friend class arena;
   block(arena& owner, block_ref ref, std::byte* data) noexcept : arena_(&owner), ref_(ref), data_(data) {}
+  void release() noexcept;
 
   arena* arena_ = nullptr;
   block_ref ref_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/mapping.hpp>
@@ -95,8 +96,8 @@ public:
 
   [[nodiscard]] task_slot& slot(std::size_t index) noexcept { return slots_[index]; }
   [[nodiscard]] worker_line& line(std::size_t worker) noexcept { return lines_[worker]; }
-  [[nodiscard]] lane lane_at(std::size_t index) noexcept;
-  [[nodiscard]] lane private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
+  [[nodiscard]] lane& lane_at(std::size_t index) noexcept { return lanes_[index]; }
+  [[nodiscard]] lane& private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
   [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
   [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
   /// Only the first 64 workers ever spin.
@@ -120,12 +121,11 @@ private:
   board_sizes sizes_;
   spin_policy spin_;
   mapping memory_;
-  std::size_t lane_entries_ = 0;
   std::size_t ring_entries_ = 0;
 
   std::span<task_slot> slots_;
   std::span<worker_line> lines_;
-  std::byte* lanes_ = nullptr;
+  std::vector<lane> lanes_;  // constant once made, like all that leads into the memory
   std::span<std::atomic<std::uint64_t>> rings_;
   std::span<std::atomic<std::uint64_t>> sleeping_;
   std::span<std::atomic<std::uint64_t>> spinning_;

@@ -246,6 +246,7 @@ private:
   std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
   std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot
   std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);   // by lane
+  std::vector<std::uint64_t> lane_heads_ MUSTER_GUARDED_BY(mutex_);   // by lane, as last seen
   std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker
   std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);

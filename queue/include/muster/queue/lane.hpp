@@ -68,11 +68,20 @@ public:
     return ticket - head_->load(std::memory_order_acquire) < entries_.size();
   }
 
-  /// Enters a hint under `ticket`. False when the lane is full.
-  [[nodiscard]] bool push(std::uint64_t ticket, lane_hint hint) noexcept {
-    if (!has_room(ticket)) return false;
+  /// How many entries have been used up. They lie on a line that workers write to: looking costs a miss.
+  [[nodiscard]] std::uint64_t head() const noexcept { return head_->load(std::memory_order_acquire); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return entries_.size(); }
+
+  /// Enters a hint under `ticket`. Requires: has_room(ticket).
+  void put(std::uint64_t ticket, lane_hint hint) noexcept {
     // Release: whoever sees the entry sees the slot's word of that generation.
     entry_of(ticket).store(pack(ticket, hint), std::memory_order_release);
+  }
+
+  /// The same, if there is room.
+  [[nodiscard]] bool push(std::uint64_t ticket, lane_hint hint) noexcept {
+    if (!has_room(ticket)) return false;
+    put(ticket, hint);
     return true;
   }
 

@@ -22,7 +22,7 @@ class task_reply {
 public:
   task_reply() noexcept = default;
   /// An error that the parent found.
-  explicit task_reply(error_info error) : error_(std::make_unique<error_info>(std::move(error))) {}
+  explicit task_reply(error_info error);
   /// An error that the parent found, with what the worker had written into its reply line until then.
   task_reply(error_info error, std::span<const std::byte> line);
   /// A short reply, copied.
@@ -30,7 +30,7 @@ public:
   /// A reply in a block.
   task_reply(block payload, bool failed) noexcept : payload_(std::move(payload)), failed_(failed) {}
 
-  [[nodiscard]] bool succeeded() const noexcept { return !failed_ && error_ == nullptr; }
+  [[nodiscard]] bool succeeded() const noexcept { return !failed_; }
   /// The encoded value, or the encoded error.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return payload_ ? payload_.bytes() : std::span<const std::byte>(line_).first(size_);
@@ -43,19 +43,25 @@ public:
   /// not there (any more) are left out.
   void adopt_attached(arena& memory);
   [[nodiscard]] block take_attached(std::size_t index) noexcept {
-    return attached_ != nullptr ? std::move((*attached_)[index]) : block();
+    return rest_ != nullptr ? std::move(rest_->attached[index]) : block();
   }
 
-  void set_place(task_place place) { place_ = std::make_unique<task_place>(std::move(place)); }
+  void set_place(task_place place) { rest().place = std::move(place); }
 
 private:
+  // What only failures and chunks have.
+  struct details {
+    std::optional<error_info> error;
+    std::optional<task_place> place;
+    std::array<block, attached_blocks> attached;
+  };
+  details& rest();
+
   alignas(frame_alignment) std::array<std::byte, inline_reply_bytes> line_;  // indeterminate beyond size_
   std::uint8_t size_ = 0;
   block payload_;
   bool failed_ = false;
-  std::unique_ptr<error_info> error_;
-  std::unique_ptr<task_place> place_;                             // for failures only
-  std::unique_ptr<std::array<block, attached_blocks>> attached_;  // for chunks only
+  std::unique_ptr<details> rest_;  // most replies have none
 };
 
 }  // namespace muster
