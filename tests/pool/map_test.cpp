@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <sched.h>
+
 #include <csignal>
 #include <list>
 #include <map>
@@ -117,12 +119,16 @@ struct counted {
   }
 };
 
-TEST_F(Map, BoundValuesAreDecodedOncePerWorker) {
+TEST_F(Map, BoundValuesAreDecodedOnceByAWorkerThatIsKeptBusy) {
   pool one({.workers = 1});
-  const auto loads =
+  auto first = one.apply_async([] {
+    while (!this_task::stop_requested()) ::sched_yield();
+  });
+  auto loads =
       one.with({.chunk = 10})
-          .map(muster::bind_front([](const counted&, int) { return counted::loads; }, counted{1}), numbers(100));
-  EXPECT_EQ(loads.back(), 1);
+          .map_async(muster::bind_front([](const counted&, int) { return counted::loads; }, counted{1}), numbers(100));
+  first.cancel();  // now that all chunks are there
+  EXPECT_EQ(loads.get().back(), 1);
 }
 
 TEST_F(Map, StarmapUnpacksTuples) {
