@@ -88,7 +88,12 @@ struct checking_sink final : completion_sink {
 };
 
 // Two clients with windows, sinks, cancellations and big replies, while workers are killed all the time.
+// The fixture's workers are forked while client threads allocate; a child of AddressSanitizer's allocator may then
+// inherit a lock that is held. Workers of a pool are executed anew: its soak test runs under that sanitizer.
 TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's allocator does not survive a fork while other threads allocate";
+#endif
   process_world world(3, {.budget = 2us, .processors = 2});
   checking_sink sink(world.tasks());
   std::atomic<bool> stop = false;
