@@ -60,7 +60,7 @@ task_record& dispatcher::post(task_request request) {
   const auto fed = take_fed();
   lock.unlock();
   wake_for(1, fed);
-  if (placed) wake_for(request.lane);
+  if (placed) wake_for_one(request.lane, request.sink == nullptr);
   tell(finished);
   return record;
 }
@@ -182,10 +182,15 @@ void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
     board_.wake(lane - board::shared_lanes);
     return;
   }
-  for (; count > 0; --count) {
-    if (board_.sizes().workers > 1 && board_.spinning().check_any()) return;
-    if (!board_.wake_any()) return;
-  }
+  while (count > 0 && board_.wake_any()) --count;
+}
+
+// A worker that spins will find the task, unless it is stopped or preempted just now. So it is relied on only where
+// somebody waits for the task, who wakes another before he sleeps.
+void dispatcher::wake_for_one(std::size_t lane, bool will_be_waited_for) noexcept {
+  const bool shared = lane < board::shared_lanes;
+  if (shared && will_be_waited_for && board_.sizes().workers > 1 && board_.spinning().check_any()) return;
+  wake_for(lane);
 }
 
 // ---- waiting
@@ -226,6 +231,7 @@ bool dispatcher::wait(task_record& record, deadline until) {
     spin_until(spin_budget(until), [&] { return has_changed(slot_protocol::read(word), where); });
     const auto found = slot_protocol::read(word);
     if (is_same_task(found, where) && found.state() == slot_state::done) return true;
+    if (is_same_task(found, where) && found.state() == slot_state::queued) wake_for(record.lane_);
     if (has_changed(found, where)) {
       check_slot(record, where);
     } else if (!sleep_on_slot(record, where, until)) {
@@ -401,6 +407,8 @@ void dispatcher::tell(const finished_list& finished) noexcept {
 void dispatcher::detach(task_record& record) noexcept {
   finished_list finished;
   completion_sink* observer = nullptr;
+  bool unclaimed = false;
+  std::size_t lane = 0;
   {
     const scoped_lock lock(mutex_);
     if (record.phase() == task_phase::settled) {
@@ -410,13 +418,18 @@ void dispatcher::detach(task_record& record) noexcept {
     observer = std::exchange(record.sink_, nullptr);
     record.detached_ = true;
     if (record.phase() == task_phase::posted) request_notification(record, finished);
+    unclaimed = is_unclaimed(record);
+    lane = record.lane_;
   }
+  if (unclaimed) wake_for(lane);  // nobody will wait for it
   if (observer != nullptr) observer->abandoned();
   tell(finished);
 }
 
 void dispatcher::subscribe(task_record& record, completion_sink& sink) {
   finished_list finished;
+  bool unclaimed = false;
+  std::size_t lane = 0;
   {
     const scoped_lock lock(mutex_);
     if (record.phase() == task_phase::settled) {
@@ -425,8 +438,17 @@ void dispatcher::subscribe(task_record& record, completion_sink& sink) {
       record.sink_ = &sink;
     }
     if (record.phase() == task_phase::posted) request_notification(record, finished);
+    unclaimed = is_unclaimed(record);
+    lane = record.lane_;
   }
+  if (unclaimed) wake_for(lane);  // nobody will wait for it
   tell(finished);
+}
+
+bool dispatcher::is_unclaimed(const task_record& record) {
+  const auto where = record.where();
+  if (where.phase != task_phase::posted) return false;
+  return slot_protocol::read(board_.slot(where.slot).word).state() == slot_state::queued;
 }
 
 // Late, but safe: either the worker sees the request when it completes the task, or it has completed it already.

@@ -174,5 +174,27 @@ TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
               static_cast<unsigned long long>(counters.requeued));
 }
 
+TEST(DispatcherFreeze, AWorkerThatIsStoppedWhileItSpinsHoldsUpNobody) {
+  process_world world(2, {.budget = 2us, .processors = 4});
+  ASSERT_TRUE(test::eventually([&] { return world.shared_board().sleeping().count() == 2; }));
+  ::kill(world.pid(0), SIGSTOP);
+  world.shared_board().sleeping().remove(0);
+  world.shared_board().spinning().insert(0);
+
+  auto& waited_for = world.post<add>(1, 2);
+  ASSERT_TRUE(world.tasks().wait(waited_for, deadline::after(30s)));
+  EXPECT_EQ(value_of<int>(world.tasks().take(waited_for)), 3);
+
+  checking_sink sink(world.tasks());
+  auto request = world.request<add>(1, 1);
+  request.sink = &sink;
+  world.tasks().post(std::move(request));
+  EXPECT_TRUE(test::eventually([&] { return sink.values == 1; }));
+
+  world.tasks().detach(world.post<add>(1, 2));
+  EXPECT_TRUE(world.tasks().wait_until_empty(deadline::after(30s)));
+  ::kill(world.pid(0), SIGCONT);
+}
+
 }  // namespace
 }  // namespace muster

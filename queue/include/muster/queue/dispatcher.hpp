@@ -198,6 +198,7 @@ private:
   void put_in_backlog(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void feed() MUSTER_REQUIRES(mutex_);
   void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
+  void wake_for_one(std::size_t lane, bool will_be_waited_for) noexcept;
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 
   // Ending.
@@ -211,6 +212,7 @@ private:
   void notice_empty(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
   static void tell(const finished_list& finished) noexcept;
+  bool is_unclaimed(const task_record& record) MUSTER_REQUIRES(mutex_);
   void request_notification(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool ends_must_be_noticed() const MUSTER_REQUIRES(mutex_) { return harvesters_ > 0 || !backlog_.empty(); }
   void request_all_notifications(finished_list& finished) MUSTER_REQUIRES(mutex_);
