@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <sstream>
 #include <utility>
 
@@ -131,6 +132,14 @@ std::vector<unreadable> summary::unread() const {
   return all;
 }
 
+std::vector<std::string> summary::binary_files() const {
+  std::vector<std::string> all;
+  for (const auto& [path, facts] : files_) {
+    if (facts.what == file_facts::kind::binary) all.push_back(path);
+  }
+  return all;
+}
+
 std::string summary::json() const {
   const auto all = sum();
   ordered_json document;
@@ -166,6 +175,9 @@ std::string summary::table() const {
     out << "    " << each.paths.size() << " x " << grouped(each.bytes) << " bytes: " << each.paths.front() << ", "
         << each.paths[1] << (each.paths.size() > 2 ? ", ..." : "") << '\n';
   }
+  if (all.binary > 0) out << "binary, lines and words not counted:\n";
+  for (const auto& path : binary_files() | std::views::take(shown)) out << "    " << path << '\n';
+  if (all.binary > shown) out << "    and " << all.binary - shown << " more, in the JSON\n";
   if (!failures.empty()) out << "not read:\n";
   for (const auto& each : failures | std::views::take(shown)) out << "    " << each.path << ": " << each.reason << '\n';
   if (failures.size() > shown) out << "    and " << failures.size() - shown << " more, in the JSON\n";

@@ -45,6 +45,7 @@ private:
   [[nodiscard]] totals sum() const;
   [[nodiscard]] std::vector<word_count> top_words() const;
   [[nodiscard]] std::vector<duplicate_group> duplicates() const;
+  [[nodiscard]] std::vector<std::string> binary_files() const;
   [[nodiscard]] std::vector<unreadable> unread() const;
 
   const std::size_t top_;

@@ -159,6 +159,7 @@ TEST_F(Corpus, CountsAndNamesWhatItCannotReadAndGoesOn) {
   const auto found = run(name_of("tree") + " /proc/self/mem --workers 1");
   EXPECT_EQ(found.status, 0);
   EXPECT_THAT(found.text, testing::ContainsRegex("text +1\n +binary +1\n +unreadable +1\n"));
+  EXPECT_THAT(found.text, HasSubstr("not counted:\n    " + name_of("tree/binary") + '\n'));
   EXPECT_THAT(found.text, HasSubstr("/proc/self/mem: Input/output error"));
 }
 

@@ -59,15 +59,20 @@ TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
 
 TEST(Board, AForeignFileIsRefused) { EXPECT_THROW(board(make_memfd("other", 65536)), error); }
 
-TEST(Board, WakesASleepingWorkerInAnotherProcess) {
-  board made({.workers = 2}, {});
-  const auto ranks = test::spawn(1, [&](std::size_t) {
-    auto& line = made.line(1);
+// A process that sleeps as worker 1, and ends when it is woken.
+std::unique_ptr<test::processes> spawn_sleeper(board& where) {
+  return test::spawn(1, [&where](std::size_t) {
+    auto& line = where.line(1);
     line.parked = 1;
-    made.sleeping().insert(1);
+    where.sleeping().insert(1);
     while (line.parked == 1) futex_wait(futex_address(line.parked), 1, futex_scope::shared);
     return 0;
   });
+}
+
+TEST(Board, WakesASleepingWorkerInAnotherProcess) {
+  board made({.workers = 2}, {});
+  const auto ranks = spawn_sleeper(made);
   EXPECT_TRUE(test::eventually([&] { return made.wake_any(); }));
   EXPECT_TRUE(ranks->wait(0).success());
   EXPECT_FALSE(made.wake_any());
@@ -75,13 +80,7 @@ TEST(Board, WakesASleepingWorkerInAnotherProcess) {
 
 TEST(Board, AWorkerIsWokenAlthoughWhoeverWasToWakeItDied) {
   board made({.workers = 2}, {});
-  const auto ranks = test::spawn(1, [&](std::size_t) {
-    auto& line = made.line(1);
-    line.parked = 1;
-    made.sleeping().insert(1);
-    while (line.parked == 1) futex_wait(futex_address(line.parked), 1, futex_scope::shared);
-    return 0;
-  });
+  const auto ranks = spawn_sleeper(made);
   EXPECT_TRUE(test::eventually([&] { return made.sleeping().remove(1); }));  // as far as the waker got
   EXPECT_FALSE(made.wake_any());
   made.wake_all();
