@@ -91,6 +91,24 @@ row compare(const std::string& name, const effort& how, const side& ours, const 
           .spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / ratio};
 }
 
+row against_bound(const std::string& name, const effort& how, std::chrono::nanoseconds bound,
+                  const std::function<std::chrono::nanoseconds()>& once) {
+  constexpr std::size_t most_runs = 11;
+  std::vector<double> values;
+  for (std::size_t run = 0; run < std::min(how.rounds, most_runs); ++run) {
+    values.push_back(static_cast<double>(once().count()));
+  }
+  const double value = quantile(values, 0.5);
+  const auto longest = static_cast<double>(bound.count());
+  return {.name = name,
+          .unit = "ns",
+          .value = value,
+          .peer = "the longest that it may take",
+          .peer_value = longest,
+          .ratio = value / longest,
+          .spread = (quantile(values, 0.75) - quantile(values, 0.25)) / value};
+}
+
 std::string to_json(const std::vector<row>& rows) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& each : rows) {

@@ -40,6 +40,10 @@ struct effort {
 [[nodiscard]] row compare(const std::string& name, const effort& how, const side& ours, const side& peer,
                           double scale = 1);
 
+/// Runs `once`, which says how long it took, a few times. The peer is the longest that it may take.
+[[nodiscard]] row against_bound(const std::string& name, const effort& how, std::chrono::nanoseconds bound,
+                                const std::function<std::chrono::nanoseconds()>& once);
+
 [[nodiscard]] std::string to_json(const std::vector<row>& rows);
 
 /// The machine in a line: processors, model, kernel.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "bounds.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <muster/pool/pool.hpp>
+
+namespace bench {
+
+namespace {
+
+using namespace std::chrono_literals;
+using duration = std::chrono::nanoseconds;
+using clock = std::chrono::steady_clock;
+
+template <class F>
+duration time_of(F what) {
+  const auto start = clock::now();
+  what();
+  return clock::now() - start;
+}
+
+muster::pool_options quiet_pair() {
+  return {.workers = 2, .log = [](muster::log_level, std::string_view) {}};
+}
+
+int add_one(int x) { return x + 1; }
+void long_task() { std::this_thread::sleep_for(30s); }
+
+duration death_to_error() {
+  const muster::pool pool(quiet_pair());
+  return time_of([&] { static_cast<void>(pool.apply_async([] { ::raise(SIGKILL); }).get_result()); });
+}
+
+duration exit_to_error() {
+  const muster::pool pool(quiet_pair());
+  return time_of([&] { static_cast<void>(pool.apply_async([] { std::exit(3); }).get_result()); });
+}
+
+duration after_all_idle_died() {
+  const muster::pool pool(quiet_pair());
+  for (int each = 0; each < 100; ++each) pool.apply(add_one, each);
+  for (const auto& each : pool.workers()) {
+    if (each.pid > 0) ::kill(each.pid, SIGKILL);
+  }
+  // Retried, should a dying worker have claimed it.
+  return time_of([&] { pool.with({.retries = 2}).apply(add_one, 1); });
+}
+
+duration close_and_join_after_empty_stream() {
+  muster::pool pool(quiet_pair());
+  for ([[maybe_unused]] const int each : pool.imap(add_one, std::vector<int>())) std::abort();
+  return time_of([&] {
+    pool.close();
+    pool.join();
+  });
+}
+
+duration close_and_join_after_lost_task() {
+  muster::pool pool(quiet_pair());
+  static_cast<void>(pool.apply_async([] { ::raise(SIGKILL); }).get_result());
+  return time_of([&] {
+    pool.close();
+    pool.join();
+  });
+}
+
+duration terminate_full_pool() {
+  muster::pool pool(quiet_pair());
+  std::vector<muster::future<void>> stuck;
+  for (int each = 0; each < 2000; ++each) stuck.push_back(pool.apply_async(long_task));
+  return time_of([&] { pool.terminate(); });
+}
+
+duration map_async_returns() {
+  const muster::pool pool(quiet_pair());
+  const std::vector<int> inputs(2000);
+  muster::future<std::vector<int>> all;
+  return time_of([&] {
+    all = pool.map_async(
+        [](int x) {
+          std::this_thread::sleep_for(10ms);
+          return x;
+        },
+        inputs);
+  });
+}
+
+bounded workload(std::string name, duration bound, duration (*once)()) {
+  return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
+}
+
+}  // namespace
+
+const std::vector<bounded>& bounded_workloads() {
+  static const std::vector<bounded> all{
+      workload("death_to_error", 1s, death_to_error),
+      workload("exit_to_error", 1s, exit_to_error),
+      workload("after_all_idle_died", 1s, after_all_idle_died),
+      workload("close_join_empty", 500ms, close_and_join_after_empty_stream),
+      workload("close_join_lost", 500ms, close_and_join_after_lost_task),
+      workload("terminate_full", 1s, terminate_full_pool),
+      workload("map_async_returns", 20ms, map_async_returns),
+  };
+  return all;
+}
+
+}  // namespace bench
