@@ -73,6 +73,7 @@ duration close_and_join_after_lost_task() {
 duration terminate_full_pool() {
   muster::pool pool(quiet_pair());
   std::vector<muster::future<void>> stuck;
+  stuck.reserve(2000);
   for (int each = 0; each < 2000; ++each) stuck.push_back(pool.apply_async(long_task));
   return time_of([&] { pool.terminate(); });
 }
@@ -91,7 +92,7 @@ duration map_async_returns() {
   });
 }
 
-bounded workload(std::string name, duration bound, duration (*once)()) {
+bounded workload(const std::string& name, duration bound, duration (*once)()) {
   return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
 }
 

@@ -95,6 +95,7 @@ row against_bound(const std::string& name, const effort& how, std::chrono::nanos
                   const std::function<std::chrono::nanoseconds()>& once) {
   constexpr std::size_t most_runs = 11;
   std::vector<double> values;
+  values.reserve(most_runs);
   for (std::size_t run = 0; run < std::min(how.rounds, most_runs); ++run) {
     values.push_back(static_cast<double>(once().count()));
   }
