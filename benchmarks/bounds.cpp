@@ -16,14 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using duration = std::chrono::nanoseconds;
-using clock = std::chrono::steady_clock;
-
-template <class F>
-duration time_of(F what) {
-  const auto start = clock::now();
-  what();
-  return clock::now() - start;
-}
 
 muster::pool_options quiet_pair() {
   return {.workers = 2, .log = [](muster::log_level, std::string_view) {}};
@@ -32,12 +24,12 @@ muster::pool_options quiet_pair() {
 int add_one(int x) { return x + 1; }
 void long_task() { std::this_thread::sleep_for(30s); }
 
-duration death_to_error() {
+duration death_to_result() {
   const muster::pool pool(quiet_pair());
   return time_of([&] { static_cast<void>(pool.apply_async([] { ::raise(SIGKILL); }).get_result()); });
 }
 
-duration exit_to_error() {
+duration exit_to_result() {
   const muster::pool pool(quiet_pair());
   return time_of([&] { static_cast<void>(pool.apply_async([] { std::exit(3); }).get_result()); });
 }
@@ -100,8 +92,8 @@ bounded workload(const std::string& name, duration bound, duration (*once)()) {
 
 const std::vector<bounded>& bounded_workloads() {
   static const std::vector<bounded> all{
-      workload("death_to_error", 1s, death_to_error),
-      workload("exit_to_error", 1s, exit_to_error),
+      workload("death_to_result", 1s, death_to_result),
+      workload("exit_to_result", 1s, exit_to_result),
       workload("after_all_idle_died", 1s, after_all_idle_died),
       workload("close_join_empty", 500ms, close_and_join_after_empty_stream),
       workload("close_join_lost", 500ms, close_and_join_after_lost_task),

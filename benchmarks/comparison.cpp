@@ -18,17 +18,22 @@ namespace bench {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
+double nanoseconds_of(const side& which, std::size_t operations) {
+  if (which.once) {
+    std::chrono::duration<double, std::nano> all{};
+    for (std::size_t index = 0; index < operations; ++index) all += which.once();
+    return all.count();
+  }
+  which.run(operations / 8 + 1);  // warm: a sleeper woken, caches filled
+  return std::chrono::duration<double, std::nano>(time_of([&] { which.run(operations); })).count();
+}
 
 // Nanoseconds of one operation.
 double measure(const side& which, std::size_t operations) {
   which.begin();
-  which.run(operations / 8 + 1);  // warm: a sleeper woken, caches filled
-  const auto start = clock::now();
-  which.run(operations);
-  const std::chrono::duration<double, std::nano> taken = clock::now() - start;
+  const double all = nanoseconds_of(which, operations);
   which.end();
-  return taken.count() / static_cast<double>(operations);
+  return all / static_cast<double>(operations);
 }
 
 std::size_t operations_for(const side& which, std::chrono::nanoseconds turn) {
@@ -67,28 +72,66 @@ std::string processor_model() {
 
 }  // namespace
 
-row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale) {
-  const auto our_count = operations_for(ours, how.turn);
-  const auto peer_count = operations_for(peer, how.turn);
+namespace {
+
+// One side in turns with others.
+struct contender {
+  explicit contender(const side& which, std::chrono::nanoseconds turn)
+      : what(which), operations(operations_for(which, turn)) {}
+
+  const side& what;
+  std::size_t operations;
   std::vector<double> values;
-  std::vector<double> peer_values;
+};
+
+// Every round has another order, so that nobody always comes after the same other.
+std::vector<contender> take_turns(const std::vector<const side*>& sides, const effort& how, double scale) {
+  std::vector<contender> all;
+  for (const auto* each : sides) all.emplace_back(*each, how.turn);
+  for (std::size_t round = 0; round < how.rounds; ++round) {
+    for (std::size_t step = 0; step < all.size(); ++step) {
+      auto& next = all[(round + step) % all.size()];
+      next.values.push_back(measure(next.what, next.operations) / scale);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+row compare_with_best(const std::string& name, const effort& how, const side& ours, const std::vector<side>& peers,
+                      double scale) {
+  std::vector<const side*> sides{&ours};
+  for (const auto& each : peers) sides.push_back(&each);
+  const auto all = take_turns(sides, how, scale);
+  const auto& best = *std::min_element(all.begin() + 1, all.end(), [](const contender& a, const contender& b) {
+    return quantile(a.values, 0.5) < quantile(b.values, 0.5);
+  });
   std::vector<double> ratios;
   for (std::size_t round = 0; round < how.rounds; ++round) {
-    const bool ours_first = round % 2 == 0;
-    const double first = ours_first ? measure(ours, our_count) : measure(peer, peer_count);
-    const double second = ours_first ? measure(peer, peer_count) : measure(ours, our_count);
-    values.push_back((ours_first ? first : second) / scale);
-    peer_values.push_back((ours_first ? second : first) / scale);
-    ratios.push_back(values.back() / peer_values.back());
+    ratios.push_back(all.front().values[round] / best.values[round]);
   }
   const double ratio = quantile(ratios, 0.5);
   return {.name = name,
           .unit = "ns",
-          .value = quantile(values, 0.5),
-          .peer = peer.name,
-          .peer_value = quantile(peer_values, 0.5),
+          .value = quantile(all.front().values, 0.5),
+          .peer = best.what.name,
+          .peer_value = quantile(best.values, 0.5),
           .ratio = ratio,
           .spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / ratio};
+}
+
+row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale) {
+  return compare_with_best(name, how, ours, {peer}, scale);
+}
+
+row amount(const std::string& name, const std::string& unit, double value, double most) {
+  return {.name = name,
+          .unit = unit,
+          .value = value,
+          .peer = "the most that it may be",
+          .peer_value = most,
+          .ratio = value / most};
 }
 
 row against_bound(const std::string& name, const effort& how, std::chrono::nanoseconds bound,

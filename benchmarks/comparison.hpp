@@ -12,10 +12,12 @@
 
 namespace bench {
 
-/// One way to do something: `run(n)` does it n times.
+/// One way to do something: `run(n)` does it n times, or `once()` does it once, prepares it as long as it likes, and
+/// says how long the thing itself took.
 struct side {
   std::string name;
-  std::function<void(std::size_t)> run;
+  std::function<void(std::size_t)> run = {};
+  std::function<std::chrono::nanoseconds()> once = {};
   std::function<void()> begin = [] {};  ///< before a turn; its time does not count
   std::function<void()> end = [] {};    ///< after a turn
 };
@@ -39,6 +41,20 @@ struct effort {
 /// Runs `ours` and `peer` in turns. `scale` is how many units one operation counts for.
 [[nodiscard]] row compare(const std::string& name, const effort& how, const side& ours, const side& peer,
                           double scale = 1);
+/// The same beside the best of several peers: the one with the lowest median.
+[[nodiscard]] row compare_with_best(const std::string& name, const effort& how, const side& ours,
+                                    const std::vector<side>& peers, double scale = 1);
+
+/// An amount beside the most that it may be; no rounds.
+[[nodiscard]] row amount(const std::string& name, const std::string& unit, double value, double most);
+
+/// Runs `what` and says how long it took.
+template <class F>
+std::chrono::nanoseconds time_of(F what) {
+  const auto start = std::chrono::steady_clock::now();
+  what();
+  return std::chrono::steady_clock::now() - start;
+}
 
 /// Runs `once`, which says how long it took, a few times. The peer is the longest that it may take.
 [[nodiscard]] row against_bound(const std::string& name, const effort& how, std::chrono::nanoseconds bound,

@@ -1,175 +1,92 @@
 // SPDX-License-Identifier: BSL-1.0
 // The figures of muster beside those of its peers. Workloads:
 //
-//   core_rtt_spin      an empty task through the core alone ÷ two processes that spin on a shared page
-//   apply_rtt          pool.apply of a captureless lambda with two ints ÷ the same
-//   submit_throughput  apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1) with futures
-//   map_tiny           map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array
+//   core_rtt_spin             an empty task through the core alone ÷ two processes that spin on a shared page
+//   apply_rtt                 pool.apply of a captureless lambda with two ints ÷ the same
+//   apply_rtt_vs_thread_pool  the same ÷ asio::thread_pool with a std::future, both as they come
+//   apply_rtt_asleep          the same, everybody asleep first ÷ a futex round trip of two processes
+//   apply_vs_python           the same ÷ multiprocessing.Pool.apply
+//   imap_vs_python            imap with chunks of one ÷ multiprocessing.Pool.imap with the same
 //
-//   death_to_error, exit_to_error, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
-//   map_async_returns  how long these take ÷ the longest that they may take
+//   submit_throughput         apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1), futures
+//   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
+//   map_tiny                  map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array
+//   task_1us, task_10us       busy tasks on 2 workers ÷ the best of a queue under a mutex, asio and TBB, 2 threads each
+//   copy_64MiB                a vector argument of 64 MiB, bytes per second ÷ memcpy's
+//   two_submitters            two threads that submit to one worker, per task ÷ one thread
 //
-// Each of the first is a median over rounds in which both sides have a turn; both sides are bound to processors alike.
+//   start_2                   pool of 2 made and its first result ÷ posix_spawn of /bin/true and wait
+//   death_to_error            SIGKILL of a worker to worker_died in the future ÷ SIGKILL to a readable pidfd
+//   respawn                   SIGKILL to the next result from the replacement, pool of 1 ÷ posix_spawn and wait
+//
+//   idle_cpu                  processors that an idle pool of 8 uses, over 5 s
+//   worker_rss                private memory of an idle worker
+//   pending_bytes             memory of the parent per pending task, a million pending
+//   allocs_per_task           operator new in parent and worker, per warm task
+//
+//   death_to_result, exit_to_result, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
+//   map_async_returns         how long these take ÷ the longest that they may take
+//
+// Those with a peer are medians over rounds in which each side has a turn; all sides are bound to processors alike.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
-#include <future>
 #include <iostream>
-#include <numeric>
-#include <string>
-#include <vector>
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
 #include <CLI/CLI.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include <muster/base/effective_cpus.hpp>
-#include <muster/pool/pool.hpp>
 
 #include "bounds.hpp"
-#include "comparison.hpp"
-#include "core_pair.hpp"
-#include "ping_pong.hpp"
+#include "python_peer.hpp"
+#include "workloads.hpp"
 
 namespace bench {
 namespace {
 
-// Ours on the first processor, the other side of it on the second.
-constexpr std::size_t caller = 0;
-constexpr std::size_t callee = 1;
-
-side spinning_peer(ping_pong& peer) {
-  return {.name = "two-process spin ping-pong",
-          .run = [&](std::size_t count) { peer.run(count); },
-          .begin = [&] { peer.begin(); },
-          .end = [&] { peer.end(); }};
-}
-
-row core_rtt_spin(const effort& how) {
-  ping_pong peer(callee);
-  core_pair core(callee);
-  pin(0, caller);
-  return compare("core_rtt_spin", how, {.name = "core", .run = [&](std::size_t count) { core.run(count); }},
-                 spinning_peer(peer));
-}
-
-// A pool of one worker, bound.
-class bound_pool {
-public:
-  bound_pool() : pool_({.workers = 1}) {
-    pin(pool_.workers().front().pid, callee);
-    pin(0, caller);
+std::vector<workload> all_workloads() {
+  std::vector<workload> all;
+  for (const auto& some : {round_trips(), throughputs(), lifetimes(), costs()}) {
+    all.insert(all.end(), some.begin(), some.end());
   }
-  [[nodiscard]] const muster::pool& operator*() const { return pool_; }
-
-private:
-  muster::pool pool_;
-};
-
-row apply_rtt(const effort& how) {
-  ping_pong peer(callee);
-  const bound_pool pool;
-  const auto run = [&](std::size_t count) {
-    for (std::size_t index = 0; index < count; ++index) (*pool).apply([](int a, int b) { return a + b; }, 2, 3);
-  };
-  return compare("apply_rtt", how, {.name = "pool.apply", .run = run}, spinning_peer(peer));
-}
-
-// Keeps `window` futures under way.
-template <class Submit>
-void run_window(std::size_t count, Submit submit) {
-  constexpr std::size_t window = 256;
-  std::vector<decltype(submit())> under_way(window);
-  for (std::size_t index = 0; index < count; ++index) {
-    auto& slot = under_way[index % window];
-    if (slot.valid()) slot.get();
-    slot = submit();
+  for (const auto& each : bounded_workloads()) {
+    all.push_back({.name = each.name, .run = each.run, .needs_two_processors = false});
   }
-  for (auto& each : under_way) {
-    if (each.valid()) each.get();
-  }
-}
-
-row submit_throughput(const effort& how) {
-  namespace asio = boost::asio;
-  asio::thread_pool threads(1);
-  asio::post(threads, asio::use_future([] { pin(0, callee); })).get();
-  const bound_pool pool;
-  const side ours{.name = "apply_async", .run = [&](std::size_t count) {
-                    run_window(count, [&] { return (*pool).apply_async([](int a, int b) { return a + b; }, 2, 3); });
-                  }};
-  const side peer{.name = "asio::thread_pool(1)", .run = [&](std::size_t count) {
-                    run_window(count,
-                               [&] { return asio::post(threads, asio::use_future([a = 2, b = 3] { return a + b; })); });
-                  }};
-  return compare("submit_throughput", how, ours, peer);
-}
-
-row map_tiny(const effort& how) {
-  constexpr std::size_t elements = 1'000'000;
-  std::vector<int> input(elements);
-  std::iota(input.begin(), input.end(), 0);
-  const muster::pool pool;
-  const side ours{.name = "map", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      if (pool.map([](int x) { return x + 1; }, input).back() != static_cast<int>(elements))
-                        std::abort();
-                    }
-                  }};
-  const side peer{.name = "tbb::parallel_for", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      std::vector<int> output(elements);
-                      tbb::parallel_for(tbb::blocked_range<std::size_t>(0, elements), [&](const auto& range) {
-                        for (auto at = range.begin(); at != range.end(); ++at) output[at] = input[at] + 1;
-                      });
-                      if (output.back() != static_cast<int>(elements)) std::abort();
-                    }
-                  }};
-  return compare("map_tiny", how, ours, peer, elements);
-}
-
-struct workload {
-  std::string name;
-  std::function<row(const effort&)> run;
-  bool needs_two_processors = true;  // to spin on
-};
-
-const std::vector<workload>& workloads() {
-  static const std::vector<workload> all{{.name = "core_rtt_spin", .run = core_rtt_spin},
-                                         {.name = "apply_rtt", .run = apply_rtt},
-                                         {.name = "submit_throughput", .run = submit_throughput},
-                                         {.name = "map_tiny", .run = map_tiny, .needs_two_processors = false}};
   return all;
 }
 
 void print(const row& found) {
-  std::printf("%-20s %10.1f %-3s %10.1f %-3s  %6.3g  %5.0f %%  %s\n", found.name.c_str(), found.value,
-              found.unit.c_str(), found.peer_value, found.unit.c_str(), found.ratio, found.spread * 100,
-              found.peer.c_str());
+  std::printf("%-24s %11.4g %11.4g %-11s  %7.3g  %5.0f %%  %s\n", found.name.c_str(), found.value, found.peer_value,
+              found.unit.c_str(), found.ratio, found.spread * 100, found.peer.c_str());
   std::fflush(stdout);
 }
 
-std::vector<row> run(const std::vector<std::string>& chosen, const effort& how) {
-  std::printf("%s\n%-20s %14s %14s  %6s  %7s  %s\n", describe_machine().c_str(), "what", "muster", "peer", "ratio",
-              "spread", "peer");
+// Why it cannot be measured here; nothing when it can.
+const char* hindrance(const workload& which) {
+  if (which.needs_two_processors && muster::effective_cpus() < 2) return "it needs two processors";
+  if (which.needs_python && !python_peer::is_there()) return "there is no /usr/bin/python3";
+  return nullptr;
+}
+
+void check_names(const std::vector<std::string>& chosen, const std::vector<workload>& all) {
+  for (const auto& name : chosen) {
+    if (std::ranges::find(all, name, &workload::name) != all.end()) continue;
+    throw CLI::ValidationError("there is no workload '" + name + "'; the list is on top of benchmarks/main.cpp");
+  }
+}
+
+std::vector<row> run(const std::vector<workload>& all, const std::vector<std::string>& chosen, const effort& how) {
+  std::printf("%s\n%-24s %11s %11s %-11s  %7s  %7s  %s\n", describe_machine().c_str(), "what", "muster", "peer", "unit",
+              "ratio", "spread", "peer");
   std::vector<row> rows;
-  for (const auto& each : workloads()) {
+  for (const auto& each : all) {
     if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
     unpin();  // a pool looks at the processors that it may use
-    if (each.needs_two_processors && muster::effective_cpus() < 2) {
-      std::printf("%-20s left out: it needs two processors\n", each.name.c_str());
+    if (const auto* why = hindrance(each)) {
+      std::printf("%-24s left out: %s\n", each.name.c_str(), why);
       continue;
     }
-    rows.push_back(each.run(how));
-    print(rows.back());
-  }
-  unpin();
-  for (const auto& each : bounded_workloads()) {
-    if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
     rows.push_back(each.run(how));
     print(rows.back());
   }
@@ -192,10 +109,12 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_flag("--quick", quick, "Three rounds: to see that it works");
+  const auto all = bench::all_workloads();
+  app.final_callback([&] { bench::check_names(chosen, all); });
   CLI11_PARSE(app, argc, argv);
   if (quick) how.rounds = 3;
 
-  const auto rows = bench::run(chosen, how);
+  const auto rows = bench::run(all, chosen, how);
   if (json.empty()) return EXIT_SUCCESS;
   std::ofstream out(json);
   out << bench::to_json(rows);
