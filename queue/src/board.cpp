@@ -10,6 +10,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/queue/parking.hpp>
 
 namespace muster {
 
@@ -125,30 +126,24 @@ completion_ring board::ring(std::size_t worker) noexcept {
   return {lines_[worker].ring_tail, rings_.subspan(worker * ring_entries_, ring_entries_)};
 }
 
+namespace {
+
+void rouse(std::atomic<std::uint32_t>& parked) noexcept { futex_wake(futex_address(parked), 1, futex_scope::shared); }
+
+}  // namespace
+
 bool board::wake(std::size_t worker) noexcept {
-  if (!sleeping().remove(worker)) return false;
-  auto& parked = lines_[worker].parked;
-  parked.store(0, std::memory_order_release);
-  futex_wake(futex_address(parked), 1, futex_scope::shared);
-  return true;
+  return parking::wake(lines_[worker].parked, sleeping(), worker, rouse);
 }
 
 bool board::wake_any() noexcept {
-  for (std::size_t index = 0; index < sleeping_.size(); ++index) {
-    auto set = sleeping_[index].fetch_or(0, std::memory_order_acq_rel);  // a write, see idle_set
-    for (; set != 0; set &= set - 1) {
-      if (wake(index * 64 + static_cast<std::size_t>(std::countr_zero(set)))) return true;
-    }
-  }
-  return false;
+  return parking::wake_any(sleeping(), [this](std::size_t worker) -> auto& { return lines_[worker].parked; }, rouse);
 }
 
 void board::wake_all() noexcept {
   for (std::size_t worker = 0; worker < lines_.size(); ++worker) {
     sleeping().remove(worker);
-    auto& parked = lines_[worker].parked;
-    parked.store(0, std::memory_order_release);
-    futex_wake(futex_address(parked), 1, futex_scope::shared);
+    parking::unpark(lines_[worker].parked, rouse);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
+#include <muster/queue/bell.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
@@ -79,14 +80,14 @@ void dispatcher::request_all_notifications(finished_list& finished) {
 void dispatcher::arm_bell() {
   {
     const scoped_lock lock(mutex_);
-    if (helpers_ == 0) board_.bell_armed().store(1, std::memory_order_seq_cst);
+    if (helpers_ == 0) bell::arm(board_.bell_armed());
   }
   drain();
 }
 
 void dispatcher::begin_help() {
   const scoped_lock lock(mutex_);
-  if (helpers_++ == 0) board_.bell_armed().store(0, std::memory_order_relaxed);
+  if (helpers_++ == 0) bell::disarm(board_.bell_armed());
 }
 
 // What was completed while the bell was silent is seen by this last drain or rings the bell.
@@ -94,7 +95,7 @@ void dispatcher::end_help() {
   {
     const scoped_lock lock(mutex_);
     if (--helpers_ > 0) return;
-    board_.bell_armed().store(1, std::memory_order_seq_cst);
+    bell::arm(board_.bell_armed());
   }
   drain();
 }

@@ -7,6 +7,8 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/queue/bell.hpp>
+#include <muster/queue/parking.hpp>
 #include <muster/queue/slot_protocol.hpp>
 #include <muster/queue/task_call.hpp>
 
@@ -84,6 +86,8 @@ bool worker_end::has_work() {
   return false;
 }
 
+bool worker_end::is_wanted() { return has_work() || order() != worker_order::work; }
+
 void worker_end::run(std::size_t slot, const slot_word& claimed) {
   auto& where = board_.slot(slot);
   task_call call(where, claimed, line_, memory_, functions_, cache_);
@@ -111,8 +115,7 @@ void worker_end::run(std::size_t slot, const slot_word& claimed) {
 }
 
 void worker_end::ring_bell() {
-  auto& armed = board_.bell_armed();
-  if (armed.load(std::memory_order_seq_cst) == 0 || armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  if (!bell::must_ring(board_.bell_armed())) return;
   const std::uint64_t one = 1;
   // It can only fail when the counter is full, and then the parent has been woken often enough.
   static_cast<void>(!::write(options_.bell, &one, sizeof one));
@@ -126,29 +129,17 @@ bool worker_end::idle() {
 
 bool worker_end::spin() {
   if (spin_.budget.count() == 0 || options_.index >= 64) return false;
-  const bool alone = board_.sizes().workers == 1;
-  if (!alone) {
-    if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too
-    board_.spinning().insert(options_.index);
-  }
-  const bool found = spin_until(spin_.budget, [this] { return has_work() || order() != worker_order::work; });
-  // Whoever saw the bit woke nobody. So this write comes before the look at the lanes that decides about sleeping.
-  if (!alone) board_.spinning().remove(options_.index);
-  return found;
+  const auto spin_alone = [this] { return spin_until(spin_.budget, [this] { return is_wanted(); }); };
+  if (board_.sizes().workers == 1) return spin_alone();
+  if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too
+  return parking::spin_visibly(board_.spinning(), options_.index, spin_alone);
 }
 
 void worker_end::park() {
   cache_.clear();
-  line_.parked.store(1, std::memory_order_relaxed);  // published by the insertion
-  board_.sleeping().insert(options_.index);
-  if (has_work() || order() != worker_order::work) {
-    line_.parked.store(0, std::memory_order_relaxed);
-  } else {
-    while (line_.parked.load(std::memory_order_acquire) == 1)
-      futex_wait(futex_address(line_.parked), 1, futex_scope::shared);
-  }
-  // Also after a late wake that was meant for an earlier sleep: nobody may waste a wake on a worker that is awake.
-  board_.sleeping().remove(options_.index);
+  parking::park(
+      line_.parked, board_.sleeping(), options_.index, [this] { return is_wanted(); },
+      [this] { futex_wait(futex_address(line_.parked), 1, futex_scope::shared); });
 }
 
 void worker_end::wake_another() {

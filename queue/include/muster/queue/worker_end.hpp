@@ -35,6 +35,7 @@ private:
   bool claim(lane from, std::size_t& slot, slot_word& claimed);
   bool claim_any(std::size_t& slot, slot_word& claimed);
   bool has_work();
+  bool is_wanted();
   void run(std::size_t slot, const slot_word& claimed);
   void ring_bell();
   bool idle();
