@@ -29,28 +29,18 @@ dispatcher::~dispatcher() = default;
 
 // ---- accepting
 
-task_record& dispatcher::post(task_request request) {
+task_record& dispatcher::post(task_request&& request) {
   finished_list finished;
-  bool placed = false;
-  const bool may_wait = request.limited && options_.max_pending != 0 && options_.overflow != overflow_policy::fail_task;
-  const auto until = may_wait ? deadline::after(options_.overflow_wait) : deadline();
   scoped_lock lock(mutex_);
   require_open(request);
-  while (may_wait && !has_room_for_one()) {
-    lock.unlock();
-    wait_for_room(until);
-    lock.lock();
-    require_open(request);
-  }
+  if (request.limited && options_.max_pending != 0) wait_for_room(lock, request);
   auto& record = new_record(request);
-  if (request.limited && pending_ > options_.max_pending && options_.max_pending != 0) {
-    settle(record,
-           task_reply(error_info(errc::overflow, text("there are already ", options_.max_pending,
-                                                      " pending tasks (max_pending): submit later"))),
-           finished);
+  bool placed = false;
+  if (request.limited && exceeds_limit()) {
+    settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
   } else {
     const auto& line = request.frame.line();
-    record.payload_ = request.frame.take_payload();
+    record.reply_.keep(request.frame.take_payload());
     placed = backlog_.empty() && try_place(record, line);
     if (!placed) {
       record.keep_arguments(line);
@@ -59,9 +49,9 @@ task_record& dispatcher::post(task_request request) {
   }
   const auto fed = take_fed();
   lock.unlock();
-  wake_for(1, fed);
+  if (fed != 0) wake_for(1, fed);
   if (placed) wake_for_one(request.lane, request.sink == nullptr);
-  tell(finished);
+  finished.finish();
   return record;
 }
 
@@ -69,31 +59,42 @@ void dispatcher::require_open(const task_request& request) const {
   if (closed_ && (stopped_ || !request.chunk)) closed_->raise();
 }
 
-bool dispatcher::has_room_for_one() const { return options_.max_pending == 0 || pending_ < options_.max_pending; }
+std::string dispatcher::describe_overflow(const char* advice) const {
+  return text("there are already ", options_.max_pending, " pending tasks (max_pending): ", advice);
+}
 
-// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait
-// longer.
-void dispatcher::wait_for_room(deadline until) {
+// Returns when one more may be accepted, or is to fail; throws when the policy does not allow to wait (longer).
+void dispatcher::wait_for_room(scoped_lock& lock, const task_request& request) {
+  if (options_.overflow == overflow_policy::fail_task) return;
+  const auto until = deadline::after(options_.overflow_wait);
+  while (pending_ >= options_.max_pending) {
+    lock.unlock();
+    wait_for_an_end(until);
+    lock.lock();
+    require_open(request);
+  }
+}
+
+// Returns when there may be room, or when the dispatcher was closed.
+void dispatcher::wait_for_an_end(deadline until) {
   finished_list finished;
   scoped_lock lock(mutex_);
   begin_harvest(finished);  // ends that nobody waits for must be noticed now
   lock.unlock();
-  tell(finished);
+  finished.finish();
   lock.lock();
+  const auto is_full = [&]() MUSTER_REQUIRES(mutex_) { return pending_ >= options_.max_pending && !closed_; };
   const bool blocks = options_.overflow == overflow_policy::block;
-  while (blocks && !has_room_for_one() && !closed_ && !until.expired()) room_.wait_until(lock, until);
+  while (blocks && is_full() && !until.expired()) room_.wait_until(lock, until);
   end_harvest();
-  if (has_room_for_one() || closed_) return;
-  throw error(errc::overflow, text("there are already ", options_.max_pending, " pending tasks (max_pending), and ",
-                                   blocks ? "none ended in time (overflow_wait)" : "the overflow policy is to throw",
-                                   ": submit later, or raise max_pending"));
+  if (!is_full()) return;
+  throw error(errc::overflow,
+              describe_overflow(blocks ? "none ended in time (overflow_wait); submit later, or raise max_pending"
+                                       : "the overflow policy is to throw; submit later, or raise max_pending"));
 }
 
 task_record& dispatcher::new_record(const task_request& request) {
-  if (unused_.empty()) {
-    records_.emplace_back();
-    unused_.push_back(&records_.back());
-  }
+  if (unused_.empty()) make_records();
   auto& record = *unused_.back();
   unused_.pop_back();
   record.slot_sleeper_.store(false, std::memory_order_relaxed);
@@ -106,14 +107,18 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.worker_ = -1;
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;
-  record.label_ = intern(request.label);
+  record.label_ = request.label.empty() ? nullptr : intern(request.label);
   record.sink_ = request.sink;
   ++pending_;
   return record;
 }
 
+void dispatcher::make_records() {
+  auto& made = *records_.emplace_back(std::make_unique<record_batch>());
+  for (auto& each : made) unused_.push_back(&each);
+}
+
 const std::string* dispatcher::intern(std::string_view label) {
-  if (label.empty()) return nullptr;
   auto found = labels_.find(label);
   if (found == labels_.end()) found = labels_.emplace(label).first;
   return &*found;
@@ -279,7 +284,7 @@ void dispatcher::check_slot(task_record& record, task_record::location where) {
     if (!has_changed(found, where) || (is_same_task(found, where) && found.state() == slot_state::done)) return;
     fail_corrupted(record, found, finished);
   }
-  tell(finished);
+  finished.finish();
 }
 
 void dispatcher::wake_waiter(task_record& record) {
@@ -294,20 +299,20 @@ task_reply dispatcher::take(task_record& record) {
   finished_list finished;
   block arguments;  // released after unlocking
   scoped_lock lock(mutex_);
-  arguments.swap(record.payload_);
   const bool posted = record.phase() == task_phase::posted;
   MUSTER_ASSERT(posted || record.phase() == task_phase::settled);
+  if (posted) arguments = record.reply_.take_kept();
   task_reply reply = posted ? collect(record) : std::move(record.reply_);
   if (posted) {
     count_end(finished);
-    if (record.sink_ != nullptr) finished.told.emplace_back(std::exchange(record.sink_, nullptr), &record);
+    if (record.sink_ != nullptr) finished.tell(*std::exchange(record.sink_, nullptr), record);
   }
   if (!reply.succeeded()) reply.set_place(record.place());
   recycle(record);
   const auto fed = take_fed();
   lock.unlock();
-  wake_for(1, fed);
-  tell(finished);
+  if (fed != 0) wake_for(1, fed);
+  finished.finish();
   return reply;
 }
 
@@ -357,13 +362,13 @@ void dispatcher::leave_slot(task_record& record) {
 }
 
 void dispatcher::settle(task_record& record, task_reply reply, finished_list& finished) {
-  if (record.payload_) finished.freed.push_back(std::move(record.payload_));
+  if (auto arguments = record.reply_.take_kept()) finished.free(std::move(arguments));
   record.reply_ = std::move(reply);
   record.move_to({.phase = task_phase::settled});
   count_end(finished);
   wake_waiter(record);
   if (record.sink_ != nullptr) {
-    finished.told.emplace_back(std::exchange(record.sink_, nullptr), &record);
+    finished.tell(*std::exchange(record.sink_, nullptr), record);
   } else if (record.detached_) {
     recycle(record);
   }
@@ -379,7 +384,7 @@ void dispatcher::count_end(finished_list& finished) {
 void dispatcher::notice_empty(finished_list& finished) {
   if (!is_empty()) return;
   if (harvesters_ > 0) empty_.notify_all();  // those who wait for it are among them
-  if (closed_ && when_empty_) finished.emptied = std::exchange(when_empty_, nullptr);
+  if (closed_ && when_empty_) finished.call(std::exchange(when_empty_, nullptr));
 }
 
 dispatcher::reservation dispatcher::reserve() {
@@ -396,12 +401,12 @@ void dispatcher::end_reservation() noexcept {
     --reserved_;
     notice_empty(finished);
   }
-  tell(finished);
+  finished.finish();
 }
 
-void dispatcher::tell(const finished_list& finished) noexcept {
-  for (const auto& [sink, record] : finished.told) sink->settled(*record);
-  if (finished.emptied) finished.emptied();
+void dispatcher::finished_list::items::finish() const noexcept {
+  for (const auto& [sink, record] : told) sink->settled(*record);
+  if (emptied) emptied();
 }
 
 void dispatcher::detach(task_record& record) noexcept {
@@ -423,7 +428,7 @@ void dispatcher::detach(task_record& record) noexcept {
   }
   if (unclaimed) wake_for(lane);  // nobody will wait for it
   if (observer != nullptr) observer->abandoned();
-  tell(finished);
+  finished.finish();
 }
 
 void dispatcher::subscribe(task_record& record, completion_sink& sink) {
@@ -433,7 +438,7 @@ void dispatcher::subscribe(task_record& record, completion_sink& sink) {
   {
     const scoped_lock lock(mutex_);
     if (record.phase() == task_phase::settled) {
-      finished.told.emplace_back(&sink, &record);
+      finished.tell(sink, record);
     } else {
       record.sink_ = &sink;
     }
@@ -442,7 +447,7 @@ void dispatcher::subscribe(task_record& record, completion_sink& sink) {
     lane = record.lane_;
   }
   if (unclaimed) wake_for(lane);  // nobody will wait for it
-  tell(finished);
+  finished.finish();
 }
 
 bool dispatcher::is_unclaimed(const task_record& record) {
@@ -479,7 +484,7 @@ bool dispatcher::cancel(task_record& record) {
       settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
     }
   }
-  tell(finished);
+  finished.finish();
   return withdrawn;
 }
 

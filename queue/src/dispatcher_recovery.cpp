@@ -22,7 +22,7 @@ void dispatcher::drain() {
   const auto fed = take_fed();
   lock.unlock();
   wake_for(1, fed);
-  tell(finished);
+  finished.finish();
 }
 
 void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
@@ -123,7 +123,7 @@ void dispatcher::recover(std::size_t worker, const exit_status& how) {
     line.leaving.store(0, std::memory_order_relaxed);
     fed_ = 0;  // all are woken below
   }
-  tell(finished);
+  finished.finish();
   // A wake may have gone to the dead worker, or been owed by it; so may a ring of the bell.
   board_.wake_all();
   arm_bell();
@@ -203,7 +203,7 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     begin_harvest(finished);  // for good: no end must go unnoticed
     notice_empty(finished);   // unless the harvest did
   }
-  tell(finished);
+  finished.finish();
 }
 
 void dispatcher::stop(const error_info& why) {
@@ -223,7 +223,7 @@ void dispatcher::stop(const error_info& why) {
     room_.notify_all();
     empty_.notify_all();
   }
-  tell(finished);
+  finished.finish();
 }
 
 bool dispatcher::wait_until_empty(deadline until) {
@@ -231,7 +231,7 @@ bool dispatcher::wait_until_empty(deadline until) {
   scoped_lock lock(mutex_);
   begin_harvest(finished);
   lock.unlock();
-  tell(finished);
+  finished.finish();
   lock.lock();
   while (!is_empty() && !until.expired()) empty_.wait_until(lock, until);
   end_harvest();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <optional>
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
@@ -34,45 +35,50 @@ bool worker_end::told_to_leave() const noexcept {
 }
 
 bool worker_end::run_next() {
-  std::size_t slot = 0;
-  slot_word claimed;
-  bool slept = false;
-  for (;;) {
-    if (told_to_leave()) break;
-    if (claim_any(slot, claimed)) {
-      // Whoever published more relied on this worker being awake; now that it is busy, the next one must be.
-      if (slept && board_.sizes().workers > 1 && has_work()) wake_another();
-      run(slot, claimed);
-      return true;
+  claimed_task task;
+  bool was_idle = false;
+  while (!told_to_leave()) {
+    bool claimed = claim_any(task);
+    if (!claimed) {
+      if (order() == worker_order::leave_when_idle) break;
+      was_idle = true;
+      claimed = spin(task);
     }
-    if (order() == worker_order::leave_when_idle) break;
-    slept = idle();
+    if (!claimed) {
+      park();
+      continue;
+    }
+    // Whoever published more relied on this worker being awake; now that it is busy, the next one must be.
+    if (was_idle && board_.sizes().workers > 1 && has_work()) wake_another();
+    run(task);
+    return true;
   }
   line_.leaving.store(1, std::memory_order_release);
   return false;
 }
 
-bool worker_end::claim_any(std::size_t& slot, slot_word& claimed) {
+bool worker_end::claim_any(claimed_task& task) {
   constexpr std::uint64_t aging = 16;  // every so often the least urgent lane comes first, so that it never starves
-  if (claim(board_.private_lane(options_.index), slot, claimed)) return true;
+  if (claim(board_.private_lane(options_.index), task)) return true;
   const bool reversed = ++looks_ % aging == 0;
   for (std::size_t step = 0; step < board::shared_lanes; ++step) {
-    if (claim(board_.lane_at(reversed ? board::shared_lanes - 1 - step : step), slot, claimed)) return true;
+    if (claim(board_.lane_at(reversed ? board::shared_lanes - 1 - step : step), task)) return true;
   }
   return false;
 }
 
-bool worker_end::claim(lane from, std::size_t& slot, slot_word& claimed) {
+bool worker_end::claim(lane& from, claimed_task& task) {
   for (auto entry = from.look(); entry.some; entry = from.look()) {
-    slot = entry.hint.slot;
-    if (slot < board_.sizes().slots) prefetch_for_write(&board_.slot(slot).word);
     const auto owner = static_cast<unsigned>(options_.index) + 1;
-    const auto won = slot < board_.sizes().slots
-                         ? slot_protocol::try_claim(board_.slot(slot).word, entry.hint.generation, owner)
-                         : std::nullopt;
+    std::optional<slot_word> won;
+    if (entry.hint.slot < board_.sizes().slots) {
+      auto& word = board_.slot(entry.hint.slot).word;
+      prefetch_for_write(&word);
+      won = slot_protocol::try_claim(word, entry.hint.generation, owner);
+    }
     from.advance(entry);
     if (!won) continue;
-    claimed = *won;
+    task = {.slot = entry.hint.slot, .word = *won};
     return true;
   }
   return false;
@@ -88,12 +94,12 @@ bool worker_end::has_work() {
 
 bool worker_end::is_wanted() { return has_work() || order() != worker_order::work; }
 
-void worker_end::run(std::size_t slot, const slot_word& claimed) {
-  auto& where = board_.slot(slot);
-  task_call call(where, claimed, line_, memory_, functions_, cache_);
+void worker_end::run(const claimed_task& task) {
+  auto& where = board_.slot(task.slot);
+  task_call call(where, task.word, line_, memory_, functions_, cache_);
   line_.element.store(0, std::memory_order_relaxed);
   // From here on a death is the task's. Release: the element belongs to it.
-  line_.current.store(current_task(slot, claimed.short_generation()), std::memory_order_release);
+  line_.current.store(current_task(task.slot, task.word.short_generation()), std::memory_order_release);
   {
     const current_call current(call);
     try {
@@ -104,14 +110,19 @@ void worker_end::run(std::size_t slot, const slot_word& claimed) {
   }
   finished_ += call.count();
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
-  const auto asked = slot_protocol::complete(where.word, claimed, call.finish());
-  if (asked.has(slot_flag::waiter)) futex_wake(futex_address(where.word), INT_MAX, futex_scope::shared);
+  announce(task, slot_protocol::complete(where.word, task.word, call.finish()));
+  line_.current.store(0, std::memory_order_release);
+}
+
+void worker_end::announce(const claimed_task& task, const slot_word& asked) {
+  if (asked.has(slot_flag::waiter)) {
+    futex_wake(futex_address(board_.slot(task.slot).word), INT_MAX, futex_scope::shared);
+  }
   if (asked.has(slot_flag::notify)) {
     board_.ring(options_.index)
-        .push({.generation = claimed.short_generation(), .slot = static_cast<std::uint16_t>(slot)});
+        .push({.generation = task.word.short_generation(), .slot = static_cast<std::uint16_t>(task.slot)});
     ring_bell();
   }
-  line_.current.store(0, std::memory_order_release);
 }
 
 void worker_end::ring_bell() {
@@ -121,18 +132,15 @@ void worker_end::ring_bell() {
   static_cast<void>(!::write(options_.bell, &one, sizeof one));
 }
 
-// True when the worker was asleep for somebody to wake, or spun in his place.
-bool worker_end::idle() {
-  if (!spin()) park();
-  return true;
-}
-
-bool worker_end::spin() {
+// True when it has claimed a task; false when the budget is used up, or there is an order.
+bool worker_end::spin(claimed_task& task) {
   if (spin_.budget.count() == 0 || options_.index >= 64) return false;
-  const auto spin_alone = [this] { return spin_until(spin_.budget, [this] { return is_wanted(); }); };
-  if (board_.sizes().workers == 1) return spin_alone();
+  bool claimed = false;
+  const auto look = [&] { return (claimed = claim_any(task)) || order() != worker_order::work; };
+  const auto spin_alone = [&] { return spin_until(spin_.budget, look); };
+  if (board_.sizes().workers == 1) return spin_alone() && claimed;
   if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too
-  return parking::spin_visibly(board_.spinning(), options_.index, spin_alone);
+  return parking::spin_visibly(board_.spinning(), options_.index, spin_alone) && claimed;
 }
 
 void worker_end::park() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -84,7 +85,7 @@ public:
   /// task that ends, by `overflow_wait`, and by stop().
   /// Throws errc::overflow as said above, and what stop() was given once it was called.
   /// The record stays valid until take() or detach(), or, with a sink, until the sink has called one of them.
-  task_record& post(task_request request) MUSTER_EXCLUDES(mutex_);
+  task_record& post(task_request&& request) MUSTER_EXCLUDES(mutex_);
 
   /// Waits until the task has ended; false when `until` passed first, and nothing has changed then.
   /// Unblocked by: the end of the task in any way: value, error, death of the worker, stop().
@@ -172,11 +173,31 @@ public:
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
 
 private:
-  // What a locked section leaves to be done after unlocking.
-  struct finished_list {
-    std::vector<std::pair<completion_sink*, task_record*>> told;  // sinks to be told, of which task
-    std::vector<block> freed;                                     // payloads: giving their pages back may take long
-    std::function<void()> emptied;                                // to be called
+  // What a locked section leaves to be done after unlocking: mostly nothing.
+  class finished_list {
+  public:
+    void tell(completion_sink& sink, task_record& record) { rest().told.emplace_back(&sink, &record); }
+    void free(block payload) { rest().freed.push_back(std::move(payload)); }
+    void call(std::function<void()> emptied) { rest().emptied = std::move(emptied); }
+    /// Tells whom there is to tell. Requires: the mutex is not held.
+    void finish() const noexcept {
+      if (rest_ != nullptr) rest_->finish();
+    }
+
+  private:
+    struct items {
+      void finish() const noexcept;
+
+      std::vector<std::pair<completion_sink*, task_record*>> told;  // sinks, of which task
+      std::vector<block> freed;                                     // payloads: giving pages back may take long
+      std::function<void()> emptied;
+    };
+    items& rest() {
+      if (rest_ == nullptr) rest_ = std::make_unique<items>();
+      return *rest_;
+    }
+
+    std::unique_ptr<items> rest_;
   };
 
   void end_reservation() noexcept MUSTER_EXCLUDES(mutex_);
@@ -184,14 +205,20 @@ private:
   void end_help() MUSTER_EXCLUDES(mutex_);
 
   // Records.
+  using record_batch = std::array<task_record, 32>;
+  void make_records() MUSTER_REQUIRES(mutex_);
   task_record& new_record(const task_request& request) MUSTER_REQUIRES(mutex_);
   void recycle(task_record& record) MUSTER_REQUIRES(mutex_);
   const std::string* intern(std::string_view label) MUSTER_REQUIRES(mutex_);
 
   // Accepting.
   void require_open(const task_request& request) const MUSTER_REQUIRES(mutex_);
-  bool has_room_for_one() const MUSTER_REQUIRES(mutex_);
-  void wait_for_room(deadline until) MUSTER_EXCLUDES(mutex_);
+  bool exceeds_limit() const MUSTER_REQUIRES(mutex_) {
+    return options_.max_pending != 0 && pending_ > options_.max_pending;
+  }
+  [[nodiscard]] std::string describe_overflow(const char* advice) const;
+  void wait_for_room(scoped_lock& lock, const task_request& request) MUSTER_REQUIRES(mutex_);
+  void wait_for_an_end(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
@@ -211,7 +238,6 @@ private:
   [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) { return pending_ == 0 && reserved_ == 0; }
   void notice_empty(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
-  static void tell(const finished_list& finished) noexcept;
   bool is_unclaimed(const task_record& record) MUSTER_REQUIRES(mutex_);
   void request_notification(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool ends_must_be_noticed() const MUSTER_REQUIRES(mutex_) { return harvesters_ > 0 || !backlog_.empty(); }
@@ -241,7 +267,7 @@ private:
   mutable mutex mutex_;
   condition room_;   // a task ended, or stop()
   condition empty_;  // the last task ended
-  std::deque<task_record> records_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<record_batch>> records_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> unused_ MUSTER_GUARDED_BY(mutex_);
   std::deque<task_record*> backlog_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);

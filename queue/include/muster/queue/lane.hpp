@@ -41,7 +41,8 @@ public:
   };
 
   /// Lifetime: borrows the shared words. Requires: the number of entries is a power of two.
-  basic_lane(Word& head, std::span<Word> entries) noexcept : head_(&head), entries_(entries) {
+  basic_lane(Word& head, std::span<Word> entries) noexcept
+      : head_(&head), entries_(entries), lap_shift_(static_cast<unsigned>(std::countr_zero(entries.size()))) {
     MUSTER_ASSERT(std::has_single_bit(entries.size()));
   }
 
@@ -90,7 +91,7 @@ private:
 
   [[nodiscard]] Word& entry_of(std::uint64_t ticket) const noexcept { return entries_[ticket & (entries_.size() - 1)]; }
   [[nodiscard]] std::uint64_t lap_of(std::uint64_t ticket) const noexcept {
-    return (ticket / entries_.size() + 1) & lap_mask;  // an entry that was never written has lap 0
+    return ((ticket >> lap_shift_) + 1) & lap_mask;  // an entry that was never written has lap 0
   }
   [[nodiscard]] static std::uint64_t lap_in(std::uint64_t entry) noexcept { return entry >> 48U; }
   [[nodiscard]] static lane_hint hint_in(std::uint64_t entry) noexcept {
@@ -102,6 +103,7 @@ private:
 
   Word* head_;
   std::span<Word> entries_;
+  unsigned lap_shift_;
 };
 
 using lane = basic_lane<std::atomic<std::uint64_t>>;

@@ -108,13 +108,14 @@ private:
   std::int16_t worker_ = -1;
   pid_t pid_ = 0;
   function_token function_{};
-  block payload_;  // arguments, held until settled
   std::uint64_t generation_ = 0;
   std::uint64_t id_ = 0;
   std::uint64_t element_ = 0;
   const std::string* label_ = nullptr;
   completion_sink* sink_ = nullptr;
-  task_reply reply_;  // when settled; while waiting its line holds the arguments: a pending task costs no room for both
+  // When settled. Until then it keeps the arguments, so that a pending task costs no room for both: their block, and
+  // while the task waits for a slot their line.
+  task_reply reply_;
 };
 
 }  // namespace muster

@@ -37,8 +37,10 @@ public:
   }
   /// Requires: !succeeded().
   [[nodiscard]] error_info error() const;
-  /// The inline room, for whoever has another use for it while there is no reply.
+  /// The inline room and the block, for whoever has another use for them while there is no reply.
   [[nodiscard]] std::array<std::byte, inline_reply_bytes>& line() noexcept { return line_; }
+  void keep(block payload) noexcept { payload_ = std::move(payload); }
+  [[nodiscard]] block take_kept() noexcept { return std::move(payload_); }
   /// Takes over the blocks whose handles end the line, while whoever lent them can still be recovered; those that are
   /// not there (any more) are left out.
   void adopt_attached(arena& memory);

@@ -32,14 +32,19 @@ public:
   bool run_next();
 
 private:
-  bool claim(lane from, std::size_t& slot, slot_word& claimed);
-  bool claim_any(std::size_t& slot, slot_word& claimed);
+  struct claimed_task {
+    std::size_t slot = 0;
+    slot_word word;
+  };
+
+  bool claim(lane& from, claimed_task& task);
+  bool claim_any(claimed_task& task);
   bool has_work();
   bool is_wanted();
-  void run(std::size_t slot, const slot_word& claimed);
+  void run(const claimed_task& task);
+  void announce(const claimed_task& task, const slot_word& asked);
   void ring_bell();
-  bool idle();
-  bool spin();
+  bool spin(claimed_task& task);
   void park();
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;
