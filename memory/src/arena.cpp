@@ -173,7 +173,7 @@ void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::strin
 bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
   return ref && found.owner.state == block_state::live && found.owner.generation == ref.generation &&
          (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && found.capacity <= bytes_.size() &&
-         found.offset <= bytes_.size() - found.capacity;
+         found.offset <= bytes_.size() - found.capacity && found.offset % detail::slab::smallest_bytes == 0;
 }
 
 block arena::adopt(block_ref ref) {

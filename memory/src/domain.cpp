@@ -122,11 +122,8 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   files_.arena = make_memfd("muster-arena", where.counts.extents * extent_bytes);
   control_ = mapping(files_.control, where.total, mapping::inherit::yes);
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::yes);
-  auto& first = *reinterpret_cast<header*>(control_.bytes().data());
-  first.magic = magic;
-  first.participants = where.counts.participants;
-  first.blocks = where.counts.blocks;
-  first.extents = where.counts.extents;
+  sizes_ = {.participants = where.counts.participants, .blocks = where.counts.blocks, .extents = where.counts.extents};
+  restore_header();
   participants_ = std::make_unique<participant_table>(
       layout::table<participant_entry>(control_, where.participants, where.counts.participants), ::getpid());
   arena_ = make_arena(where, control_, payload_, files_.arena, self_);
@@ -141,6 +138,16 @@ domain::domain(domain_files files, participant_id self) : files_(std::move(files
 }
 
 domain::~domain() = default;
+
+bool domain::restore_header() noexcept {
+  auto* const words = reinterpret_cast<std::uint64_t*>(control_.bytes().data());
+  const std::array right = {magic, sizes_.participants, sizes_.blocks, sizes_.extents};
+  bool was_wrong = false;
+  for (std::size_t index = 0; index < right.size(); ++index) {
+    was_wrong |= std::atomic_ref(words[index]).exchange(right[index], std::memory_order_relaxed) != right[index];
+  }
+  return was_wrong;
+}
 
 participant_table& domain::participants() noexcept { return *participants_; }
 

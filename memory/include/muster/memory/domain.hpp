@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include <muster/base/unique_fd.hpp>
@@ -61,13 +62,25 @@ public:
   [[nodiscard]] participant_table& participants() noexcept;
   [[nodiscard]] recovery_registry& recoveries() noexcept { return recoveries_; }
 
+  /// Writes again what a joining process reads first, in case somebody has overwritten it; true if somebody had.
+  /// Requires: called in the host.
+  bool restore_header() noexcept;
+
   /// Recovers everything that a dead participant had a part in, then frees its number.
   /// Requires: called in the host, after the kernel confirmed the death.
   void bury(participant_id dead);
 
 private:
+  // The sizes in the control file's header, as they were made.
+  struct table_sizes {
+    std::uint64_t participants = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t extents = 0;
+  };
+
   domain_files files_;
   participant_id self_;
+  table_sizes sizes_;  // in the host
   mapping control_;
   mapping payload_;
   recovery_registry recoveries_;

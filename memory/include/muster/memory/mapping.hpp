@@ -25,11 +25,18 @@ public:
   /// Throws muster::error: errc::out_of_memory when the address space has no room, with RLIMIT_AS in the message.
   mapping(const unique_fd& memfd, std::size_t bytes, inherit children);
 
+  /// Maps another memfd of the same size in place of this one, at the same address. Other threads may look at the bytes
+  /// meanwhile: they see those of the one or of the other. Throws what system_call throws; nothing has changed then.
+  void replace(const unique_fd& memfd);
+
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
     return {static_cast<std::byte*>(region_.get_address()), region_.get_size()};
   }
 
 private:
+  void set_advice();
+
+  inherit children_ = inherit::no;
   boost::interprocess::mapped_region region_;
 };
 
