@@ -12,15 +12,27 @@ namespace muster {
 
 namespace {
 
-constexpr unsigned offset_bits = 48;
+constexpr unsigned module_shift = 48;
+constexpr unsigned check_shift = 32;
+constexpr std::uint64_t most_offset = UINT32_MAX;
 
-function_token make_token(std::size_t module, std::uintptr_t offset) {
-  return static_cast<function_token>(std::uint64_t{module} << offset_bits | offset);
+// Depends on every bit of both: the upper half of a product with 2^64 divided by the golden ratio.
+constexpr std::uint64_t check_of(std::uint64_t module, std::uint64_t offset) {
+  return (module << check_shift | offset) * 0x9e3779b97f4a7c15U >> 48U;
+}
+
+function_token make_token(std::uint64_t module, std::uint64_t offset) {
+  return static_cast<function_token>(module << module_shift | check_of(module, offset) << check_shift | offset);
 }
 
 [[noreturn]] void refuse(const std::string& reason, std::span<const module_info> modules) {
   throw error(errc::module_mismatch, text("a function cannot be named for the workers: ", reason,
                                           "; the modules of this process are\n", describe(modules)));
+}
+
+void write_entry(module_entry& entry, const std::string& build_id) {
+  std::memcpy(entry.build_id.data(), build_id.data(), build_id.size());
+  entry.length.store(static_cast<std::uint32_t>(build_id.size()), std::memory_order_release);
 }
 
 // Two modules with one build-id are different code under one name, or the same code twice; neither can be told from
@@ -62,21 +74,39 @@ function_token token_encoder::enter_module_of(std::uintptr_t address) {
     if (known_[earlier].code_begin == found->code_begin) return make_token(earlier, address - found->base);
   }
   check_identity(*found, modules);
+  if (found->code_end - found->base > most_offset) refuse("its module is larger than 4 GiB", modules);
   if (index == directory_.size()) refuse(text("more than ", directory_.size(), " modules define tasks"), modules);
-  std::memcpy(directory_[index].build_id.data(), found->build_id.data(), found->build_id.size());
-  directory_[index].length.store(static_cast<std::uint32_t>(found->build_id.size()), std::memory_order_release);
+  build_ids_.push_back(found->build_id);
+  write_entry(directory_[index], found->build_id);
   known_[index] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end};
   count_.store(index + 1, std::memory_order_release);
   return make_token(index, address - found->base);
 }
 
+bool token_encoder::restore_directory() {
+  const scoped_lock lock(mutex_);
+  bool was_wrong = false;
+  for (std::size_t index = 0; index < build_ids_.size(); ++index) {
+    auto& entry = directory_[index];
+    const auto& right = build_ids_[index];
+    const bool intact = entry.length.load(std::memory_order_relaxed) == right.size() &&
+                        std::memcmp(entry.build_id.data(), right.data(), right.size()) == 0;
+    if (!intact) write_entry(entry, right);
+    was_wrong |= !intact;
+  }
+  return was_wrong;
+}
+
 std::uintptr_t token_decoder::decode_address(function_token token) {
   const auto value = static_cast<std::uint64_t>(token);
-  const auto index = static_cast<std::size_t>(value >> offset_bits);
-  if (index >= directory_.size()) throw error(errc::corrupted, text("function token ", value, " names module ", index));
+  const auto index = static_cast<std::size_t>(value >> module_shift);
+  const auto offset = value & most_offset;
+  if (index >= directory_.size() || (value >> check_shift & 0xffffU) != check_of(index, offset)) {
+    throw error(errc::corrupted, text("function token ", value, " was overwritten"));
+  }
   const auto& known = resolved_[index];
   const auto& module = known.known.load(std::memory_order_acquire) ? known : resolve(index);
-  const auto address = module.base + (value & ((std::uint64_t{1} << offset_bits) - 1));
+  const auto address = module.base + offset;
   if (address < module.code_begin || address >= module.code_end) {
     throw error(errc::corrupted, text("function token ", value, " does not lie in the code of module ", index));
   }

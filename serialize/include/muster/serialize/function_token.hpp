@@ -3,18 +3,19 @@
 
 // Naming a function in another process of the same build, without registration.
 //
-// A token is {module:16, offset:48}: the offset of the function in an executable or library, which is the same
-// wherever the loader puts it, and the index of that module in a directory that lies in shared memory and gives its
-// build-id. The receiver looks the build-id up among its own modules, so a token can only ever mean the same code; a
-// module without a build-id, or with the build-id of another one, is refused (fail closed).
-// Source: the cross-code-segment relocation of UPC++ (its ccs.cpp), with the table agreed at run time instead of by a
-// collective call.
+// A token is {module:16, check:16, offset:32}: the offset of the function in an executable or library, which is the
+// same wherever the loader puts it, and the index of that module in a directory that lies in shared memory and gives
+// its build-id. The check lets nobody jump to where a token leads that was overwritten in shared memory. The receiver
+// looks the build-id up among its own modules, so a token can only ever mean the same code; a module without a
+// build-id, or with the build-id of another one, is refused (fail closed). Source: the cross-code-segment relocation of
+// UPC++ (its ccs.cpp), with the table agreed at run time instead of by a collective call.
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -61,6 +62,9 @@ public:
     return encode_address(reinterpret_cast<std::uintptr_t>(function));
   }
 
+  /// Writes the directory again, in case somebody has overwritten it; true if somebody had.
+  bool restore_directory() MUSTER_EXCLUDES(mutex_);
+
 private:
   struct known_module {
     std::uintptr_t base = 0;
@@ -75,6 +79,7 @@ private:
   std::array<known_module, module_directory_size> known_;
   std::atomic<std::size_t> count_ = 0;  // entries before it never change: release when added, acquire when read
   mutex mutex_;                         // for adding
+  std::vector<std::string> build_ids_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// Turns tokens into addresses of this process.
