@@ -34,6 +34,8 @@ struct header {
   alignas(128) std::array<module_entry, module_directory_size> modules;
 };
 
+constexpr std::size_t header_words = 5;  // those before bell_armed
+
 // A lane's head lies on lines of its own, before its entries.
 constexpr std::size_t lane_head_bytes = 128;
 
@@ -79,19 +81,14 @@ board::board(const board_sizes& sizes, const spin_policy& spin) : sizes_(sizes),
   const auto bytes = layout(sizes).total;
   file_ = make_memfd("muster-board", bytes);
   memory_ = mapping(file_, bytes, mapping::inherit::yes);
-  auto& first = *reinterpret_cast<header*>(memory_.bytes().data());
-  first.magic = magic;
-  first.workers = sizes.workers;
-  first.slots = sizes.slots;
-  first.spin_nanoseconds = static_cast<std::uint64_t>(spin.budget.count());
-  first.processors = spin.processors;
+  restore_header();
   attach();
 }
 
 board::board(unique_fd file) : file_(std::move(file)) {
   struct stat status{};
   system_call("fstat", ::fstat, file_.get(), &status);
-  std::array<std::uint64_t, 5> words{};
+  std::array<std::uint64_t, header_words> words{};
   const auto got = system_call("pread", ::pread, file_.get(), words.data(), sizeof words, 0);
   sizes_ = {.workers = words[1], .slots = words[2]};
   spin_ = {.budget = std::chrono::nanoseconds(words[3]), .processors = static_cast<unsigned>(words[4])};
@@ -101,6 +98,31 @@ board::board(unique_fd file) : file_(std::move(file)) {
   }
   memory_ = mapping(file_, layout(sizes_).total, mapping::inherit::no);
   attach();
+}
+
+bool board::restore_header() noexcept {
+  auto* const words = reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
+  const std::array<std::uint64_t, header_words> right = {
+      magic, sizes_.workers, sizes_.slots, static_cast<std::uint64_t>(spin_.budget.count()), spin_.processors};
+  bool was_wrong = false;
+  for (std::size_t index = 0; index < right.size(); ++index) {
+    was_wrong |= std::atomic_ref(words[index]).exchange(right[index], std::memory_order_relaxed) != right[index];
+  }
+  return was_wrong;
+}
+
+void board::renew() noexcept {
+  try {
+    auto fresh = make_memfd("muster-board", memory_.bytes().size());
+    memory_.replace(fresh);
+    file_ = std::move(fresh);
+  } catch (const error&) {  // no descriptor, no memory: then the old file serves, which somebody may still map
+    auto* const words = reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
+    for (std::size_t index = 0; index < memory_.bytes().size() / sizeof *words; ++index) {
+      std::atomic_ref(words[index]).store(0, std::memory_order_relaxed);
+    }
+  }
+  restore_header();
 }
 
 void board::attach() {
@@ -133,11 +155,15 @@ void rouse(std::atomic<std::uint32_t>& parked) noexcept { futex_wake(futex_addre
 }  // namespace
 
 bool board::wake(std::size_t worker) noexcept {
+  if (worker >= lines_.size()) return false;  // a bit that is nobody's
   return parking::wake(lines_[worker].parked, sleeping(), worker, rouse);
 }
 
 bool board::wake_any() noexcept {
-  return parking::wake_any(sleeping(), [this](std::size_t worker) -> auto& { return lines_[worker].parked; }, rouse);
+  const auto parked_of = [this](std::size_t worker) {
+    return worker < lines_.size() ? &lines_[worker].parked : nullptr;
+  };
+  return parking::wake_any(sleeping(), parked_of, rouse);
 }
 
 void board::wake_all() noexcept {

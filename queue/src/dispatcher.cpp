@@ -9,6 +9,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 namespace muster {
@@ -22,6 +23,9 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   lane_tails_.resize(board::shared_lanes + sizes.workers);
   lane_heads_.resize(lane_tails_.size());
   worker_pids_.resize(sizes.workers);
+  suspects_.resize(sizes.workers);
+  absent_.resize(sizes.workers);
+  finished_seen_.resize(sizes.workers);
   for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
 }
 
@@ -32,7 +36,7 @@ dispatcher::~dispatcher() = default;
 task_record& dispatcher::post(task_request&& request) {
   finished_list finished;
   scoped_lock lock(mutex_);
-  require_open(request);
+  if (attention_) attend(request);
   if (request.limited && options_.max_pending != 0) wait_for_room(lock, request);
   auto& record = new_record(request);
   bool placed = false;
@@ -55,8 +59,11 @@ task_record& dispatcher::post(task_request&& request) {
   return record;
 }
 
-void dispatcher::require_open(const task_request& request) const {
+// One flag for all that is rare, so that posting looks at one.
+void dispatcher::attend(const task_request& request) {
   if (closed_ && (stopped_ || !request.chunk)) closed_->raise();
+  if (!std::exchange(watched_, true) && options_.watch) options_.watch();
+  attention_ = closed_.has_value();
 }
 
 std::string dispatcher::describe_overflow(const char* advice) const {
@@ -71,7 +78,7 @@ void dispatcher::wait_for_room(scoped_lock& lock, const task_request& request) {
     lock.unlock();
     wait_for_an_end(until);
     lock.lock();
-    require_open(request);
+    if (attention_) attend(request);
   }
 }
 
@@ -154,15 +161,16 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
 bool dispatcher::has_room(std::size_t index) {
   auto& lane = board_.lane_at(index);
   if (lane_tails_[index] - lane_heads_[index] < lane.capacity()) return true;  // even as it was when last looked at
-  while (!lane.has_room(lane_tails_[index])) {
+  for (auto looks = lane.capacity(); looks > 0; --looks) {  // more only if somebody moves the head back
+    lane_heads_[index] = lane.head();
+    if (lane_tails_[index] - lane_heads_[index] < lane.capacity()) return true;
     const auto oldest = lane.look();
     if (!oldest.some || oldest.hint.slot >= in_slot_.size()) return false;
     const auto found = slot_protocol::read(board_.slot(oldest.hint.slot).word);
     if (found.state() == slot_state::queued && found.short_generation() == oldest.hint.generation) return false;
     lane.advance(oldest);
   }
-  lane_heads_[index] = lane.head();
-  return true;
+  return false;
 }
 
 void dispatcher::put_in_backlog(task_record& record, finished_list& finished) {
@@ -319,46 +327,61 @@ task_reply dispatcher::take(task_record& record) {
 // Moves the reply out of the slot and gives the slot away.
 task_reply dispatcher::collect(task_record& record) {
   auto& slot = board_.slot(record.where().slot);
-  const auto word = slot_protocol::read(slot.word);
-  MUSTER_ASSERT(word.state() == slot_state::done);
-  record.worker_ = static_cast<std::int16_t>(static_cast<int>(word.owner()) - 1);
-  if (word.owner() != 0 && word.owner() <= worker_pids_.size()) record.pid_ = worker_pids_[word.owner() - 1];
-  auto reply = read_reply(slot, word);
-  // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
-  if (record.chunk_) reply.adopt_attached(memory_);
-  slot_protocol::retire(slot.word, record.generation_);
-  leave_slot(record);
-  return reply;
+  const auto word = slot_protocol::read(slot.word);  // it was done, but words can be overwritten at any time
+  const auto worker = std::size_t{word.owner()} - 1;
+  const bool done = word.state() == slot_state::done && word.generation() == record.generation_;
+  if (!done || worker >= worker_pids_.size()) return lose_to(record, word);
+  record.worker_ = static_cast<std::int16_t>(worker);
+  record.pid_ = worker_pids_[worker];
+  try {
+    auto reply = read_reply(slot, word, static_cast<std::uint32_t>(record.generation_));
+    // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
+    if (record.chunk_) reply.adopt_attached(memory_);
+    slot_protocol::retire(slot.word, record.generation_);
+    leave_slot(record);
+    return reply;
+  } catch (const error& failure) {
+    return lose(record, failure.what());
+  }
 }
 
-task_reply dispatcher::read_reply(task_slot& slot, const slot_word& word) {
+// Throws errc::corrupted when the reply is not that of this task.
+task_reply dispatcher::read_reply(task_slot& slot, const slot_word& word, std::uint32_t generation) {
+  constexpr auto kinds = slot_flag::small_reply | slot_flag::line_reply | slot_flag::block_reply;
   const bool failed = word.has(slot_flag::failed);
-  if (word.has(slot_flag::block_reply)) {
-    block_ref ref;
-    std::memcpy(&ref, slot.reply.data(), sizeof ref);
-    try {
-      return {memory_.adopt(ref), failed};
-    } catch (const error& failure) {
-      ++counters_.corrupted;
-      return task_reply(error_info(errc::corrupted, failure.what()));
+  switch (word.flags() & kinds) {
+    case slot_flag::small_reply:
+      if (!failed) return {std::as_bytes(std::span(&slot.token, 1)), false};
+      break;  // errors are longer
+    case slot_flag::line_reply: {
+      const auto bytes = sealed_line_bytes(slot.reply_bytes, generation, failed);
+      if (bytes <= inline_reply_bytes) return {std::as_bytes(std::span(slot.reply)).first(bytes), failed};
+      break;
     }
+    case slot_flag::block_reply: {
+      block_ref ref;
+      std::memcpy(&ref, slot.reply.data(), sizeof ref);
+      if (slot.reply_bytes == seal_of_block(generation, failed, ref)) return {memory_.adopt(ref), failed};
+      break;
+    }
+    default: break;
   }
-  if (word.has(slot_flag::line_reply)) {
-    const auto bytes = std::min<std::uint64_t>(slot.reply_bytes, inline_reply_bytes);
-    return {std::as_bytes(std::span(slot.reply)).first(bytes), failed};
-  }
-  return {std::as_bytes(std::span(&slot.token, 1)), failed};
+  throw error(errc::corrupted, "what should be the task's reply is not: somebody has overwritten it");
 }
 
 // Requires: the slot's word says free.
 void dispatcher::leave_slot(task_record& record) {
+  free_slots_.push_back(record.where().slot);
+  vacate(record);
+  if (!backlog_.empty()) feed();
+}
+
+void dispatcher::vacate(task_record& record) {
   const auto slot = record.where().slot;
   in_slot_[slot] = nullptr;
-  free_slots_.push_back(slot);
   if (record.slot_sleeper_.load(std::memory_order_relaxed)) {  // ordered by the slot's word
     futex_wake(futex_address(board_.slot(slot).word), INT_MAX, futex_scope::shared);
   }
-  if (!backlog_.empty()) feed();
 }
 
 void dispatcher::settle(task_record& record, task_reply reply, finished_list& finished) {
@@ -461,45 +484,6 @@ void dispatcher::request_notification(task_record& record, finished_list& finish
   const auto where = record.where();
   const auto found = slot_protocol::request(board_.slot(where.slot).word, slot_flag::notify);
   if (is_same_task(found, where) && found.state() == slot_state::done) settle(record, collect(record), finished);
-}
-
-bool dispatcher::cancel(task_record& record) {
-  finished_list finished;
-  bool withdrawn = false;
-  {
-    const scoped_lock lock(mutex_);
-    const auto where = record.where();
-    if (where.phase == task_phase::waiting) {
-      std::erase(backlog_, &record);
-      withdrawn = true;
-    } else if (where.phase == task_phase::posted) {
-      auto& word = board_.slot(where.slot).word;
-      withdrawn = slot_protocol::try_revoke(word, record.generation_);
-      if (withdrawn) leave_slot(record);
-      if (!withdrawn && slot_protocol::read(word).state() == slot_state::claimed) {
-        slot_protocol::request(word, slot_flag::stop);
-      }
-    }
-    if (withdrawn) {
-      settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
-    }
-  }
-  finished.finish();
-  return withdrawn;
-}
-
-// ---- asking
-
-std::size_t dispatcher::pending() const {
-  const scoped_lock lock(mutex_);
-  return pending_;
-}
-
-dispatcher::statistics dispatcher::read_statistics() const {
-  const scoped_lock lock(mutex_);
-  auto counters = counters_;
-  counters.waiting = backlog_.size();
-  return counters;
 }
 
 }  // namespace muster

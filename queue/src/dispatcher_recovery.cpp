@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The dispatcher's slower half: noticing ends that nobody waits for, and settling what dead workers had.
+// The dispatcher's slower half: noticing ends that nobody waits for, cancelling, settling what dead workers had.
 #include <climits>
 #include <utility>
 
@@ -7,6 +7,7 @@
 #include <muster/base/text.hpp>
 #include <muster/queue/bell.hpp>
 #include <muster/queue/dispatcher.hpp>
+#include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "current_task.hpp"
@@ -30,7 +31,10 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
   const auto tail = ring.tail();
   auto head = ring_heads_[worker].load(std::memory_order_relaxed);
   const auto first = head;
-  if (tail - head >= ring.capacity()) head = tail;  // it has overtaken us, or it lies
+  if (tail - head >= ring.capacity()) {  // it has overtaken us, or somebody has overwritten it
+    if (tail - head > attempts()) suspect(worker);
+    head = tail;
+  }
   for (; head != tail; ++head) {
     const auto entry = ring.read(head);
     settle_if_done(entry.slot, entry.generation, finished);
@@ -100,11 +104,51 @@ void dispatcher::end_help() {
   drain();
 }
 
+// ---- cancelling and asking
+
+bool dispatcher::cancel(task_record& record) {
+  finished_list finished;
+  bool withdrawn = false;
+  {
+    const scoped_lock lock(mutex_);
+    const auto where = record.where();
+    if (where.phase == task_phase::waiting) {
+      std::erase(backlog_, &record);
+      withdrawn = true;
+    } else if (where.phase == task_phase::posted) {
+      auto& word = board_.slot(where.slot).word;
+      withdrawn = slot_protocol::try_revoke(word, record.generation_);
+      if (withdrawn) leave_slot(record);
+      if (!withdrawn && slot_protocol::read(word).state() == slot_state::claimed) {
+        slot_protocol::request(word, slot_flag::stop);
+      }
+    }
+    if (withdrawn) {
+      settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
+    }
+  }
+  finished.finish();
+  return withdrawn;
+}
+
+std::size_t dispatcher::pending() const {
+  const scoped_lock lock(mutex_);
+  return pending_;
+}
+
+dispatcher::statistics dispatcher::read_statistics() const {
+  const scoped_lock lock(mutex_);
+  auto counters = counters_;
+  counters.waiting = backlog_.size();
+  return counters;
+}
+
 // ---- recovery
 
 void dispatcher::set_worker(std::size_t worker, pid_t pid) {
   const scoped_lock lock(mutex_);
   worker_pids_[worker] = pid;
+  absent_[worker] = false;
 }
 
 void dispatcher::recover(std::size_t worker, const exit_status& how) {
@@ -121,6 +165,10 @@ void dispatcher::recover(std::size_t worker, const exit_status& how) {
     line.parked.store(0, std::memory_order_relaxed);
     line.current.store(0, std::memory_order_relaxed);
     line.leaving.store(0, std::memory_order_relaxed);
+    line.finished.store(0, std::memory_order_relaxed);
+    finished_seen_[worker] = 0;
+    suspects_[worker] = false;
+    absent_[worker] = true;
     fed_ = 0;  // all are woken below
   }
   finished.finish();
@@ -133,14 +181,14 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
                               finished_list& finished) {
   const auto slot = record.where().slot;
   const auto found = slot_protocol::read(board_.slot(slot).word);
-  if (found.generation() != record.generation_) return fail_corrupted(record, found, finished);
+  if (!is_possible(found, record)) return fail_corrupted(record, found, finished);
   if (found.owner() != worker + 1) return;
   if (found.state() == slot_state::done) return settle(record, collect(record), finished);
-  if (found.state() != slot_state::claimed) return fail_corrupted(record, found, finished);
   record.worker_ = static_cast<std::int16_t>(worker);
   record.pid_ = worker_pids_[worker];
-  const auto& line = board_.line(worker);
-  if (line.current.load(std::memory_order_acquire) != current_task(slot, found.short_generation())) {
+  const auto current = board_.line(worker).current.load(std::memory_order_acquire);
+  if (current != 0 && current != current_task(slot, found.short_generation())) note_damage();  // it may have begun
+  if (current == 0) {
     ++counters_.requeued;
     repost(record, finished);
   } else if (!record.chunk_ && record.retries_left_ > 0) {
@@ -155,39 +203,34 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
 
 // The arguments are still in the slot; the token may have been overwritten by a reply, but the record knows it.
 void dispatcher::repost(task_record& record, finished_list& finished) {
-  const auto index = record.where().slot;
-  auto& slot = board_.slot(index);
-  record.keep_arguments(slot.arguments);
-  record.move_to({.slot = index, .phase = task_phase::waiting});
-  slot_protocol::seize(slot.word, record.generation_);
   const bool noticed = ends_must_be_noticed();
-  backlog_.push_front(&record);  // it has waited longest
-  leave_slot(record);            // and is fed at once, unless its lane is full
+  free_slots_.push_back(record.where().slot);
+  take_back(record);
+  feed();  // at once, unless its lane is full
   if (!noticed && ends_must_be_noticed()) request_all_notifications(finished);
+}
+
+// The slot is of nobody then.
+void dispatcher::take_back(task_record& record) {
+  const auto index = record.where().slot;
+  record.keep_arguments(arguments_of(record));
+  record.move_to({.slot = index, .phase = task_phase::waiting});
+  slot_protocol::seize(board_.slot(index).word, record.generation_);
+  backlog_.push_front(&record);  // it has waited longest
+  vacate(record);
 }
 
 void dispatcher::fail_after_death(task_record& record, const exit_status& how, finished_list& finished) {
   const auto index = record.where().slot;
   auto& slot = board_.slot(index);
-  record.element_ = board_.line(static_cast<std::size_t>(record.worker_)).element.load(std::memory_order_acquire);
+  const auto& line = board_.line(static_cast<std::size_t>(record.worker_));
+  record.element_ = unseal_number(line.element.load(std::memory_order_acquire));
   task_reply reply(error_info::died(how), std::as_bytes(std::span(slot.reply)));
   if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::seize(slot.word, record.generation_);
   leave_slot(record);
   if (!record.chunk_) ++counters_.lost;  // its sink knows what becomes of the element
   settle(record, std::move(reply), finished);
-}
-
-void dispatcher::fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) {
-  auto& slot = board_.slot(record.where().slot);
-  slot_protocol::seize(slot.word, record.generation_);
-  leave_slot(record);
-  ++counters_.corrupted;
-  settle(
-      record,
-      task_reply(error_info(errc::corrupted, text("the slot's word was ", found.bits(), " where generation ",
-                                                  record.generation_, " was expected: a worker has overwritten it"))),
-      finished);
 }
 
 // ---- the end
@@ -197,6 +240,7 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
   {
     const scoped_lock lock(mutex_);
     if (!closed_) closed_ = std::move(why);
+    attention_ = true;
     room_.notify_all();
     if (!when_empty) return;
     when_empty_ = std::move(when_empty);
@@ -211,6 +255,7 @@ void dispatcher::stop(const error_info& why) {
   {
     const scoped_lock lock(mutex_);
     if (!closed_) closed_ = why;
+    attention_ = true;
     stopped_ = true;
     look_at_all_slots(finished);  // what was completed counts
     for (auto* record : std::exchange(backlog_, {})) settle(*record, task_reply(why), finished);

@@ -47,24 +47,30 @@ std::span<const std::byte> task_call::arguments() const {
 std::span<std::byte> task_call::make_reply(std::size_t bytes) {
   payload_.reset();
   if (bytes <= small_reply_bytes) {
-    reply_ = slot_flag::none;
+    reply_ = slot_flag::small_reply;
+    if (!owns_slot()) return std::span(nowhere_).first(bytes);
     return std::as_writable_bytes(std::span(&slot_.token, 1)).first(bytes);
   }
   if (bytes <= inline_reply_bytes) {
     reply_ = slot_flag::line_reply;
-    slot_.reply_bytes = bytes;
-    return std::span(slot_.reply).first(bytes);
+    return line_room(bytes);
   }
   payload_ = memory_.allocate(bytes, 1);
   reply_ = slot_flag::block_reply;
   return payload_.bytes();
 }
 
-std::array<std::byte, inline_reply_bytes>& task_call::reply_line() noexcept {
+std::span<std::byte, inline_reply_bytes> task_call::reply_line() noexcept {
   payload_.reset();
   reply_ = slot_flag::line_reply;
-  slot_.reply_bytes = inline_reply_bytes;
-  return slot_.reply;
+  return line_room(inline_reply_bytes).first<inline_reply_bytes>();
+}
+
+std::span<std::byte> task_call::line_room(std::size_t bytes) noexcept {
+  line_bytes_ = bytes;
+  if (!owns_slot()) return std::span(nowhere_).first(bytes);
+  slot_.reply_bytes = seal_of_line(claimed_.short_generation(), false, bytes);
+  return std::span(slot_.reply).first(bytes);
 }
 
 void task_call::fail(const error_info& error) noexcept {
@@ -92,9 +98,13 @@ error_info task_call::describe_current_exception() const noexcept {
 }
 
 slot_flag task_call::finish() noexcept {
-  if (payload_) {
+  const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
+  if (payload_ && owns_slot()) {
     const auto ref = payload_.lend();
     std::memcpy(slot_.reply.data(), &ref, sizeof ref);
+    slot_.reply_bytes = seal_of_block(claimed_.short_generation(), failed, ref);
+  } else if (failed && owns_slot()) {  // errors do not fit into a small reply
+    slot_.reply_bytes = seal_of_line(claimed_.short_generation(), failed, line_bytes_);
   }
   return reply_;
 }

@@ -30,6 +30,12 @@ worker_order worker_end::order() const noexcept {
   return static_cast<worker_order>(line_.order.load(std::memory_order_acquire));
 }
 
+// Any other value is no order: somebody has overwritten the word, and the parent will see to it.
+bool worker_end::is_ordered_to_leave() const noexcept {
+  const auto now = order();
+  return now == worker_order::leave || now == worker_order::leave_when_idle;
+}
+
 bool worker_end::told_to_leave() const noexcept {
   return order() == worker_order::leave || (options_.max_tasks != 0 && finished_ >= options_.max_tasks);
 }
@@ -92,7 +98,7 @@ bool worker_end::has_work() {
   return false;
 }
 
-bool worker_end::is_wanted() { return has_work() || order() != worker_order::work; }
+bool worker_end::is_wanted() { return has_work() || is_ordered_to_leave(); }
 
 void worker_end::run(const claimed_task& task) {
   auto& where = board_.slot(task.slot);
@@ -110,7 +116,10 @@ void worker_end::run(const claimed_task& task) {
   }
   finished_ += call.count();
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
-  announce(task, slot_protocol::complete(where.word, task.word, call.finish()));
+  const auto reply = call.finish();
+  if (call.owns_slot()) {  // else somebody has overwritten the word; whose task it is now is for the parent to say
+    announce(task, slot_protocol::complete(where.word, task.word, reply));
+  }
   line_.current.store(0, std::memory_order_release);
 }
 
@@ -136,7 +145,7 @@ void worker_end::ring_bell() {
 bool worker_end::spin(claimed_task& task) {
   if (spin_.budget.count() == 0 || options_.index >= 64) return false;
   bool claimed = false;
-  const auto look = [&] { return (claimed = claim_any(task)) || order() != worker_order::work; };
+  const auto look = [&] { return (claimed = claim_any(task)) || is_ordered_to_leave(); };
   const auto spin_alone = [&] { return spin_until(spin_.budget, look); };
   if (board_.sizes().workers == 1) return spin_alone() && claimed;
   if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too

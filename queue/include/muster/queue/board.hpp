@@ -41,7 +41,7 @@ struct alignas(64) task_slot {
   alignas(16) std::array<std::byte, inline_argument_bytes> arguments;
 
   alignas(64) std::array<std::byte, inline_reply_bytes> reply;
-  std::uint64_t reply_bytes;
+  std::uint64_t reply_bytes;  ///< sealed: reply_seal.hpp
 };
 static_assert(sizeof(task_slot) == 128);
 
@@ -59,7 +59,7 @@ struct alignas(128) worker_line {
 
   // By the worker, for the supervisor that finds it dead.
   alignas(64) std::atomic<std::uint64_t> current;  ///< {1:1, slot:16, generation:32} while user code runs
-  std::atomic<std::uint64_t> element;              ///< which element of a chunk it is at
+  std::atomic<std::uint64_t> element;              ///< which element of a chunk it is at; sealed: reply_seal.hpp
   std::atomic<std::uint64_t> finished;             ///< tasks completed by this incarnation
   std::atomic<std::uint32_t> leaving;              ///< 1 once it has decided to exit in good order
 
@@ -105,6 +105,13 @@ public:
   /// 1 while the parent sleeps and wants the bell rung for a completion.
   [[nodiscard]] std::atomic<std::uint32_t>& bell_armed() noexcept { return *bell_armed_; }
   [[nodiscard]] module_directory modules() noexcept { return module_directory(modules_, module_directory_size); }
+
+  /// Writes again what a process reads when it maps the board, in case somebody has overwritten it; true if somebody
+  /// had. For the parent.
+  bool restore_header() noexcept;
+  /// Puts fresh memory, all zero but for the header, in the place of the old one. References stay good; whoever still
+  /// maps the old file keeps it for himself. For the parent. Requires: no worker lives; nobody sleeps on a word of it.
+  void renew() noexcept;
 
   /// Wakes the worker if it sleeps; true when it did.
   bool wake(std::size_t worker) noexcept;

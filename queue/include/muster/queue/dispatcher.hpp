@@ -45,6 +45,15 @@ struct task_request {
   bool limited = true;              ///< counts against max_pending
 };
 
+/// What an audit has found, for whoever can do something about it.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct audit_report {
+  bool more = false;                  ///< tasks are pending: another audit is due
+  std::vector<std::size_t> suspects;  ///< workers whose own words were damaged: kill them
+  bool repeated = false;              ///< damage repeats: kill all workers, then renew() the board
+};
+
 /// The parent's end of a board: posts tasks, hands out replies, recovers the tasks of dead workers.
 ///
 /// It works as follows. A task is a private *record*. When a slot is free it is *posted*: its frame is copied into the
@@ -63,16 +72,19 @@ public:
     std::size_t max_pending = 0;  ///< 0: without limit
     overflow_policy overflow = overflow_policy::block;
     std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+    /// Told when a task comes after audit() has said that none is left: audits are due again. Must not call back.
+    std::function<void()> watch{};
   };
 
   struct statistics {
     std::uint64_t accepted = 0;
     std::uint64_t ended = 0;
-    std::uint64_t waiting = 0;   ///< without a slot
-    std::uint64_t retried = 0;   ///< attempts after a death
-    std::uint64_t requeued = 0;  ///< claimed by a worker that died before it began
-    std::uint64_t lost = 0;      ///< ended by the death of a worker; chunks do not count
-    std::uint64_t corrupted = 0;
+    std::uint64_t waiting = 0;    ///< without a slot
+    std::uint64_t retried = 0;    ///< attempts after a death
+    std::uint64_t requeued = 0;   ///< claimed by a worker that died before it began
+    std::uint64_t lost = 0;       ///< ended by the death of a worker; chunks do not count
+    std::uint64_t corrupted = 0;  ///< ended because somebody had overwritten what says how they stand
+    std::uint64_t damaged = 0;    ///< times that overwritten words were noticed: of tasks, lanes, workers
   };
 
   /// Lifetime: borrows board and arena.
@@ -160,6 +172,17 @@ public:
   /// Requires: the kernel confirmed the death. Idempotent.
   void recover(std::size_t worker, const exit_status& how) MUSTER_EXCLUDES(mutex_);
 
+  /// Looks whether somebody has overwritten shared words: repairs what the parent knows, fails tasks of which nobody
+  /// knows any more how they stand, and wakes whoever may have missed a wake. Only tasks that were there at the audit
+  /// before are looked at, so time should pass between two. What it takes for damage is impossible otherwise: a worker
+  /// that is slow or stopped is never suspected. Pages: docs/design/integrity.md.
+  [[nodiscard]] audit_report audit() MUSTER_EXCLUDES(mutex_);
+  /// Puts a fresh board in the place of the old one, and posts again what no worker had begun.
+  /// Requires: all workers are dead and recovered.
+  void renew() MUSTER_EXCLUDES(mutex_);
+  /// Counts damage that somebody else has noticed.
+  void report_damage() MUSTER_EXCLUDES(mutex_);
+
   /// No more tasks are accepted, save for what has a reservation: post throws `why`. Once every accepted task has ended
   /// `when_empty` is called, once, by whichever thread notices; so it must not run user code or block.
   void close(error_info why, std::function<void()> when_empty = {}) MUSTER_EXCLUDES(mutex_);
@@ -212,7 +235,7 @@ private:
   const std::string* intern(std::string_view label) MUSTER_REQUIRES(mutex_);
 
   // Accepting.
-  void require_open(const task_request& request) const MUSTER_REQUIRES(mutex_);
+  void attend(const task_request& request) MUSTER_REQUIRES(mutex_);
   bool exceeds_limit() const MUSTER_REQUIRES(mutex_) {
     return options_.max_pending != 0 && pending_ > options_.max_pending;
   }
@@ -230,8 +253,9 @@ private:
 
   // Ending.
   task_reply collect(task_record& record) MUSTER_REQUIRES(mutex_);
-  task_reply read_reply(task_slot& slot, const slot_word& word) MUSTER_REQUIRES(mutex_);
+  task_reply read_reply(task_slot& slot, const slot_word& word, std::uint32_t generation) MUSTER_REQUIRES(mutex_);
   void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
+  void vacate(task_record& record) MUSTER_REQUIRES(mutex_);
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -252,7 +276,25 @@ private:
       MUSTER_REQUIRES(mutex_);
   void fail_after_death(task_record& record, const exit_status& how, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void repost(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void take_back(task_record& record) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] argument_line arguments_of(const task_record& record) MUSTER_REQUIRES(mutex_);
+
+  // Damage.
+  [[nodiscard]] bool is_possible(const slot_word& found, const task_record& record) const MUSTER_REQUIRES(mutex_);
+  task_reply lose(task_record& record, std::string_view reason) MUSTER_REQUIRES(mutex_);
+  task_reply lose_to(task_record& record, const slot_word& found) MUSTER_REQUIRES(mutex_);
   void fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void note_damage() MUSTER_REQUIRES(mutex_);
+  void suspect(std::size_t worker) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::uint64_t attempts() const MUSTER_REQUIRES(mutex_);
+  void audit_line(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool audit_slots(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool audit_slot(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_elsewhere(const task_record& record, const slot_word& claimed) MUSTER_REQUIRES(mutex_);
+  void audit_lanes() MUSTER_REQUIRES(mutex_);
+  bool mark_hints(std::size_t index, std::vector<bool>& hinted) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<task_record*> queued_records() MUSTER_REQUIRES(mutex_);
+  void rebuild_lane(std::size_t index, const std::vector<task_record*>& queued) MUSTER_REQUIRES(mutex_);
 
   // Waiting.
   bool sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept;
@@ -285,6 +327,15 @@ private:
   unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
   unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t fed_ MUSTER_GUARDED_BY(mutex_) = 0;  // placed from the backlog, and nobody woken for it yet
+  // Of damage.
+  bool attention_ MUSTER_GUARDED_BY(mutex_) = true;            // the next post has more to do than to post
+  bool watched_ MUSTER_GUARDED_BY(mutex_) = false;             // audits go on
+  std::uint64_t audited_up_to_ MUSTER_GUARDED_BY(mutex_) = 0;  // the last task that was there at the audit before
+  unsigned damages_ MUSTER_GUARDED_BY(mutex_) = 0;             // since the board was made or renewed
+  std::size_t lost_slots_ MUSTER_GUARDED_BY(mutex_) = 0;       // of no use until the board is renewed
+  std::vector<bool> suspects_ MUSTER_GUARDED_BY(mutex_);       // by worker
+  std::vector<bool> absent_ MUSTER_GUARDED_BY(mutex_);         // by worker: recovered, and not replaced yet
+  std::vector<std::uint64_t> finished_seen_ MUSTER_GUARDED_BY(mutex_);  // by worker
   statistics counters_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -79,6 +79,22 @@ public:
     entry_of(ticket).store(pack(ticket, hint), std::memory_order_release);
   }
 
+  /// The entry under `ticket`, if it is there. For the pusher, who looks whether what it pushed is intact.
+  [[nodiscard]] found peek(std::uint64_t ticket) const noexcept {
+    const auto entry = entry_of(ticket).load(std::memory_order_relaxed);
+    return {.ticket = ticket, .hint = hint_in(entry), .some = lap_in(entry) == lap_of(ticket)};
+  }
+
+  /// Makes it empty, whatever others have written over it; the pusher goes on with `ticket`. Requires: `ticket` is not
+  /// less than the count of what was pushed, so that nobody who is just looking moves the head.
+  void reset(std::uint64_t ticket) noexcept {
+    const auto round = entries_.size();
+    for (auto each = ticket; each != ticket + round; ++each) {
+      entry_of(each).store(pack(each - round, {}), std::memory_order_relaxed);
+    }
+    head_->store(ticket, std::memory_order_release);
+  }
+
   /// The same, if there is room.
   [[nodiscard]] bool push(std::uint64_t ticket, lane_hint hint) noexcept {
     if (!has_room(ticket)) return false;

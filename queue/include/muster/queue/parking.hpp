@@ -51,13 +51,17 @@ bool wake(Word& parked, Set sleeping, std::size_t worker, Rouse rouse) {
   return true;
 }
 
-/// Wakes the first who sleeps; true when somebody did. `parked_of(worker)` is that worker's word.
+/// Wakes the first who sleeps; true when somebody did. `parked_of(worker)` is the address of that worker's word, or
+/// nullptr when the bit is nobody's: somebody has overwritten the set.
 template <class Set, class ParkedOf, class Rouse>
 bool wake_any(Set sleeping, ParkedOf parked_of, Rouse rouse) {
-  const auto worker = sleeping.remove_first();
-  if (!worker) return false;
-  unpark(parked_of(*worker), rouse);
-  return true;
+  while (const auto worker = sleeping.remove_first()) {
+    auto* const parked = parked_of(*worker);
+    if (parked == nullptr) continue;
+    unpark(*parked, rouse);
+    return true;
+  }
+  return false;
 }
 
 /// Calls `spin()` while others may rely on this worker to find what they publish; returns its answer. They relied on it

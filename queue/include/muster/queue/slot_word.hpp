@@ -9,7 +9,8 @@ namespace muster {
 enum class slot_state : std::uint8_t { free, queued, claimed, done };
 
 /// What rides along in the word. The first three are requests to whoever completes the task; they may be set at any
-/// time, so every compare-and-swap on the word keeps them.
+/// time, so every compare-and-swap on the word keeps them. The three kinds of reply have a bit each, of which exactly
+/// one is set: a flipped bit shows.
 enum class slot_flag : std::uint8_t {
   none = 0,
   waiter = 1,           ///< somebody sleeps on this word: wake it
@@ -18,7 +19,8 @@ enum class slot_flag : std::uint8_t {
   block_arguments = 8,  ///< the arguments lie in a block
   failed = 16,          ///< done: the reply is an error
   line_reply = 32,      ///< done: the reply lies in the slot's second line …
-  block_reply = 64,     ///< done: … or in a block; neither: in the eight bytes of the token
+  block_reply = 64,     ///< done: … or in a block …
+  small_reply = 128,    ///< done: … or in the eight bytes of the token; always one of the three
 };
 
 [[nodiscard]] constexpr slot_flag operator|(slot_flag a, slot_flag b) noexcept {

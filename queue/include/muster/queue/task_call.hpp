@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_word.hpp>
 #include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/error_info.hpp>
@@ -36,8 +38,8 @@ public:
   /// counts. Throws errc::out_of_memory.
   [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes);
 
-  /// The slot's own reply line, for replies that others must be able to read while they grow.
-  [[nodiscard]] std::array<std::byte, inline_reply_bytes>& reply_line() noexcept;
+  /// The slot's own reply line, for replies that others must be able to read while they grow. Ask for it each time.
+  [[nodiscard]] std::span<std::byte, inline_reply_bytes> reply_line() noexcept;
 
   /// The exception that is being handled, as the error that this call would end with.
   [[nodiscard]] error_info describe_current_exception() const noexcept;
@@ -47,7 +49,7 @@ public:
 
   void enter(step which) noexcept { step_ = which; }
   /// Says which element of a chunk comes next: a death from here on is that element's.
-  void at_element(std::uint64_t index) noexcept { line_.element.store(index, std::memory_order_release); }
+  void at_element(std::uint64_t index) noexcept { line_.element.store(seal_number(index), std::memory_order_release); }
 
   [[nodiscard]] bool stop_requested() const noexcept {
     return slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::stop);
@@ -70,6 +72,14 @@ private:
   /// What the reply says of itself in the slot's word. Lends the reply's block.
   [[nodiscard]] slot_flag finish() noexcept;
 
+  /// Whether the slot's word still names this execution. If it does not, somebody has overwritten it, and the slot may
+  /// belong to another task by now: nothing must be written there any more.
+  [[nodiscard]] bool owns_slot() const noexcept {
+    constexpr auto flags = slot_word::flag_bits(slot_flag{0xff});
+    return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
+  }
+  [[nodiscard]] std::span<std::byte> line_room(std::size_t bytes) noexcept;
+
   task_slot& slot_;
   const slot_word claimed_;
   worker_line& line_;
@@ -77,7 +87,9 @@ private:
   token_decoder& functions_;
   worker_cache& cache_;
   step step_ = step::decoding;
-  slot_flag reply_ = slot_flag::none;
+  slot_flag reply_ = slot_flag::small_reply;
+  std::size_t line_bytes_ = 0;
+  alignas(64) std::array<std::byte, inline_reply_bytes> nowhere_;  // for replies of who has lost his slot
   block payload_;
   std::uint64_t count_ = 1;
 };

@@ -40,6 +40,7 @@ public:
   /// The inline room and the block, for whoever has another use for them while there is no reply.
   [[nodiscard]] std::array<std::byte, inline_reply_bytes>& line() noexcept { return line_; }
   void keep(block payload) noexcept { payload_ = std::move(payload); }
+  [[nodiscard]] const block& kept() const noexcept { return payload_; }
   [[nodiscard]] block take_kept() noexcept { return std::move(payload_); }
   /// Takes over the blocks whose handles end the line, while whoever lent them can still be recovered; those that are
   /// not there (any more) are left out.

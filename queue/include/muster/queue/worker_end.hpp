@@ -48,6 +48,7 @@ private:
   void park();
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;
+  [[nodiscard]] bool is_ordered_to_leave() const noexcept;
   [[nodiscard]] worker_order order() const noexcept;
 
   board& board_;
