@@ -78,6 +78,15 @@ TEST(Board, WakesASleepingWorkerInAnotherProcess) {
   EXPECT_FALSE(made.wake_any());
 }
 
+TEST(Board, ABitOfNobodyIsNoSleeper) {
+  board made({.workers = 2}, {});
+  made.slot(0).word = 5;
+  for (std::size_t nobody = 2; nobody < 64; ++nobody) made.sleeping().insert(nobody);
+  EXPECT_FALSE(made.wake_any());
+  EXPECT_EQ(made.sleeping().count(), 0U);
+  EXPECT_EQ(made.slot(0).word, 5U);
+}
+
 TEST(Board, AWorkerIsWokenAlthoughWhoeverWasToWakeItDied) {
   board made({.workers = 2}, {});
   const auto ranks = spawn_sleeper(made);

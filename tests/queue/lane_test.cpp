@@ -100,5 +100,22 @@ TEST(Lane, ManyReadersSeeEveryHint) {
   EXPECT_EQ(taken.load(), count);
 }
 
+TEST(Lane, AResetOneIsEmptyAndGoesOn) {
+  std::atomic<std::uint64_t> head = 12345;
+  std::array<std::atomic<std::uint64_t>, 4> entries{0xffffffffffffffffU, 1, 2, 3};
+  lane made(head, entries);
+  for (const std::uint64_t ticket : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{262140}}) {
+    made.reset(ticket);
+    EXPECT_FALSE(made.has_entry());
+    for (std::uint64_t each = 0; each < 4; ++each) {
+      EXPECT_FALSE(made.peek(ticket + each).some);
+      EXPECT_TRUE(made.push(ticket + each, {.generation = 5, .slot = static_cast<std::uint16_t>(each)}));
+      EXPECT_EQ(made.peek(ticket + each).hint.slot, each);
+    }
+    EXPECT_FALSE(made.has_room(ticket + 4));
+    EXPECT_EQ(made.look().hint.slot, 0);
+  }
+}
+
 }  // namespace
 }  // namespace muster

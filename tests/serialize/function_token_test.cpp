@@ -92,6 +92,26 @@ TEST_F(FunctionToken, AForgedTokenIsRefused) {
   }
 }
 
+TEST_F(FunctionToken, NoBitCanBeFlipped) {
+  token_encoder encoder(directory());
+  token_decoder decoder(directory());
+  const auto good = static_cast<std::uint64_t>(encoder.encode(&twice));
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const auto forged = static_cast<function_token>(good ^ std::uint64_t{1} << bit);
+    EXPECT_THROW(static_cast<void>(decoder.decode<int(int)>(forged)), error) << bit;
+  }
+}
+
+TEST_F(FunctionToken, AnOverwrittenDirectoryIsRestored) {
+  token_encoder encoder(directory());
+  const auto token = encoder.encode(&twice);
+  EXPECT_FALSE(encoder.restore_directory());
+  entries_[0].length = 7;
+  EXPECT_TRUE(encoder.restore_directory());
+  token_decoder decoder(directory());
+  EXPECT_EQ(decoder.decode<int(int)>(token)(21), 42);
+}
+
 TEST_F(FunctionToken, ThreadsMayEncodeAndDecodeAtOnce) {
   token_encoder encoder(directory());
   token_decoder decoder(directory());
