@@ -4,23 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <optional>
 #include <random>
-
-#include <boost/asio/steady_timer.hpp>
 
 #include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 
-#include "channel.hpp"
+#include "crew_impl.hpp"
 #include "spawn.hpp"
-#include "supervisor_impl.hpp"
 
 namespace muster {
 
 namespace {
-
-using descriptor_stream = boost::asio::posix::stream_descriptor;
 
 std::string random_mark() {
   std::random_device entropy;
@@ -28,89 +22,6 @@ std::string random_mark() {
 }
 
 }  // namespace
-
-/// Thread safety: members marked "loop" belong to the supervisor's thread; those guarded by the mutex are what other
-/// threads may see.
-class crew::impl : public std::enable_shared_from_this<crew::impl> {
-public:
-  impl(supervisor& watcher, board& tasks, crew_options options, crew_client& client)
-      : supervisor_(watcher), board_(tasks), options_(std::move(options)), client_(client), kill_timer_(hub().loop()) {
-    for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
-      workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
-    }
-    const scoped_lock lock(mutex_);
-    infos_.resize(workers_.size());
-    for (std::size_t index = 0; index < infos_.size(); ++index) infos_[index].index = index;
-    greeted_.resize(workers_.size());
-  }
-
-  void start();
-  void leave();
-  void wait_until_greeted() MUSTER_EXCLUDES(mutex_);
-  void begin_stop(worker_order how);
-  void kill_after(std::chrono::nanoseconds grace);
-  bool wait_until_gone(deadline until) MUSTER_EXCLUDES(mutex_);
-  [[nodiscard]] std::vector<worker_info> workers() const MUSTER_EXCLUDES(mutex_);
-  [[nodiscard]] crew_statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
-  [[nodiscard]] bool is_owner() const noexcept { return hub().is_owner(); }
-  void log(log_level level, const std::string& message) const { options_.log(level, message); }
-
-private:
-  struct worker {
-    worker(std::size_t which, unsigned tries, boost::asio::io_context& loop)
-        : index(which), life(tries), start_timer(loop) {}
-
-    std::size_t index;
-    worker_lifecycle life;
-    std::uint32_t incarnation = 0;
-    participant_id participant = participant_id::none;
-    pid_t pid = 0;
-    exit_status how;
-    std::optional<descriptor_stream> process;  // pidfd
-    std::optional<descriptor_stream> control;
-    boost::asio::steady_timer start_timer;
-  };
-
-  [[nodiscard]] supervisor::impl& hub() const noexcept { return supervisor_.internals(); }
-  [[nodiscard]] domain& shared() const noexcept { return *supervisor_.shared(); }
-
-  // Loop.
-  void perform(worker& who, worker_lifecycle::action what);
-  void spawn(worker& who);
-  void start_process(worker& who);
-  void watch(worker& who);
-  void listen(worker& who);
-  void hear(worker& who, const detail::message& heard);
-  void answer_hello(worker& who, const detail::message& heard);
-  void refuse(worker& who, const std::string& reason);
-  void bury(worker& who);
-  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
-  void recover(participant_id dead) noexcept;
-  void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
-  static void kill(worker& who);
-  void stop_all();
-  void kill_all();
-  void publish(const worker& who) MUSTER_EXCLUDES(mutex_);
-  void check_gone() MUSTER_EXCLUDES(mutex_);
-
-  supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
-  board& board_;
-  const crew_options options_;
-  crew_client& client_;
-
-  std::vector<std::unique_ptr<worker>> workers_;  // loop
-  boost::asio::steady_timer kill_timer_;          // loop
-  std::optional<error_info> giving_up_;           // loop
-  bool left_ = false;                             // loop: the handle is gone, and with it board and client
-  recovery_registry::registration recovery_;      // loop
-
-  mutable mutex mutex_;
-  condition changed_;
-  std::vector<worker_info> infos_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<bool> greeted_ MUSTER_GUARDED_BY(mutex_);  // at least once
-  std::optional<error_info> broken_ MUSTER_GUARDED_BY(mutex_);
-  crew_statistics statistics_ MUSTER_GUARDED_BY(mutex_);
-};
 
 // ---- from other threads
 
@@ -131,6 +42,7 @@ void crew::impl::leave() {
     hub().remove(client_);
     recovery_ = {};
     kill_timer_.cancel();
+    audit_timer_.cancel();
     for (auto& each : workers_) {  // one that did not even die of SIGKILL is watched no longer
       each->start_timer.cancel();
       each->control.reset();
@@ -152,11 +64,10 @@ void crew::impl::wait_until_greeted() {
 void crew::impl::begin_stop(worker_order how) {
   boost::asio::post(hub().loop(), [self = shared_from_this(), how] {
     if (self->left_) return;
-    for (auto& each : self->workers_) {
-      self->board_.line(each->index).order.store(static_cast<std::uint32_t>(how), std::memory_order_release);
-      self->board_.wake(each->index);
-    }
+    self->order_ = how;
+    self->give_orders();
     self->stop_all();
+    self->watch();  // until they have heard it
   });
 }
 
@@ -206,6 +117,9 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
 }
 
 void crew::impl::spawn(worker& who) {
+  if (replacing_) return;  // when all are gone
+  client_.repair_start();
+  board_.line(who.index).order.store(static_cast<std::uint32_t>(order_), std::memory_order_release);
   try {
     start_process(who);
   } catch (const std::exception& failure) {
@@ -256,7 +170,7 @@ void crew::impl::start_process(worker& who) {
 }
 
 void crew::impl::watch(worker& who) {
-  who.process->async_wait(descriptor_stream::wait_read,
+  who.process->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this(), &who](boost::system::error_code cancelled) {
                             if (!cancelled && !self->left_) self->bury(who);
                           });
@@ -267,19 +181,19 @@ void crew::impl::watch(worker& who) {
 }
 
 void crew::impl::listen(worker& who) {
-  who.control->async_wait(
-      descriptor_stream::wait_read, [self = shared_from_this(), &who](boost::system::error_code cancelled) {
-        if (cancelled || self->left_) return;
-        try {
-          const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
-          if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
-          if (heard) self->hear(who, *heard);
-          self->listen(who);
-        } catch (const error& failure) {
-          self->perform(
-              who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
-        }
-      });
+  who.control->async_wait(boost::asio::posix::stream_descriptor::wait_read, [self = shared_from_this(), &who](
+                                                                                boost::system::error_code cancelled) {
+    if (cancelled || self->left_) return;
+    try {
+      const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+      if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
+      if (heard) self->hear(who, *heard);
+      self->listen(who);
+    } catch (const error& failure) {
+      self->perform(who,
+                    who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+    }
+  });
 }
 
 void crew::impl::hear(worker& who, const detail::message& heard) {
@@ -347,9 +261,13 @@ void crew::impl::bury(worker& who) {
   shared().bury(who.participant);  // calls recover()
   count_end(who, left_in_order);
   who.pid = 0;
+  const bool spoiled = client_.repair_start();
+  const auto before = who.life.now();
+  if (spoiled && before != worker_lifecycle::state::working) who.life.excuse();  // it read what was overwritten
   perform(who, who.life.ended(who.how));
   publish(who);
   check_gone();
+  if (replacing_) start_again_when_all_are_gone();
 }
 
 void crew::impl::recover(participant_id dead) noexcept {
@@ -363,7 +281,7 @@ void crew::impl::count_end(const worker& who, bool left_in_order) {
   const scoped_lock lock(mutex_);
   const auto before = who.life.now();
   if (before == worker_lifecycle::state::starting || before == worker_lifecycle::state::initializing) {
-    ++statistics_.failed_starts;
+    if (!replacing_) ++statistics_.failed_starts;
   } else if (left_in_order && who.how.success()) {
     if (before == worker_lifecycle::state::working) ++statistics_.recycled;
   } else if (who.how.how() == exit_status::kind::killed) {
@@ -431,6 +349,8 @@ crew::~crew() {
 }
 
 void crew::wait_until_greeted() { impl_->wait_until_greeted(); }
+
+void crew::watch() { impl_->watch(); }
 
 void crew::begin_stop(worker_order how) { impl_->begin_stop(how); }
 

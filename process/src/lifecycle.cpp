@@ -55,8 +55,10 @@ worker_lifecycle::action worker_lifecycle::timed_out() {
 
 worker_lifecycle::action worker_lifecycle::ended(const exit_status& how) {
   const auto before = std::exchange(state_, state::absent);
+  const bool excused = std::exchange(excused_, false);
   if (before == state::stopping || before == state::absent) return action::none;
-  if (before == state::working) return start();
+  if (excused) failure_.reset();
+  if (excused || before == state::working) return start();
   if (!failure_) failure_ = error_info(errc::start_failed, text("the worker ", to_string(how), ' ', hint_for(before)));
   return start_again_or_give_up();
 }

@@ -35,6 +35,18 @@ TEST(Lifecycle, AGoodStartEndsInWorking) {
   EXPECT_EQ(life.now(), state::working);
 }
 
+TEST(Lifecycle, AnEndThatIsNoFaultOfItsOwnIsNoFailedStart) {
+  worker_lifecycle life(1);
+  life.start();
+  for (int each = 0; each < 5; ++each) {
+    life.excuse();
+    EXPECT_EQ(life.failed(no_model), action::kill);
+    EXPECT_EQ(life.ended(killed), action::spawn);
+    EXPECT_EQ(life.failures(), 0U);
+  }
+  EXPECT_EQ(life.ended(killed), action::give_up) << "the excuse was for one end";
+}
+
 TEST(Lifecycle, AWorkerThatDiesIsReplaced) {
   auto life = working();
   EXPECT_EQ(life.ended(killed), action::spawn);

@@ -16,6 +16,7 @@
 #include <muster/process/supervisor.hpp>
 #include <muster/process/worker_environment.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/dispatcher.hpp>
 
 namespace muster {
 
@@ -44,6 +45,12 @@ public:
   virtual void crew_broken(const error_info& why) noexcept = 0;
   /// Completions may have been entered into rings: look, and arm the bell again.
   virtual void bell_rang() noexcept = 0;
+  /// Writes again what a starting worker reads in shared memory; true if somebody had overwritten it.
+  virtual bool repair_start() noexcept { return false; }
+  /// Looks for damage in shared memory. Called from time to time after crew::watch, until it says that no more is due.
+  virtual audit_report audit() noexcept { return {}; }
+  /// All workers are gone and recovered, because damage was repeated: others are started after this.
+  virtual void crew_replaced() noexcept {}
 
 protected:
   ~crew_client() = default;
@@ -68,6 +75,8 @@ struct crew_statistics {
   std::uint64_t killed = 0;         ///< by a signal
   std::uint64_t exited = 0;         ///< by themselves, without having been told
   std::uint64_t failed_starts = 0;  ///< before they could take tasks
+  std::uint64_t suspected = 0;      ///< killed because their own words in shared memory had been overwritten
+  std::uint64_t replacements = 0;   ///< times all were killed, because that or the like was repeated
 };
 
 /// The supervised workers of one board: as many processes as the board has worker lines, each replaced when it ends.
@@ -95,6 +104,9 @@ public:
   void begin_stop(worker_order how);
   /// Waits until no worker is left; false when `until` passed first. Requires: begin_stop was called.
   bool wait_until_gone(deadline until);
+
+  /// Has the client audited from time to time, and does what it finds; on the supervisor's thread. Returns at once.
+  void watch();
 
   [[nodiscard]] std::vector<worker_info> workers() const;
   [[nodiscard]] crew_statistics read_statistics() const;

@@ -41,6 +41,8 @@ public:
   action failed(error_info why);
   /// It takes tasks.
   action ready();
+  /// It is about to be killed, or has failed to start, through no fault of its own: its end is not a failed start.
+  void excuse() noexcept { excused_ = state_ != state::absent; }
   /// Nothing was heard for too long after the start.
   action timed_out();
   /// The process is gone.
@@ -58,7 +60,8 @@ private:
 
   const unsigned tries_;
   state state_ = state::absent;
-  bool listens_ = false;   // it has become ready
+  bool listens_ = false;  // it has become ready
+  bool excused_ = false;
   unsigned failures_ = 0;  // starts in a row
   std::optional<error_info> failure_;
 };

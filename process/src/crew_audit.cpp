@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a crew does about damage in shared memory. docs/design/integrity.md.
+#include <algorithm>
+
+#include <muster/base/text.hpp>
+
+#include "crew_impl.hpp"
+
+namespace muster {
+
+namespace {
+
+// How long a damaged word may hold somebody up, about; and how often a busy pool pays for a look at its old tasks.
+constexpr auto audit_interval = std::chrono::milliseconds(500);
+
+}  // namespace
+
+void crew::impl::watch() {
+  boost::asio::post(hub().loop(), [self = shared_from_this()] {
+    if (!self->left_ && !std::exchange(self->watching_, true)) self->next_audit();
+  });
+}
+
+void crew::impl::next_audit() {
+  audit_timer_.expires_after(audit_interval);
+  audit_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
+    if (!cancelled && !self->left_) self->audit();
+  });
+}
+
+void crew::impl::audit() {
+  const auto found = client_.audit();
+  if (found.repeated) {
+    replace_all();
+  } else {
+    for (const auto index : found.suspects) kill_suspect(*workers_[index]);
+  }
+  give_orders();
+  watching_ = found.more || is_leaving() || replacing_;
+  if (watching_) next_audit();
+}
+
+// The supervisor's word against the board's: what was ordered is ordered again.
+void crew::impl::give_orders() {
+  const auto right = static_cast<std::uint32_t>(order_);
+  for (const auto& each : workers_) {
+    const bool changed = board_.line(each->index).order.exchange(right, std::memory_order_acq_rel) != right;
+    if (changed || order_ != worker_order::work) board_.wake_always(each->index);
+  }
+}
+
+bool crew::impl::is_leaving() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& each) {
+    return each->pid != 0 && each->life.now() == worker_lifecycle::state::stopping;
+  });
+}
+
+void crew::impl::kill_suspect(worker& who) {
+  if (who.pid == 0) return;
+  log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' (process ", who.pid,
+                               ") is killed: what only it writes in shared memory was overwritten"));
+  who.life.excuse();
+  kill(who);
+  const scoped_lock lock(mutex_);
+  ++statistics_.suspected;
+}
+
+void crew::impl::replace_all() {
+  if (replacing_ || giving_up_) return;
+  log(log_level::warning,
+      text("all workers of '", options_.name, "' are replaced: what they share was overwritten again and again"));
+  replacing_ = true;
+  {
+    const scoped_lock lock(mutex_);
+    ++statistics_.replacements;
+  }
+  for (auto& each : workers_) {
+    each->life.excuse();
+    kill(*each);
+  }
+  start_again_when_all_are_gone();  // there may be none at the moment
+}
+
+void crew::impl::start_again_when_all_are_gone() {
+  for (const auto& each : workers_) {
+    if (each->pid != 0) return;
+  }
+  replacing_ = false;
+  client_.crew_replaced();
+  give_orders();
+  for (auto& each : workers_) {
+    if (each->pid == 0 && each->life.now() == worker_lifecycle::state::starting) spawn(*each);
+  }
+}
+
+}  // namespace muster
