@@ -46,7 +46,7 @@ chunk_reply read_line(const task_reply& reply) {
 }  // namespace
 
 map_job::map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast)
-    : block_(memory.allocate(job_header::state_offset + state_bytes, 1)), code_(code) {
+    : block_(memory.allocate(job_header::state_offset + state_bytes, 1)), code_(code), fail_fast_(fail_fast) {
   header().stop.store(0, std::memory_order_relaxed);
   header().fail_fast = fail_fast ? 1 : 0;
 }
@@ -178,6 +178,14 @@ void batch_run::account(const range& which, task_reply& reply, std::size_t eleme
 
 void batch_run::account_reply(const range& which, task_reply& reply, const task_place& place) {
   const auto line = read_line(reply);
+  const chunk_arguments sent{
+      .job = job_->ref().handle(), .batch = batch_.ref().handle(), .first = which.first, .count = which.count};
+  if (line.seal != seal_of(sent, line)) {
+    error_info why(errc::corrupted,
+                   "a chunk's reply is not that of its elements: somebody has overwritten one of them");
+    why.set_place(place);
+    return fail(which.first, which.count, std::move(why), which.attempt);
+  }
   const auto finished = std::min<std::uint64_t>(line.finished, which.count);
   account_finished(which, finished, reply);
   const auto time = std::chrono::nanoseconds(line.elapsed_nanoseconds);

@@ -22,11 +22,23 @@ void throw_outside_batch(std::size_t index) {
   throw error(errc::corrupted, text("element ", index, " does not lie in its batch"));
 }
 
+std::uint64_t seal_of(const chunk_arguments& arguments, const chunk_reply& reply) noexcept {
+  std::uint64_t sum = 0;
+  for (const auto word : {arguments.job, arguments.batch, arguments.first, arguments.count, reply.finished,
+                          reply.elapsed_nanoseconds, reply.results, reply.error}) {
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15U;
+    sum ^= sum >> 32U;
+  }
+  return sum;
+}
+
 chunk_run::chunk_run(task_call& call) : call_(call), start_(clock::now()) {
   line() = {};  // the slot's line may still hold another chunk's
   std::memcpy(&arguments_, call.arguments().data(), sizeof arguments_);
   job_ = call.memory().view(block_ref::of_handle(arguments_.job));
   batch_ = call.memory().view(block_ref::of_handle(arguments_.batch));
+  const bool whole = job_.size() >= job_header::state_offset && batch_.size() >= sizeof header_;
+  if (!whole) throw error(errc::corrupted, "a chunk's blocks are too small to be its own");
   std::memcpy(&header_, batch_.data(), sizeof header_);
   const bool fits = header_.elements_offset <= batch_.size() && header_.results_offset <= batch_.size() &&
                     arguments_.count <= header_.count && arguments_.first <= header_.count - arguments_.count;
@@ -71,11 +83,18 @@ void chunk_run::reply(std::uint64_t finished, bool failed) {
     if (shared().fail_fast != 0) shared().stop.store(1, std::memory_order_relaxed);
   }
   call_.count_more(finished > 0 ? finished - 1 : 0);
+  chunk_reply whole{
+      .finished = finished,
+      .elapsed_nanoseconds = static_cast<std::uint64_t>(std::chrono::nanoseconds(clock::now() - start_).count())};
+  if (results_) whole.results = results_.lend().handle();
+  if (error) whole.error = error.lend().handle();
+  whole.seal = seal_of(arguments_, whole);
   auto& answer = line();
-  answer.finished = finished;
-  answer.elapsed_nanoseconds = static_cast<std::uint64_t>(std::chrono::nanoseconds(clock::now() - start_).count());
-  if (results_) publish(answer.results, results_.lend().handle());
-  if (error) publish(answer.error, error.lend().handle());
+  answer.finished = whole.finished;
+  answer.elapsed_nanoseconds = whole.elapsed_nanoseconds;
+  answer.seal = whole.seal;
+  publish(answer.results, whole.results);
+  publish(answer.error, whole.error);
 }
 
 }  // namespace muster::detail

@@ -70,10 +70,14 @@ public:
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
     crew_->wait_until_greeted();
     leaving_->open(*crew_);
+    core_->set_watch([this] { crew_->watch(); });
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
-  ~impl() { leaving_->shut(); }
+  ~impl() {
+    core_->set_watch(nullptr);
+    leaving_->shut();
+  }
 
   [[nodiscard]] crew& workers() noexcept { return *crew_; }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }

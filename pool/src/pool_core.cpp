@@ -13,9 +13,11 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, st
       max_tasks_per_worker_(options.max_tasks_per_worker),
       board_({.workers = workers}, spin),
       functions_(board_.modules()),
-      tasks_(
-          board_, domain_->blocks(),
-          {.max_pending = options.max_pending, .overflow = options.overflow, .overflow_wait = options.overflow_wait}),
+      tasks_(board_, domain_->blocks(),
+             {.max_pending = options.max_pending,
+              .overflow = options.overflow,
+              .overflow_wait = options.overflow_wait,
+              .watch = [this] { start_watch(); }}),
       callbacks_(std::make_shared<callback_executor>(options.log)) {}
 
 pool_core::~pool_core() = default;
@@ -60,6 +62,34 @@ void pool_core::crew_broken(const error_info& why) noexcept {
 void pool_core::bell_rang() noexcept {
   tasks_.drain();
   tasks_.arm_bell();
+}
+
+// ---- damage
+
+void pool_core::set_watch(std::function<void()> start) {
+  const scoped_lock lock(watch_mutex_);
+  watch_ = std::move(start);
+}
+
+void pool_core::start_watch() {
+  const scoped_lock lock(watch_mutex_);
+  if (watch_) watch_();
+}
+
+bool pool_core::repair_start() noexcept {
+  const bool header = board_.restore_header();
+  const bool modules = functions_.restore_directory();
+  const bool domain = domain_->restore_header();
+  if (!header && !modules && !domain) return false;
+  tasks_.report_damage();
+  return true;
+}
+
+audit_report pool_core::audit() noexcept { return tasks_.audit(); }
+
+void pool_core::crew_replaced() noexcept {
+  tasks_.renew();
+  functions_.restore_directory();
 }
 
 }  // namespace muster::detail

@@ -47,7 +47,12 @@ private:
     } else if constexpr (array_element<R>) {
       return std::get<0>(codec<R>::decode(run_.result_array().subspan(index * sizeof(R), sizeof(R))));
     } else {
-      const auto& piece = run_.pieces()[piece_];
+      const auto& pieces = run_.pieces();
+      while (index >= pieces[piece_].first + pieces[piece_].count) {
+        ++piece_;
+        offset_ = 0;
+      }
+      const auto& piece = pieces[piece_];
       const std::span<const std::byte> results = piece.results.bytes();
       const auto encoded = results.subspan(std::min(offset_, results.size()));
       std::uint64_t bytes = 0;
@@ -56,10 +61,6 @@ private:
         return error_info(errc::corrupted, "the worker's results do not lie in their block");
       }
       offset_ += result_prefix_bytes + round_up(bytes, frame_alignment);
-      if (index + 1 == piece.first + piece.count) {
-        ++piece_;
-        offset_ = 0;
-      }
       try {
         return std::get<0>(codec<R>::decode(encoded.subspan(result_prefix_bytes, bytes)));
       } catch (const error& failure) {

@@ -31,7 +31,7 @@ public:
 
   void stop() noexcept { header().stop.store(1, std::memory_order_relaxed); }
   void resume() noexcept { header().stop.store(0, std::memory_order_relaxed); }
-  [[nodiscard]] bool fails_fast() const noexcept { return header().fail_fast != 0; }
+  [[nodiscard]] bool fails_fast() const noexcept { return fail_fast_; }
   [[nodiscard]] block_ref ref() const noexcept { return block_.ref(); }
   [[nodiscard]] function_token code() const noexcept { return code_; }
 
@@ -40,6 +40,7 @@ private:
 
   block block_;
   function_token code_;
+  bool fail_fast_;  // as it was made: workers can write to the header
 };
 
 /// Runs the callable of a map over one batch, chunk by chunk.

@@ -41,12 +41,15 @@ static_assert(sizeof(chunk_arguments) <= inline_argument_bytes);
 struct chunk_reply {
   std::uint64_t finished = 0;  ///< elements with a result, from the first on
   std::uint64_t elapsed_nanoseconds = 0;
-  std::array<std::uint64_t, 3> reserved{};
+  std::uint64_t seal = 0;  ///< seal_of() all this and the arguments: shows whether they were those that were sent
+  std::array<std::uint64_t, 2> reserved{};
   std::uint64_t results = 0;  ///< handle of the block with encoded results; 0: none
   std::uint64_t error = 0;    ///< handle of the block with the error of the next element; 0: none
 };
 static_assert(sizeof(chunk_reply) == inline_reply_bytes);
 static_assert(offsetof(chunk_reply, results) == attached_handles_offset);
+
+[[nodiscard]] std::uint64_t seal_of(const chunk_arguments& arguments, const chunk_reply& reply) noexcept;
 
 /// Which attached block of a reply is which.
 inline constexpr std::size_t results_attachment = 0;

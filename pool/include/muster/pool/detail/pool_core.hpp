@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include <muster/base/mutex.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/pool/detail/callback_executor.hpp>
 #include <muster/pool/pool_options.hpp>
@@ -50,15 +52,25 @@ public:
   /// Unblocked by: whoever sets `done` and wakes its futex.
   bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
 
+  /// Has `start` called, by any thread and without locks of its own, whenever audits are due again; nullptr: nobody.
+  void set_watch(std::function<void()> start) MUSTER_EXCLUDES(watch_mutex_);
+
   // The supervisor's thread.
   void worker_started(std::size_t worker, pid_t pid) noexcept override;
   void worker_ended(std::size_t worker, const exit_status& how) noexcept override;
   void crew_broken(const error_info& why) noexcept override;
   void bell_rang() noexcept override;
+  bool repair_start() noexcept override;
+  audit_report audit() noexcept override;
+  void crew_replaced() noexcept override;
 
 private:
+  void start_watch() MUSTER_EXCLUDES(watch_mutex_);
+
   const std::shared_ptr<domain> domain_;  // keeps the arena for replies that nobody has taken yet
   const std::uint64_t max_tasks_per_worker_;
+  mutex watch_mutex_;
+  std::function<void()> watch_ MUSTER_GUARDED_BY(watch_mutex_);
   board board_;
   token_encoder functions_;
   dispatcher tasks_;
