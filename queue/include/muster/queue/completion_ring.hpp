@@ -30,13 +30,14 @@ public:
   /// looks here a last time; one of the two sees the other.
   void push(entry what) noexcept {
     const auto position = tail_->load(std::memory_order_relaxed);  // only this worker writes it
-    at(position).store(std::uint64_t{what.generation} << 16U | what.slot, std::memory_order_relaxed);
+    // Release: whoever reads this in place of an entry that it overwrites sees how far the tail was then.
+    at(position).store(std::uint64_t{what.generation} << 16U | what.slot, std::memory_order_release);
     tail_->store(position + 1, std::memory_order_seq_cst);
   }
 
   [[nodiscard]] std::uint64_t tail() const noexcept { return tail_->load(std::memory_order_seq_cst); }
   [[nodiscard]] entry read(std::uint64_t position) const noexcept {
-    const auto word = at(position).load(std::memory_order_relaxed);  // ordered by the tail
+    const auto word = at(position).load(std::memory_order_acquire);  // with push: an overtaking is seen in the tail
     return {.generation = static_cast<std::uint32_t>(word >> 16U), .slot = static_cast<std::uint16_t>(word)};
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return entries_.size(); }
