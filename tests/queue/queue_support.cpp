@@ -114,11 +114,15 @@ int process_world::work(std::size_t worker) {
 }
 
 exit_status process_world::bury(std::size_t worker) {
-  const auto how = ranks_.wait(worker);
-  tasks_.recover(worker, how);
-  domain_.bury(ids_[worker]);
+  const auto how = reap(worker);
+  recover(worker, how);
   start(worker);
   return how;
+}
+
+void process_world::recover(std::size_t worker, const exit_status& how) {
+  tasks_.recover(worker, how);
+  domain_.bury(ids_[worker]);
 }
 
 }  // namespace muster::test

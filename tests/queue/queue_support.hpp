@@ -116,11 +116,17 @@ public:
   arena& memory() { return domain_.blocks(); }
   board& shared_board() { return board_; }
   dispatcher& tasks() { return tasks_; }
+  token_encoder& functions() { return functions_; }
   [[nodiscard]] pid_t pid(std::size_t worker) const { return ranks_.pid(worker); }
 
   void kill(std::size_t worker) { ranks_.kill(worker); }
   /// Reaps a killed worker, recovers what it had and starts another in its place.
   exit_status bury(std::size_t worker);
+
+  // The same in parts.
+  exit_status reap(std::size_t worker) { return ranks_.wait(worker); }
+  void recover(std::size_t worker, const exit_status& how);
+  void start(std::size_t worker);
 
   template <auto Function, class... Args>
   task_request request(const Args&... args) {
@@ -132,7 +138,6 @@ public:
   }
 
 private:
-  void start(std::size_t worker);
   int work(std::size_t worker);
 
   domain domain_;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "tracee.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+#include <muster/base/system_call.hpp>
+
+namespace muster::test {
+
+namespace {
+
+void request(const char* name, __ptrace_request what, pid_t id) {
+  system_call(name, [&] { return ::ptrace(what, id, nullptr, nullptr); });
+}
+
+}  // namespace
+
+tracee::tracee(pid_t id) : id_(id) { request("ptrace(SEIZE)", PTRACE_SEIZE, id_); }
+
+tracee::outcome tracee::await_stop() {
+  int status = 0;
+  system_call("waitpid", ::waitpid, id_, &status, __WALL);
+  stopped_ = WIFSTOPPED(status);
+  return stopped_ ? outcome::stopped : outcome::gone;
+}
+
+tracee::outcome tracee::interrupt() {
+  request("ptrace(INTERRUPT)", PTRACE_INTERRUPT, id_);
+  return await_stop();
+}
+
+tracee::outcome tracee::run_to_landing() {
+  if (stopped_) request("ptrace(CONT)", PTRACE_CONT, id_);
+  return await_stop();
+}
+
+tracee::outcome tracee::step(bool may_sleep) {
+  request("ptrace(SINGLESTEP)", PTRACE_SINGLESTEP, id_);
+  if (!may_sleep) return await_stop();
+  for (;;) {
+    int status = 0;
+    const auto found = system_call("waitpid", ::waitpid, id_, &status, __WALL | WNOHANG);
+    if (found == id_) return WIFSTOPPED(status) ? outcome::stopped : outcome::gone;
+    if (is_asleep()) return outcome::asleep;
+    ::sched_yield();
+  }
+}
+
+void tracee::release() { request("ptrace(DETACH)", PTRACE_DETACH, id_); }
+
+// The kernel's word for it: state S in /proc. One that is stopped by its tracer has another.
+bool tracee::is_asleep() const {
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "/proc/%d/stat", id_);
+  const unique_fd file(::open(name.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 512> text{};
+  const auto got = ::read(file.get(), text.data(), text.size() - 1);
+  const std::string_view line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  const auto end_of_name = line.rfind(')');
+  return end_of_name != std::string_view::npos && end_of_name + 2 < line.size() && line[end_of_name + 2] == 'S';
+}
+
+// ---- threads
+
+namespace {
+
+struct command {
+  pid_t thread = 0;
+  unsigned instructions = 0;
+};
+
+// What the stepping process says: it traces the thread; the thread has been stopped, inside or not.
+enum class answer : char { tracing, inside, ended };
+
+template <class T>
+void send(const unique_fd& to, const T& what) {
+  system_call("write", ::write, to.get(), &what, sizeof what);
+}
+
+template <class T>
+bool receive(const unique_fd& from, T& what) {
+  return system_call("read", ::read, from.get(), &what, sizeof what) == sizeof what;
+}
+
+void make_pipe(std::array<unique_fd, 2>& ends) {
+  std::array<int, 2> numbers{};
+  system_call("pipe2", ::pipe2, numbers.data(), O_CLOEXEC);
+  ends[0] = unique_fd(numbers[0]);
+  ends[1] = unique_fd(numbers[1]);
+}
+
+}  // namespace
+
+thread_stepper::thread_stepper() {
+  make_pipe(commands_);
+  make_pipe(answers_);
+  process_.add([this](std::size_t) { return serve(); });
+  ::prctl(PR_SET_PTRACER, process_.pid(0));  // where a security module asks for it
+}
+
+int thread_stepper::serve() {
+  for (command what; receive(commands_[0], what);) {
+    tracee thread(what.thread);
+    send(answers_[1], answer::tracing);
+    thread.run_to_landing();
+    for (unsigned done = 0; done < what.instructions && !*ended_; ++done) thread.step();
+    send(answers_[1], *ended_ ? answer::ended : answer::inside);
+    char go = 0;
+    if (!receive(commands_[0], go)) return 1;
+    thread.release();
+  }
+  return 0;
+}
+
+bool thread_stepper::run(const std::function<void()>& what, unsigned instructions,
+                         const std::function<void()>& meanwhile) {
+  std::atomic<pid_t> id = 0;
+  std::atomic<bool> traced = false;
+  *ended_ = false;
+  std::thread thread([&] {
+    id = ::gettid();
+    id.notify_one();
+    traced.wait(false);
+    ::raise(SIGTRAP);
+    what();
+    *ended_ = true;
+  });
+  id.wait(0);
+  send(commands_[1], command{.thread = id, .instructions = instructions});
+  answer heard{};
+  receive(answers_[0], heard);
+  traced = true;
+  traced.notify_one();
+  receive(answers_[0], heard);
+  meanwhile();
+  send(commands_[1], 'g');
+  thread.join();
+  return heard == answer::inside;
+}
+
+}  // namespace muster::test

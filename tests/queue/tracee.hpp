@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+
+#include <muster/base/unique_fd.hpp>
+
+#include "processes.hpp"
+
+namespace muster::test {
+
+/// A process or thread under ptrace. It *lands* by raising SIGTRAP, and stops there.
+///
+/// Thread safety: belongs to the thread that made it, whom the kernel takes for the tracer.
+class tracee {
+public:
+  /// `asleep`: it is in a system call that sleeps, and will stop behind it. `gone`: it has ended, and is reaped.
+  enum class outcome { stopped, asleep, gone };
+
+  /// Begins to trace it; it runs on.
+  explicit tracee(pid_t id);
+  tracee(const tracee&) = delete;
+  tracee& operator=(const tracee&) = delete;
+
+  /// Stops it where it is.
+  outcome interrupt();
+  /// Lets it run until it lands or ends.
+  outcome run_to_landing();
+  /// Lets it execute one instruction. Only a step that `may_sleep` is found asleep: looking costs time.
+  outcome step(bool may_sleep = false);
+  /// After `asleep`: waits until it was woken and has stopped.
+  outcome await_stop();
+  /// Ends the tracing of one that is stopped; it runs on.
+  void release();
+
+private:
+  [[nodiscard]] bool is_asleep() const;
+
+  pid_t id_;
+  bool stopped_ = false;
+};
+
+/// A process of its own that steps a thread of this one.
+class thread_stepper {
+public:
+  thread_stepper();
+  thread_stepper(const thread_stepper&) = delete;
+  thread_stepper& operator=(const thread_stepper&) = delete;
+
+  /// Runs `what` in a new thread, stopped after so many instructions. Then calls `meanwhile`, which must neither
+  /// allocate nor lock anything: the thread may just have done so. Then lets the thread go on, and waits for its end.
+  /// True when the thread was stopped inside of `what`.
+  bool run(const std::function<void()>& what, unsigned instructions, const std::function<void()>& meanwhile);
+
+private:
+  int serve();
+
+  std::array<unique_fd, 2> commands_;
+  std::array<unique_fd, 2> answers_;
+  shared<std::atomic<bool>> ended_;
+  processes process_;
+};
+
+}  // namespace muster::test
