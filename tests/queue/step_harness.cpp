@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "step_harness.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include <muster/queue/slot_protocol.hpp>
 
@@ -69,11 +71,27 @@ bool watched_task::cancel() {
   return withdrawn;
 }
 
+task_record::location watched_task::where() const noexcept {
+  return how_.by == reader::nobody || told_ != 0 ? where_ : record_->where();
+}
+
+bool watched_task::is_held_by(std::size_t worker) const {
+  const auto at = where();
+  const auto found = slot_protocol::read(world_.shared_board().slot(at.slot).word);
+  return at.phase == task_phase::posted && found.short_generation() == at.generation && found.owner() == worker + 1 &&
+         found.state() == slot_state::claimed;
+}
+
+bool watched_task::is_queued() const {
+  const auto at = where();
+  const auto found = slot_protocol::read(world_.shared_board().slot(at.slot).word);
+  return at.phase == task_phase::posted && found.short_generation() == at.generation &&
+         found.state() == slot_state::queued;
+}
+
 void watched_task::foresee_death(std::size_t victim, dispatcher::statistics& deaths) {
+  if (!is_held_by(victim)) return;
   auto& board = world_.shared_board();
-  const auto found = slot_protocol::read(board.slot(where_.slot).word);
-  if (found.short_generation() != where_.generation || found.owner() != victim + 1) return;
-  if (found.state() != slot_state::claimed) return;
   if (board.line(victim).current == 0) {
     ++deaths.requeued;
     return;
@@ -133,6 +151,7 @@ step_test::~step_test() {
 
 void step_test::begin_attempt() {
   watched_.clear();
+  subject_ = nullptr;
   for (auto& each : tracees_) each.reset();
   asleep_.assign(asleep_.size(), false);
   for (auto& each : stage_->runs) each = 0;
@@ -152,12 +171,28 @@ watched_task& step_test::post_plain(const watched_task::how& what) {
       [number = what.number](task_reply& reply, std::uint64_t) { return value_of<int>(reply) == number + 101; });
 }
 
-void step_test::trace(std::size_t worker) { tracees_[worker].emplace(world_.pid(worker)); }
+void step_test::await_landing(std::size_t worker) {
+  ASSERT_EQ(traced(worker).run_to_landing(), tracee::outcome::stopped);
+}
 
 void step_test::land(std::size_t worker, int number) {
   trace(worker);
-  post_plain({.number = number, .lane = board::shared_lanes + worker, .retries = 1, .lands = true});
-  ASSERT_EQ(traced(worker).run_to_landing(), tracee::outcome::stopped);
+  post_plain({.number = number, .lane = lane_of(worker), .retries = 1, .lands = true});
+  await_landing(worker);
+}
+
+void step_test::freeze(std::size_t worker) {
+  trace(worker);
+  ASSERT_EQ(traced(worker).interrupt(), tracee::outcome::stopped);
+}
+
+void step_test::resume_sleep(std::size_t worker) {
+  while (step(worker)) continue;
+}
+
+void step_test::await_wake(std::size_t worker) {
+  ASSERT_EQ(traced(worker).await_stop(), tracee::outcome::stopped);
+  asleep_[worker] = false;
 }
 
 bool step_test::step(std::size_t worker, unsigned instructions) {
@@ -170,12 +205,22 @@ bool step_test::step(std::size_t worker, unsigned instructions) {
   return !asleep_[worker];
 }
 
-phase step_test::phase_of(std::size_t worker) {
+phase step_test::phase_of(std::size_t worker) { return phase_of(worker, subject()); }
+
+phase step_test::phase_held_by(std::size_t worker) {
+  for (const auto& each : watched_) {
+    const auto where = phase_of(worker, each);
+    if (where != phase::queued && where != phase::after) return where;
+  }
+  return phase::queued;
+}
+
+phase step_test::phase_of(std::size_t worker, const watched_task& task) {
   auto& line = shared_board().line(worker);
   if (line.leaving != 0) return phase::leaving;
   if (asleep_[worker]) return phase::asleep;
   if (line.parked != 0) return phase::lying_down;
-  const auto& where = watched_.back().where();
+  const auto where = task.where();
   const auto found = slot_protocol::read(shared_board().slot(where.slot).word);
   if (found.short_generation() != where.generation) return phase::after;
   if (found.state() == slot_state::queued) return phase::queued;
@@ -196,7 +241,7 @@ void step_test::kill(std::size_t worker) {
 }
 
 void step_test::check_that_others_go_on() {
-  auto request = world_.request<plain>(15, 1);
+  auto request = world_.request<plain>(someone, 1);
   request.lane = board::shared_lanes + shared_board().sizes().workers - 1;
   auto& record = tasks().post(std::move(request));
   ASSERT_TRUE(tasks().wait(record, deadline::after(30s)));
@@ -205,7 +250,11 @@ void step_test::check_that_others_go_on() {
 
 void step_test::recover(std::size_t worker) {
   world_.recover(worker, ends_[worker]);
-  auto& line = shared_board().line(worker);
+  verify_recovered(worker);
+}
+
+void step_test::verify_recovered(std::size_t worker) {
+  const auto& line = shared_board().line(worker);
   EXPECT_FALSE(shared_board().sleeping().remove(worker));
   EXPECT_FALSE(shared_board().spinning().remove(worker));
   EXPECT_EQ(line.parked, 0U);
@@ -233,7 +282,8 @@ void step_test::verify_all() {
 void step_test::verify_room() {
   ASSERT_TRUE(eventually([&] { return tasks().pending() == 0; }));
   std::vector<task_record*> records;
-  for (std::size_t each = 0; each < slots; ++each) records.push_back(&world_.post<plain>(14, static_cast<int>(each)));
+  for (std::size_t each = 0; each < slots; ++each)
+    records.push_back(&world_.post<plain>(someone, static_cast<int>(each)));
   EXPECT_EQ(tasks().read_statistics().waiting, 0U);
   for (std::size_t each = 0; each < slots; ++each) {
     ASSERT_TRUE(tasks().wait(*records[each], deadline::after(30s)));
@@ -257,36 +307,59 @@ void step_test::verify_rest() {
   EXPECT_EQ(now.ended, now.accepted);
 }
 
+void step_test::end_attempt() {
+  kill(victim);
+  check_that_others_go_on();
+  recover(victim);
+  restart(victim);
+  verify_all();
+}
+
 // ---- sweeps
 
 void step_test::sweep(const scenario& what) {
   const auto path = survey(what);
+  std::fprintf(stderr, "DEBUG %s: path %zu\n", what.name.c_str(), path.size());
   for (const auto instructions : choose(what, path)) {
     SCOPED_TRACE(what.name + ", killed after " + std::to_string(instructions) + " instructions, " +
-                 name_of(path[instructions]));
-    attempt(what, instructions);
+                 name_of(path[instructions].where));
     if (HasFailure()) return;
+    attempt(what, instructions);
   }
-  report(what.name, what.least, what.hits);
 }
 
-std::vector<phase> step_test::survey(const scenario& what) {
-  std::vector<phase> path;
+step_test::place step_test::place_of(std::size_t worker) {
+  place found{.where = phase_of(worker), .held_bytes = world_.memory().read_statistics().held_bytes};
+  std::memcpy(found.slot.data(), &shared_board().slot(subject().where().slot), found.slot.size());
+  std::memcpy(found.line.data(), &shared_board().line(worker), found.line.size());
+  return found;
+}
+
+std::vector<step_test::place> step_test::survey(const scenario& what) {
+  constexpr std::size_t longest = 20000;
+  std::vector<place> path;
   begin_attempt();
   what.begin();
-  do path.push_back(phase_of(victim));
-  while (path.size() < what.longest && step(victim));
-  if (asleep_[victim]) path.push_back(phase::asleep);
-  end_attempt(what);
+  unsigned beyond = 0;
+  do {
+    path.push_back(place_of(victim));
+    if (beyond > 0 || path.back().where == what.until || (what.over && what.over())) ++beyond;
+  } while (beyond <= what.beyond && path.size() < longest && step(victim));
+  if (is_asleep(victim)) path.push_back(place_of(victim));
+  EXPECT_TRUE(beyond > 0 || is_asleep(victim)) << "it never came to its end";
+  finish(what);
   return path;
 }
 
-std::vector<unsigned> step_test::choose(const scenario& what, const std::vector<phase>& path) {
+std::vector<unsigned> step_test::choose(const scenario& what, const std::vector<place>& path) {
   std::vector<unsigned> chosen;
   for (unsigned at = 0; at < path.size(); ++at) {
-    const auto stride = path[at] == phase::running                               ? what.sparse
-                        : path[at] == phase::after || path[at] == phase::leaving ? what.behind
-                                                                                 : what.stride;
+    const auto change =
+        std::find_if(path.begin() + at, path.end(), [&](const place& each) { return each != path[at]; });
+    auto stride = what.stride;
+    if (path[at].where == phase::running) stride = what.sparse;
+    if (path[at].where == phase::after || path[at].where == phase::leaving) stride = what.behind;
+    if (change != path.end() && change - path.begin() - at <= what.near) stride = what.stride;
     const bool first = at == 0 || path[at] != path[at - 1];
     const bool last = at + 1 == path.size() || path[at] != path[at + 1];
     if (first || last || at - chosen.back() >= stride) chosen.push_back(at);
@@ -298,26 +371,32 @@ void step_test::attempt(const scenario& what, unsigned instructions) {
   begin_attempt();
   what.begin();
   step(victim, instructions);
-  count_point();
-  end_attempt(what);
+  count_point(phase_of(victim));
+  finish(what);
 }
 
-void step_test::end_attempt(const scenario& what) {
+void step_test::finish(const scenario& what) {
+  if (HasFatalFailure()) return;
   if (what.at_point) what.at_point();
-  kill(victim);
-  check_that_others_go_on();
-  recover(victim);
-  restart(victim);
-  verify_all();
-  if (what.verify) what.verify();
+  what.end ? what.end() : end_attempt();
 }
 
-void step_test::report(const std::string& name, std::size_t least, const std::vector<phase>& hits) {
+void step_test::report(const std::string& name, std::size_t least, const std::vector<phase>& hits,
+                       std::size_t host_extents) {
   std::printf("%s: %zu points:", name.c_str(), points_);
   for (const auto& [where, times] : tally_) std::printf(" %s %u", name_of(where), times);
   std::printf("\n");
   EXPECT_GE(points_, least);
   for (const auto where : hits) EXPECT_GT(tally_[where], 0U) << name_of(where);
+  if (HasFailure()) return;
+  watched_.clear();
+  for (std::size_t worker = 0; worker < ends_.size(); ++worker) {
+    kill(worker);
+    recover(worker);
+  }
+  const auto memory = world_.memory().read_statistics();
+  EXPECT_EQ(memory.live_blocks, 0U);
+  EXPECT_EQ(memory.held_bytes, memory.cached_bytes + host_extents * extent_bytes);
 }
 
 }  // namespace muster::test

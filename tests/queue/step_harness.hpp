@@ -75,7 +75,12 @@ public:
   watched_task& operator=(const watched_task&) = delete;
   ~watched_task();
 
-  [[nodiscard]] const task_record::location& where() const noexcept { return where_; }
+  /// Where it is, or was when it was posted, if nobody will read its reply.
+  [[nodiscard]] task_record::location where() const noexcept;
+  /// Whether the worker has claimed it.
+  [[nodiscard]] bool is_held_by(std::size_t worker) const;
+  [[nodiscard]] bool is_queued() const;
+  [[nodiscard]] bool has_ended() const noexcept { return told_ != 0; }
   /// Withdraws it, or asks it to stop; true as dispatcher::cancel says.
   bool cancel();
   /// Notes what the death of `victim`, who stands still, will do to it. `deaths` counts by consequence.
@@ -110,54 +115,86 @@ protected:
 
   struct scenario {
     std::string name;
-    std::size_t least = 0;             ///< so many points at least
-    std::vector<phase> hits;           ///< and in each of these some
-    std::function<void()> begin;       ///< posts, and leaves the victim stopped at its origin
-    std::function<void()> at_point{};  ///< while the victim stands still, before it is killed
-    std::function<void()> verify{};    ///< besides the tasks
+    std::function<void()> begin;  ///< posts, and leaves the victim stopped at its origin
+    phase until = phase::asleep;  ///< the path ends so many instructions after this was reached
+    unsigned beyond = 0;
+    std::function<bool()> over{};      ///< … or when this is true
     unsigned stride = 2;               ///< in the protocol
     unsigned sparse = 24;              ///< while running
-    unsigned behind = 8;               ///< once it is through with the task
-    unsigned longest = 4000;           ///< instructions
+    unsigned behind = 8;               ///< once the victim is through with the task
+    unsigned near = 0;                 ///< so many instructions before a change of phase count as protocol
+    std::function<void()> at_point{};  ///< while the victim stands still, before it is killed
+    std::function<void()> end{};       ///< instead of end_attempt()
   };
 
   explicit step_test(std::size_t workers, std::chrono::nanoseconds spin = {});
   ~step_test() override;
 
-  /// Surveys, chooses points, kills at each, and reports.
+  /// Surveys, chooses points, and kills at each.
   void sweep(const scenario& what);
+  /// Says how many points there were, and that it were enough, also in each of these phases. Then ends all workers:
+  /// of shared memory no more is held than `host_extents` that the parent's own allocations have opened.
+  void report(const std::string& name, std::size_t least, const std::vector<phase>& hits, std::size_t host_extents = 0);
 
   // Parts of a scenario.
-  /// Forgets the last attempt. Requires: all workers are there and asleep.
-  void begin_attempt();
   watched_task& post(const watched_task::how& what, task_request request, watched_task::check is_right);
   watched_task& post_plain(const watched_task::how& what);
-  /// Traces the worker, has it run a task that lands, and leaves it there.
+  /// The task that phases are about; else it is the last that was posted.
+  void look_at(const watched_task& task) { subject_ = &task; }
+  void trace(std::size_t worker) { tracees_[worker].emplace(world_.pid(worker)); }
+  [[nodiscard]] tracee& traced(std::size_t worker) { return *tracees_[worker]; }
+  /// Waits until the worker has landed in a task that was posted.
+  void await_landing(std::size_t worker);
+  /// Leaves the worker inside of a task that lands.
   void land(std::size_t worker, int number = 0);
-  void trace(std::size_t worker);
-  tracee& traced(std::size_t worker) { return *tracees_[worker]; }
-  /// Lets the worker go on; false when it sleeps.
+  /// Stops a worker that is asleep, where it sleeps. It stays there after resume_sleep(), stepping.
+  void freeze(std::size_t worker);
+  void resume_sleep(std::size_t worker);
+  /// After resume_sleep() and a wake.
+  void await_wake(std::size_t worker);
+  /// Lets the worker go on for so many instructions; false when it sleeps.
   bool step(std::size_t worker, unsigned instructions = 1);
+  [[nodiscard]] bool is_asleep(std::size_t worker) const { return asleep_[worker]; }
   [[nodiscard]] phase phase_of(std::size_t worker);
+  /// The same about whatever task the worker has.
+  [[nodiscard]] phase phase_held_by(std::size_t worker);
 
-  // What every attempt ends with.
-  void count_point() { ++tally_[phase_of(victim)], ++points_; }
+  // An attempt in parts.
+  /// Forgets the last one. Requires: all workers are there and asleep.
+  void begin_attempt();
+  void count_point(phase where) { ++tally_[where], ++points_; }
   void kill(std::size_t worker);
   void check_that_others_go_on();
   void recover(std::size_t worker);
+  void verify_recovered(std::size_t worker);
   void restart(std::size_t worker);
   void verify_all();
-  void report(const std::string& name, std::size_t least, const std::vector<phase>& hits);
+  /// All of this for the victim.
+  void end_attempt();
 
   process_world& world() { return world_; }
   board& shared_board() { return world_.shared_board(); }
   dispatcher& tasks() { return world_.tasks(); }
+  std::list<watched_task>& watched() { return watched_; }
+  [[nodiscard]] const exit_status& end_of(std::size_t worker) const { return ends_[worker]; }
+  [[nodiscard]] static std::size_t lane_of(std::size_t worker) { return board::shared_lanes + worker; }
 
 private:
-  std::vector<phase> survey(const scenario& what);
-  static std::vector<unsigned> choose(const scenario& what, const std::vector<phase>& path);
+  // What others can see of the victim, and of the slot of its task.
+  struct place {
+    phase where = phase::queued;
+    std::size_t held_bytes = 0;  // of shared memory, by all processes
+    std::array<std::byte, sizeof(task_slot)> slot{};
+    std::array<std::byte, sizeof(worker_line)> line{};
+    friend bool operator==(const place&, const place&) = default;
+  };
+  [[nodiscard]] place place_of(std::size_t worker);
+  std::vector<place> survey(const scenario& what);
+  static std::vector<unsigned> choose(const scenario& what, const std::vector<place>& path);
   void attempt(const scenario& what, unsigned instructions);
-  void end_attempt(const scenario& what);
+  void finish(const scenario& what);
+  [[nodiscard]] phase phase_of(std::size_t worker, const watched_task& task);
+  [[nodiscard]] const watched_task& subject() const { return subject_ != nullptr ? *subject_ : watched_.back(); }
   void verify_room();
   void verify_rest();
 
@@ -167,11 +204,13 @@ private:
   std::vector<bool> asleep_;
   std::vector<exit_status> ends_;
   std::list<watched_task> watched_;
+  const watched_task* subject_ = nullptr;
   std::uint64_t ring_before_ = 0;
   dispatcher::statistics before_;
   dispatcher::statistics foreseen_;
   std::map<phase, unsigned> tally_;
   std::size_t points_ = 0;
+  static constexpr int someone = 15;  // tasks of no interest
 };
 
 }  // namespace muster::test

@@ -1,28 +1,374 @@
 // SPDX-License-Identifier: BSL-1.0
 // One worker is killed after every few instructions of what it does with a task. What is checked: step_harness.hpp.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include <muster/pool/detail/batch_run.hpp>
+
 #include "step_harness.hpp"
 
 namespace muster {
 namespace {
 
+using test::enter_stage;
 using test::phase;
 using test::value_of;
-using reader = test::watched_task::reader;
+using test::watched_task;
+using reader = watched_task::reader;
+
+// So many bytes, which are encoded by copying them.
+template <std::size_t Bytes>
+struct bulk {
+  std::array<char, Bytes> text;
+};
+
+template <std::size_t Bytes>
+bulk<Bytes> grown(int task) {
+  enter_stage(task);
+  bulk<Bytes> made;
+  made.text.fill('z');
+  return made;
+}
+
+int length(int task, std::string text) {
+  enter_stage(task);
+  return static_cast<int>(text.size());
+}
+
+// Keeps a block of this worker's in its cache.
+void keep_block(task_call& call) {
+  const auto [task] = codec<int>::decode(call.arguments());
+  const auto kept = call.cache().find_or_make<block>(block_ref{.descriptor = 1, .generation = 1, .size_bytes = 0},
+                                                     [&] { return call.memory().allocate(3000); });
+  enter_stage(task);
+  codec<int>::encode(call.make_reply(codec<int>::size(task)), static_cast<int>(kept->size()));
+}
 
 class StepKill : public test::step_test {
 protected:
-  StepKill() : step_test(2) {}
+  explicit StepKill(std::size_t workers = 2) : step_test(workers) {}
+
+  using poster = std::function<watched_task&(bool lands)>;
+
+  // From inside the task before it to its user code.
+  void sweep_claim(const std::string& name, const poster& post_it) {
+    sweep({.name = name + ", claim",
+           .begin =
+               [&] {
+                 land(victim);
+                 post_it(false);
+               },
+           .until = phase::running,
+           .beyond = 60});
+  }
+
+  // From its user code until the worker is through with it.
+  void sweep_completion(const std::string& name, const poster& post_it, unsigned sparse = 24) {
+    sweep({.name = name + ", completion",
+           .begin =
+               [&] {
+                 trace(victim);
+                 look_at(post_it(true));
+                 await_landing(victim);
+               },
+           .until = phase::after,
+           .beyond = 60,
+           .sparse = sparse,
+           .near = 24});
+  }
+
+  template <std::size_t Bytes>
+  watched_task& post_grown(const watched_task::how& what) {
+    return post(what, world().request<grown<Bytes>>(what.number), [](task_reply& reply, std::uint64_t) {
+      return std::ranges::all_of(value_of<bulk<Bytes>>(reply).text, [](char each) { return each == 'z'; });
+    });
+  }
+
+  template <std::size_t Bytes>
+  watched_task& post_two_grown(bool lands) {
+    post_grown<400>({.number = 2, .lane = lane_of(victim), .retries = 1});
+    return post_grown<Bytes>({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
+  }
 };
 
 TEST_F(StepKill, AWaiterAsleepGetsItsValue) {
-  sweep({.name = "waiter",
-         .least = 1,
-         .hits = {phase::queued, phase::claimed, phase::running, phase::done, phase::after, phase::lying_down,
-                  phase::asleep},
-         .begin = [&] {
-           land(victim);
-           post_plain({.retries = 1, .by = reader::sleeps});
-         }});
+  const auto post_it = [&](bool lands) -> watched_task& {
+    return post_plain({.lane = lane_of(victim), .retries = 1, .by = reader::sleeps, .lands = lands});
+  };
+  sweep_claim("waiter", post_it);
+  sweep_completion("waiter", post_it);
+  report("waiter", 100, {phase::queued, phase::claimed, phase::running, phase::done, phase::after});
+}
+
+TEST_F(StepKill, ASinkIsToldOnce) {
+  const auto post_it = [&](bool lands) -> watched_task& {
+    auto& subject = post_plain({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
+    look_at(subject);
+    post_plain({.number = 2, .lane = lane_of(victim), .by = reader::nobody});
+    return subject;
+  };
+  sweep_claim("sink", post_it);
+  sweep_completion("sink", post_it);
+  report("sink", 100,
+         {phase::queued, phase::claimed, phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
+}
+
+// The worker's very first block is not the one that is stepped: before it, it looks how much memory the machine has.
+TEST_F(StepKill, AReplyInABlockIsAdoptedOrFreed) {
+  sweep_completion("reply in a block", [&](bool lands) -> watched_task& { return post_two_grown<400>(lands); }, 40);
+  sweep_completion(
+      "reply in the first block of a size", [&](bool lands) -> watched_task& { return post_two_grown<1000>(lands); },
+      80);
+  report("reply in a block", 100, {phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
+}
+
+TEST_F(StepKill, ArgumentsInABlockAreStillThereForTheNext) {
+  const auto post_it = [&](bool lands) -> watched_task& {
+    return post({.lane = lane_of(victim), .retries = 1, .lands = lands},
+                world().request<length>(1, std::string(2000, 'y')),
+                [](task_reply& reply, std::uint64_t) { return value_of<int>(reply) == 2000; });
+  };
+  sweep_claim("arguments in a block", post_it);
+  sweep_completion("arguments in a block", post_it);
+  report("arguments in a block", 50, {phase::queued, phase::claimed, phase::running, phase::done, phase::after}, 1);
+}
+
+TEST_F(StepKill, AStaleHintBeforeATaskHoldsNobodyUp) {
+  sweep_claim("behind a cancelled task", [&](bool) -> watched_task& {
+    auto& cancelled = post_plain({.number = 2, .lane = lane_of(victim)});
+    EXPECT_TRUE(cancelled.cancel());
+    return post_plain({.lane = lane_of(victim), .retries = 1});
+  });
+  report("behind a cancelled task", 50, {phase::queued, phase::claimed, phase::running});
+}
+
+TEST_F(StepKill, ACancelledTaskEndsOnceWhereverItWas) {
+  sweep({.name = "cancelled at the point",
+         .begin =
+             [&] {
+               land(victim);
+               post_plain({.lane = lane_of(victim), .retries = 1});
+             },
+         .until = phase::after,
+         .beyond = 10,
+         .stride = 4,
+         .at_point = [&] { watched().back().cancel(); }});
+  report("cancelled at the point", 50, {phase::queued, phase::claimed, phase::running, phase::done});
+}
+
+TEST_F(StepKill, AWorkerThatFallsAsleepIsNotMissed) {
+  unsigned point = 0;
+  sweep({.name = "falls asleep",
+         .begin = [&] { land(victim); },
+         .stride = 4,
+         .behind = 40,
+         .at_point =
+             [&] {
+               constexpr std::array<unsigned, 4> further = {0, 1, 60, 350};
+               post_plain({.lane = lane_of(victim), .retries = 1});
+               const auto instructions = further[point++ % further.size()];
+               if (is_asleep(victim) && instructions > 0) await_wake(victim);
+               step(victim, instructions);
+             }});
+  report("falls asleep", 100, {phase::after, phase::lying_down, phase::asleep});
+}
+
+TEST_F(StepKill, AWorkerThatIsWokenIsReplaced) {
+  sweep({.name = "woken",
+         .begin =
+             [&] {
+               freeze(victim);
+               resume_sleep(victim);
+               post_plain({.lane = lane_of(victim), .retries = 1});
+               await_wake(victim);
+             },
+         .until = phase::running,
+         .stride = 4});
+  report("woken", 50, {phase::queued, phase::claimed, phase::running});
+}
+
+TEST_F(StepKill, BlocksInItsCacheAreFreed) {
+  sweep({.name = "cache",
+         .begin =
+             [&] {
+               trace(victim);
+               task_request request;
+               request.function = world().functions().encode(&keep_block);
+               request.frame = outgoing_frame::of(world().memory(), 1);
+               post({.lane = lane_of(victim), .retries = 1, .lands = true}, std::move(request),
+                    [](task_reply& reply, std::uint64_t) { return value_of<int>(reply) == 3000; });
+               await_landing(victim);
+             },
+         .until = phase::lying_down,
+         .stride = 3,
+         .behind = 60,
+         .near = 150});
+  report("cache", 50, {phase::after, phase::lying_down});
+}
+
+TEST_F(StepKill, AWorkerThatLeavesLeavesItsTasks) {
+  for (const auto order : {worker_order::leave, worker_order::leave_when_idle}) {
+    sweep({.name = "leaving",
+           .begin =
+               [&] {
+                 land(victim);
+                 post_plain({.lane = lane_of(victim), .retries = 1});
+                 shared_board().line(victim).order = static_cast<std::uint32_t>(order);
+               },
+           .until = phase::leaving,
+           .beyond = 120,
+           .stride = order == worker_order::leave ? 3U : 24U,
+           .behind = 6});
+  }
+  report("leaving", 50, {phase::queued, phase::leaving});
+}
+
+// ---- chunks
+
+struct grow_element {
+  std::string operator()(int element) const {
+    enter_stage(element);
+    return std::string(1500, static_cast<char>('a' + element));
+  }
+};
+
+// Elements 2 to 5 of a batch, in one chunk; every result makes the block of results grow.
+class StepKillChunk : public StepKill {
+protected:
+  using code = detail::chunk_code_of<false, grow_element, int>;
+  static constexpr std::uint64_t first = 2;
+  static constexpr std::uint64_t count = 4;
+
+  watched_task& post_chunk(std::uint64_t lands_at) {
+    constexpr std::array elements = {0, 1, 2, 3, 4, 5};
+    job_.emplace(world().memory(), 0, world().functions().encode(&code::run), false);
+    batch_ = detail::make_batch<int, std::string>(world().memory(), elements.begin(), elements.size());
+    task_request request;
+    request.function = job_->code();
+    request.frame = outgoing_frame::of(
+        world().memory(),
+        detail::chunk_arguments{
+            .job = job_->ref().handle(), .batch = batch_.ref().handle(), .first = first, .count = count});
+    return post({.number = static_cast<int>(lands_at),
+                 .lane = lane_of(victim),
+                 .by = reader::sink,
+                 .lands = true,
+                 .chunk = true},
+                std::move(request), [this](task_reply& reply, std::uint64_t element) {
+                  const bool right = is_right(reply, element);
+                  batch_.reset();
+                  job_.reset();
+                  return right;
+                });
+  }
+
+  bool is_right(task_reply& reply, std::uint64_t element) {
+    detail::chunk_reply line;
+    std::memcpy(&line, reply.bytes().data(), sizeof line);
+    const auto finished = reply.succeeded() ? line.finished : element - first;
+    if (reply.succeeded() && finished != count) return false;
+    adopted_ += !reply.succeeded() && finished > 0 ? 1U : 0U;
+    const auto results = reply.take_attached(detail::results_attachment);
+    for (std::uint64_t each = 0; each < finished; ++each) {
+      if (!has_result(results, each)) return false;
+    }
+    return finished <= count;
+  }
+
+  static bool has_result(const block& results, std::uint64_t index) {
+    constexpr auto step = detail::result_prefix_bytes + detail::round_up(1500 + 8, frame_alignment);
+    if (!results || results.size() < (index + 1) * step) return false;
+    const auto frame = results.bytes().subspan(index * step + detail::result_prefix_bytes, 1508);
+    return std::get<0>(codec<std::string>::decode(frame)) == std::string(1500, static_cast<char>('a' + first + index));
+  }
+
+  std::optional<detail::map_job> job_;
+  block batch_;
+  unsigned adopted_ = 0;
+};
+
+TEST_F(StepKillChunk, FinishedElementsSurvive) {
+  const auto begin_at = [&](std::uint64_t element) {
+    return [this, element] {
+      trace(victim);
+      post_chunk(element);
+      await_landing(victim);
+    };
+  };
+  sweep({.name = "chunk that grows",
+         .begin = begin_at(first + 2),
+         .over = [&] { return shared_board().line(victim).element == first + 3; },
+         .stride = 4,
+         .sparse = 150,
+         .near = 24});
+  sweep({.name = "last element of a chunk",
+         .begin = begin_at(first + 3),
+         .until = phase::after,
+         .beyond = 20,
+         .stride = 4,
+         .sparse = 60,
+         .near = 24});
+  EXPECT_GT(adopted_, 20U);
+  report("chunk", 100, {phase::running, phase::done, phase::entered, phase::after}, 2);
+}
+
+// ---- more than one worker that may take a task
+
+TEST_F(StepKill, AnotherTakesWhatTheVictimHasNot) {
+  unsigned point = 0;
+  sweep({.name = "shared lane",
+         .begin =
+             [&] {
+               land(victim);
+               freeze(1);  // it is woken for one of these, and stays where it is
+               look_at(post_plain({.lane = 1, .retries = 1, .by = reader::sleeps}));
+               post_plain({.number = 2, .lane = 1, .retries = 1});
+             },
+         .until = phase::after,
+         .stride = 4,
+         .at_point =
+             [&] {
+               traced(1).release();
+               EXPECT_TRUE(test::eventually(
+                   [&] { return std::ranges::none_of(watched(), [](const auto& each) { return each.is_queued(); }); }));
+               step(victim, point++ % 3 * 40);  // what it saw is out of date now
+             }});
+  report("shared lane", 50, {phase::queued, phase::claimed, phase::running, phase::done});
+}
+
+class StepKillOfThree : public StepKill {
+protected:
+  StepKillOfThree() : StepKill(3) {}
+};
+
+// The victim is woken and finds more than one task; the worker that was woken for the other one does not move. So the
+// victim wakes the third, or owes it when it dies: then recovery must.
+TEST_F(StepKillOfThree, AWakeThatAVictimOwesComesFromRecovery) {
+  sweep({.name = "chain of wakes",
+         .begin =
+             [&] {
+               freeze(victim);
+               resume_sleep(victim);
+               freeze(1);
+               look_at(post_plain({.lane = 1, .retries = 1, .by = reader::sink}));
+               await_wake(victim);
+               post_plain({.number = 2, .lane = 1, .by = reader::sink});
+             },
+         .until = phase::running,
+         .stride = 3,
+         .end =
+             [&] {
+               kill(victim);
+               recover(victim);
+               for (const auto& each : watched()) {
+                 EXPECT_TRUE(test::eventually([&] { return each.has_ended(); })) << "nobody woke the third worker";
+               }
+               traced(1).release();
+               restart(victim);
+               verify_all();
+             }});
+  report("chain of wakes", 50, {phase::queued, phase::claimed, phase::running});
 }
 
 }  // namespace

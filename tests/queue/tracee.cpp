@@ -79,9 +79,6 @@ struct command {
   unsigned instructions = 0;
 };
 
-// What the stepping process says: it traces the thread; the thread has been stopped, inside or not.
-enum class answer : char { tracing, inside, ended };
-
 template <class T>
 void send(const unique_fd& to, const T& what) {
   system_call("write", ::write, to.get(), &what, sizeof what);
@@ -108,22 +105,23 @@ thread_stepper::thread_stepper() {
   ::prctl(PR_SET_PTRACER, process_.pid(0));  // where a security module asks for it
 }
 
+// Answers once it traces the thread, and again once it has stopped it.
 int thread_stepper::serve() {
   for (command what; receive(commands_[0], what);) {
     tracee thread(what.thread);
-    send(answers_[1], answer::tracing);
+    send(answers_[1], what);
     thread.run_to_landing();
-    for (unsigned done = 0; done < what.instructions && !*ended_; ++done) thread.step();
-    send(answers_[1], *ended_ ? answer::ended : answer::inside);
-    char go = 0;
-    if (!receive(commands_[0], go)) return 1;
+    command done{.thread = what.thread};
+    for (; done.instructions < what.instructions && !*ended_; ++done.instructions) thread.step();
+    send(answers_[1], done);
+    if (!receive(commands_[0], what)) return 1;
     thread.release();
   }
   return 0;
 }
 
-bool thread_stepper::run(const std::function<void()>& what, unsigned instructions,
-                         const std::function<void()>& meanwhile) {
+unsigned thread_stepper::run(const std::function<void()>& what, unsigned instructions,
+                             const std::function<void()>& meanwhile) {
   std::atomic<pid_t> id = 0;
   std::atomic<bool> traced = false;
   *ended_ = false;
@@ -136,16 +134,17 @@ bool thread_stepper::run(const std::function<void()>& what, unsigned instruction
     *ended_ = true;
   });
   id.wait(0);
-  send(commands_[1], command{.thread = id, .instructions = instructions});
-  answer heard{};
-  receive(answers_[0], heard);
+  const command order{.thread = id, .instructions = instructions};
+  command stopped;
+  send(commands_[1], order);
+  receive(answers_[0], stopped);
   traced = true;
   traced.notify_one();
-  receive(answers_[0], heard);
+  receive(answers_[0], stopped);
   meanwhile();
-  send(commands_[1], 'g');
+  send(commands_[1], order);
   thread.join();
-  return heard == answer::inside;
+  return stopped.instructions;
 }
 
 }  // namespace muster::test

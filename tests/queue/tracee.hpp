@@ -51,10 +51,10 @@ public:
   thread_stepper(const thread_stepper&) = delete;
   thread_stepper& operator=(const thread_stepper&) = delete;
 
-  /// Runs `what` in a new thread, stopped after so many instructions. Then calls `meanwhile`, which must neither
-  /// allocate nor lock anything: the thread may just have done so. Then lets the thread go on, and waits for its end.
-  /// True when the thread was stopped inside of `what`.
-  bool run(const std::function<void()>& what, unsigned instructions, const std::function<void()>& meanwhile);
+  /// Runs `what` in a new thread, stopped after so many instructions, or at its end if it has fewer. Then calls
+  /// `meanwhile`, which must neither allocate nor lock anything: the thread may just have done so. Then lets the thread
+  /// go on, and waits for its end. Returns after how many instructions it was stopped.
+  unsigned run(const std::function<void()>& what, unsigned instructions, const std::function<void()>& meanwhile);
 
 private:
   int serve();
