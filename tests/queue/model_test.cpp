@@ -10,36 +10,62 @@
 namespace muster::model {
 namespace {
 
+verdict explore_and_tell(const scenario& what) {
+  auto found = explore_tasks(what);
+  std::printf("%zu states, %zu transitions, %zu ends%s%s\n", found.states, found.transitions, found.ends,
+              found.failure.empty() ? "" : ": ", found.failure.c_str());
+  return found;
+}
+
 void expect_right(const scenario& what) {
-  const auto found = explore_tasks(what);
-  std::printf("%zu states, %zu ends\n", found.states, found.ends);
+  const auto found = explore_and_tell(what);
   EXPECT_EQ(found.failure, "");
   EXPECT_GT(found.ends, 0U);
 }
 
+// In every order of steps, and in those that are left when no order is looked at that nobody can tell from another.
+void expect_same_ends(scenario what) {
+  const auto reduced = explore_and_tell(what);
+  what.reduced = false;
+  const auto full = explore_and_tell(what);
+  EXPECT_EQ(full.failure, "");
+  EXPECT_EQ(reduced.failure, "");
+  EXPECT_EQ(reduced.ends, full.ends);
+  EXPECT_EQ(reduced.ends_digest, full.ends_digest);
+  EXPECT_LT(reduced.states, full.states);
+}
+
 void expect_noticed(scenario what, mutation left_out) {
   what.left_out = left_out;
-  const auto found = explore_tasks(what);
-  std::printf("after %zu states: %s\n", found.states, found.failure.c_str());
-  EXPECT_NE(found.failure, "");
-  EXPECT_NE(found.failure, "too many states");
+  for (const bool reduced : {true, false}) {
+    what.reduced = reduced;
+    const auto found = explore_and_tell(what);
+    EXPECT_NE(found.failure, "");
+    EXPECT_NE(found.failure, "too many states");
+  }
 }
 
+constexpr scenario one_worker{.crashes = 0, .workers = 1};
 constexpr scenario two_workers{.crashes = 0, .workers = 2, .clients = 1};
 constexpr scenario one_worker_dies{.crashes = 1, .workers = 1};
+constexpr scenario one_worker_times_out{.crashes = 0, .timeouts = 1, .workers = 1};
 
-TEST(TaskModel, OneWorkerTwoClients) { expect_right({.crashes = 0, .workers = 1}); }
 TEST(TaskModel, TheOnlyWorkerDiesAtAnyStep) { expect_right(one_worker_dies); }
-TEST(TaskModel, TheOnlyWorkerDiesUnderTwoWaiters) {
-  expect_right({.second_has_sink = false, .crashes = 1, .workers = 1});
-}
 TEST(TaskModel, TheOnlyWorkerDiesUnderTwoSinks) { expect_right({.first_has_sink = true, .crashes = 1, .workers = 1}); }
-TEST(TaskModel, TheOnlyWorkerDiesWhileATaskIsCancelled) {
-  expect_right({.second_cancels = true, .crashes = 1, .workers = 1});
-}
 TEST(TaskModel, TheOnlyWorkerDiesAndTasksAreRunAgain) { expect_right({.retries = 1, .crashes = 1, .workers = 1}); }
-TEST(TaskModel, TwoWorkersCompeteForATask) { expect_right(two_workers); }
 TEST(TaskModel, OneOfTwoWorkersDiesAtAnyStep) { expect_right({.crashes = 1, .workers = 2, .clients = 1}); }
+
+// The reduction: the same ends are reached as without it.
+TEST(TaskModelReduction, OneWorkerTwoClients) { expect_same_ends(one_worker); }
+TEST(TaskModelReduction, TwoWorkersCompeteForATask) { expect_same_ends(two_workers); }
+TEST(TaskModelReduction, TheOnlyWorkerDiesUnderTwoWaiters) {
+  expect_same_ends({.second_has_sink = false, .crashes = 1, .workers = 1});
+}
+TEST(TaskModelReduction, TheOnlyWorkerDiesWhileATaskIsCancelled) {
+  expect_same_ends({.second_cancels = true, .crashes = 1, .workers = 1});
+}
+TEST(TaskModelReduction, OneOfTwoWorkersDiesAtAnyStep) { expect_same_ends({.crashes = 1, .workers = 2, .clients = 1}); }
+TEST(TaskModelReduction, ATaskRunsTooLong) { expect_same_ends(one_worker_times_out); }
 
 TEST(TaskModelMutation, ParkingWithoutASecondLookIsNoticed) {
   expect_noticed(two_workers, mutation::park_without_second_look);
@@ -48,7 +74,7 @@ TEST(TaskModelMutation, CompletingWithoutWakingTheWaiterIsNoticed) {
   expect_noticed(two_workers, mutation::complete_without_wake);
 }
 TEST(TaskModelMutation, CompletingWithoutTheRingIsNoticed) {
-  expect_noticed({.crashes = 0, .workers = 1}, mutation::complete_without_ring);
+  expect_noticed(one_worker, mutation::complete_without_ring);
 }
 TEST(TaskModelMutation, PostingWithoutAWakeIsNoticed) { expect_noticed(two_workers, mutation::post_without_wake); }
 TEST(TaskModelMutation, SleepingWithoutAskingForAWakeIsNoticed) {
@@ -65,6 +91,21 @@ TEST(TaskModelMutation, RecoveryThatMovesATaskUnderItsWaiterIsNoticed) {
 }
 TEST(TaskModelMutation, RecoveryThatForgetsARingOwedByTheDeadIsNoticed) {
   expect_noticed({.first_has_sink = true, .crashes = 1, .workers = 1}, mutation::recover_without_bell);
+}
+TEST(TaskModelMutation, ATimeoutThatMarksWhateverIsInTheSlotIsNoticed) {
+  expect_noticed(one_worker_times_out, mutation::timeout_without_generation);
+}
+TEST(TaskModelMutation, ATimeoutThatForgetsWhatWasDoneIsNoticed) {
+  expect_noticed(one_worker_times_out, mutation::timeout_without_done);
+}
+TEST(TaskModelMutation, ATimeoutOfWhateverTheWorkerWasRunningIsNoticed) {
+  expect_noticed(one_worker_times_out, mutation::timeout_by_worker);
+}
+TEST(TaskModelMutation, ATimeoutThatChargesAnotherTaskIsNoticed) {
+  expect_noticed(one_worker_times_out, mutation::timeout_charges_others);
+}
+TEST(TaskModelMutation, ATimedOutTaskThatIsPostedAgainIsNoticed) {
+  expect_noticed(one_worker_times_out, mutation::timeout_reposted);
 }
 // Without spinning workers every task has a wake of its own: the chain only saves the parent system calls.
 TEST(TaskModelMutation, TheChainOfWakesIsAnOptimisation) {

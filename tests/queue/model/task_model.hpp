@@ -26,20 +26,29 @@ enum class mutation : std::uint8_t {
   recover_without_waking_waiter,  ///< supervisor: moves a task without waking who sleeps on its slot
   recover_without_wake_all,       ///< supervisor: a wake owed by the dead one is lost
   recover_without_bell,           ///< supervisor: a ring owed by the dead one is lost
+  timeout_without_generation,     ///< supervisor: marks whatever lies in the slot by now
+  timeout_without_done,           ///< supervisor: ends what had been completed before the kill
+  timeout_by_worker,              ///< supervisor: ends whatever the killed worker was running
+  timeout_charges_others,         ///< supervisor: takes the kill for a death like any other
+  timeout_reposted,               ///< supervisor: posts again what had run too long
 };
 
 struct scenario {
   bool first_has_sink = false;  ///< the first client's task has a sink; else it waits in get()
   bool second_has_sink = true;
-  bool second_cancels = false;  ///< the second client cancels its task after posting it
-  std::uint8_t retries = 0;     ///< of both
-  std::uint8_t crashes = 1;     ///< how many workers may die, at any step
+  bool first_cancels = false;
+  bool second_cancels = false;   ///< the second client cancels its task after posting it
+  std::uint8_t retries = 0;      ///< of both
+  std::uint8_t crashes = 1;      ///< how many workers may die, at any step
+  std::uint8_t deaths_each = 1;  ///< how often each worker and those who take its place may
+  std::uint8_t timeouts = 0;     ///< how often the supervisor may find that a task runs too long
   std::uint8_t workers = 2;
   std::uint8_t clients = 2;
+  bool reduced = true;  ///< leave out orders of steps that nobody can tell apart
   mutation left_out = mutation::none;
 };
 
 /// Explores everything that can happen.
-[[nodiscard]] verdict explore_tasks(const scenario& what, std::size_t most_states = 40'000'000);
+[[nodiscard]] verdict explore_tasks(const scenario& what, std::size_t most_states = 60'000'000);
 
 }  // namespace muster::model
