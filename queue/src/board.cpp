@@ -167,10 +167,12 @@ bool board::wake_any() noexcept {
 }
 
 void board::wake_all() noexcept {
-  for (std::size_t worker = 0; worker < lines_.size(); ++worker) {
-    sleeping().remove(worker);
-    parking::unpark(lines_[worker].parked, rouse);
-  }
+  for (std::size_t worker = 0; worker < lines_.size(); ++worker) wake_always(worker);
+}
+
+void board::wake_always(std::size_t worker) noexcept {
+  sleeping().remove(worker);
+  parking::unpark(lines_[worker].parked, rouse);
 }
 
 }  // namespace muster

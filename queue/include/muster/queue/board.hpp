@@ -115,6 +115,8 @@ public:
 
   /// Wakes the worker if it sleeps; true when it did.
   bool wake(std::size_t worker) noexcept;
+  /// Wakes the worker whether or not it seems to sleep. Cost: a system call.
+  void wake_always(std::size_t worker) noexcept;
   /// Wakes one sleeping worker, if there is one.
   bool wake_any() noexcept;
   /// Wakes every worker that sleeps, also one that somebody took out of the set and died before waking. Cost: a system
