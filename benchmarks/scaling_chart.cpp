@@ -88,9 +88,9 @@ std::string to_svg(const std::vector<row>& rows, const std::string& plain, const
   }
   std::ostringstream to;
   to << std::fixed << std::setprecision(1)
-     << R"(<svg xmlns="http://www.w3.org/2000/svg" width="780" height="430" viewBox="0 0 780 430" )"
+     << R"(<svg xmlns="http://www.w3.org/2000/svg" width="830" height="430" viewBox="0 0 830 430" )"
      << R"(font-family="sans-serif" fill="#202020">)" << '\n'
-     << R"(<rect width="780" height="430" fill="#ffffff"/>)" << '\n';
+     << R"(<rect width="830" height="430" fill="#ffffff"/>)" << '\n';
   text(to, (left + right) / 2, 26, "Simulated throughput of one submitting thread and its workers", "middle", 15);
   axes(to, workers);
   std::size_t index = 0;

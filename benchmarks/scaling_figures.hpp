@@ -37,7 +37,6 @@ struct event_counts {
 /// How a task finds its worker.
 enum class dispatch : std::uint8_t {
   as_built,  ///< one lane for all
-  walk,      ///< the same; who loses a claim goes on to the next entry before it touches the head again
   batch,     ///< the same; while there is a backlog a worker takes four entries at once
   sharded,   ///< a lane for each group of workers, filled in turn; an idle worker looks at its neighbours' lanes
   pushed     ///< a lane for each worker, filled in turn; an idle worker looks at those of its group
@@ -104,7 +103,6 @@ struct figures {
   [[nodiscard]] nanoseconds delay(double share) const;
 };
 
-[[nodiscard]] std::string name_of(dispatch how);
 [[nodiscard]] std::string name_of(completion ends);
 
 }  // namespace scaling

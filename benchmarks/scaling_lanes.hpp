@@ -162,7 +162,6 @@ private:
   static constexpr std::size_t most_taken = 4;
 
   std::optional<claimed> claim(std::size_t index, figures& seen) {
-    if (how_ == dispatch::walk) return claim_walking(index, seen);
     if (how_ == dispatch::batch) return claim_several(index, seen);
     return claim_one(index, seen);
   }
@@ -216,30 +215,6 @@ private:
     if (entry >> 48U != ((ticket / entries.size() + 1) & 0xffffU)) return std::nullopt;
     return muster::lane_hint{.generation = static_cast<std::uint32_t>(entry >> 16U),
                              .slot = static_cast<std::uint16_t>(entry)};
-  }
-
-  // All entries before `to` and from where the head was seen are used up; whatever others did, it may go there.
-  void advance_to(std::size_t index, std::uint64_t seen, std::uint64_t to) {
-    while (seen < to && !lanes_.head(index).compare_exchange_strong(seen, to, std::memory_order_acq_rel,
-                                                                    std::memory_order_relaxed)) {
-    }
-  }
-
-  std::optional<claimed> claim_walking(std::size_t index, figures& seen) {
-    constexpr std::uint64_t most_steps = 4;
-    for (;;) {
-      const auto first = lanes_.head(index).load(std::memory_order_acquire);
-      auto ticket = first;
-      auto hint = read(index, ticket);
-      for (; hint && ticket < first + most_steps; hint = read(index, ++ticket)) {
-        if (auto won = try_claim(*hint, seen)) {
-          advance_to(index, first, ticket + 1);
-          return won;
-        }
-      }
-      if (ticket > first) advance_to(index, first, ticket);
-      if (!hint && lanes_.head(index).load(std::memory_order_acquire) == ticket) return std::nullopt;
-    }
   }
 
   // Moves the head first: the entries are this worker's alone then, and would be posted again by recovery if it died.

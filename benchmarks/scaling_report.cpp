@@ -23,14 +23,14 @@ double share_of_ideal(const row& of) {
 }
 
 void print_heading(const std::string& part) {
-  std::printf("\n%s\n%-9s %7s %7s %4s  %9s %5s  %9s %5s %5s %6s %6s  %6s %9s %9s\n", part.c_str(), "how", "workers",
+  std::printf("\n%s\n%-14s %7s %7s %4s  %9s %5s  %9s %5s %5s %6s %6s  %6s %9s %9s\n", part.c_str(), "how", "workers",
               "task us", "from", "M tasks/s", "busy", "transfers", "slot", "head", "lost", "helped", "wakes",
               "median ns", "p99 ns");
 }
 
 void print(const row& found) {
   const auto& full = found.found;
-  std::printf("%-9s %7zu %7lld %4zu  %9.3f %4.0f%%  %9.1f %5.1f %5.1f %6.2f %6.2f  %6.3f", found.name.c_str(),
+  std::printf("%-14s %7zu %7lld %4zu  %9.3f %4.0f%%  %9.1f %5.1f %5.1f %6.2f %6.2f  %6.3f", found.name.c_str(),
               found.what.workers, microseconds_in(found.what.length), found.what.submitters,
               full.tasks_per_second / 1e6, full.utilisation * 100, full.transfers_per_task(),
               full.transfers_per_task(line_kind::slot), full.transfers_per_task(line_kind::head),

@@ -29,6 +29,7 @@ public:
 
   figures run() {
     std::vector<typename Machine::job> jobs;
+    jobs.reserve(submitters_.size() + workers_.size());
     const auto workers_for_each = common_.what.workers / common_.what.submitters;
     for (std::size_t index = 0; index < submitters_.size(); ++index) {
       jobs.push_back({.place = index * workers_for_each, .body = [this, index] { submitters_[index].run(); }});
@@ -151,17 +152,6 @@ nanoseconds figures::delay(double share) const {
   const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
   std::ranges::nth_element(sorted, at);
   return *at;
-}
-
-std::string name_of(dispatch how) {
-  switch (how) {
-    case dispatch::as_built: return "as built";
-    case dispatch::walk: return "walk";
-    case dispatch::batch: return "batch";
-    case dispatch::sharded: return "sharded";
-    case dispatch::pushed: return "pushed";
-  }
-  return "?";
 }
 
 std::string name_of(completion ends) {
