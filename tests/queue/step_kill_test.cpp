@@ -226,14 +226,17 @@ TEST_F(StepKill, AWorkerThatLeavesLeavesItsTasks) {
 
 // ---- chunks
 
+// Results that make their block grow at element 4; so short that no copy is one instruction of many steps.
+constexpr std::size_t result_bytes(int element) { return element == 4 ? 2004 : 1012; }
+
 struct grow_element {
   std::string operator()(int element) const {
     enter_stage(element);
-    return std::string(1500, static_cast<char>('a' + element));
+    return std::string(result_bytes(element), static_cast<char>('a' + element));
   }
 };
 
-// Elements 2 to 5 of a batch, in one chunk; every result makes the block of results grow.
+// Elements 2 to 5 of a batch, in one chunk.
 class StepKillChunk : public StepKill {
 protected:
   using code = detail::chunk_code_of<false, grow_element, int>;
@@ -270,17 +273,21 @@ protected:
     if (reply.succeeded() && finished != count) return false;
     adopted_ += !reply.succeeded() && finished > 0 ? 1U : 0U;
     const auto results = reply.take_attached(detail::results_attachment);
-    for (std::uint64_t each = 0; each < finished; ++each) {
-      if (!has_result(results, each)) return false;
-    }
-    return finished <= count;
+    return finished <= count && (finished == 0 || has_results(results.bytes(), finished));
   }
 
-  static bool has_result(const block& results, std::uint64_t index) {
-    constexpr auto step = detail::result_prefix_bytes + detail::round_up(1500 + 8, frame_alignment);
-    if (!results || results.size() < (index + 1) * step) return false;
-    const auto frame = results.bytes().subspan(index * step + detail::result_prefix_bytes, 1508);
-    return std::get<0>(codec<std::string>::decode(frame)) == std::string(1500, static_cast<char>('a' + first + index));
+  static bool has_results(std::span<const std::byte> encoded, std::uint64_t finished) {
+    for (std::uint64_t each = first; each < first + finished; ++each) {
+      const auto bytes = codec<std::string>::size(grown_text(each));
+      const auto frame = encoded.subspan(detail::result_prefix_bytes, bytes);
+      if (std::get<0>(codec<std::string>::decode(frame)) != grown_text(each)) return false;
+      encoded = encoded.subspan(detail::result_prefix_bytes + detail::round_up(bytes, frame_alignment));
+    }
+    return true;
+  }
+
+  static std::string grown_text(std::uint64_t element) {
+    return std::string(result_bytes(static_cast<int>(element)), static_cast<char>('a' + element));
   }
 
   std::optional<detail::map_job> job_;
@@ -310,7 +317,7 @@ TEST_F(StepKillChunk, FinishedElementsSurvive) {
          .sparse = 60,
          .near = 24});
   EXPECT_GT(adopted_, 20U);
-  report("chunk", 100, {phase::running, phase::done, phase::entered, phase::after}, 2);
+  report("chunk", 100, {phase::running, phase::done, phase::entered, phase::after}, 1);
 }
 
 // ---- more than one worker that may take a task

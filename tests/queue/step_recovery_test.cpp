@@ -41,19 +41,25 @@ protected:
     return stepper_.run([&] { world().recover(victim, end_of(victim)); }, instructions, meanwhile);
   }
 
-  // `meanwhile` at `count` points, evenly along the recovery; then `afterwards`.
-  void at_points(unsigned count, const std::function<void()>& meanwhile, const std::function<void()>& afterwards) {
+  unsigned measure() {
     begin();
-    const auto longest = recover_stepped(UINT_MAX, [] {});
+    const auto instructions = recover_stepped(UINT_MAX, [] {});
     traced(other).release();
     end();
+    return instructions;
+  }
+
+  // `meanwhile` at `count` points, evenly along the recovery; then `afterwards`.
+  void at_points(unsigned count, const std::function<void()>& meanwhile, const std::function<void()>& afterwards) {
+    auto longest = UINT_MAX;
+    for (int times = 0; times < 3; ++times) longest = std::min(longest, measure());
     unsigned within = 0;
     for (unsigned point = 0; point < count && !HasFailure(); ++point) {
       const auto at = longest * point / count;
       SCOPED_TRACE("recovery stopped after " + std::to_string(at) + " of " + std::to_string(longest) + " instructions");
       begin();
       count_point(phase_held_by(other));
-      within += recover_stepped(at, meanwhile) == at ? 1 : 0;
+      within += recover_stepped(at, meanwhile) == at ? 1U : 0U;
       verify_recovered(victim);
       afterwards();
       end();
