@@ -11,7 +11,7 @@ std::uint64_t word::load(std::memory_order) const {
   if (kind_ == word_kind::entry && value() >> 48U == running.ticket_ / lap_ + 1) what = {};
   const auto weighs = weigh();
   if (weighs != weight::matters) what = {};
-  const auto found = running.perform(what, [&] { return weighs == weight::nothing ? 0 : value(); });
+  const auto found = running.perform(what, [&] { return weighs == weight::nothing ? 0 : value(); }, index_);
   if (kind_ == word_kind::entry) running.found_none_ = found >> 48U != running.ticket_ / lap_ + 1;
   return found;
 }
@@ -23,7 +23,7 @@ std::uint64_t word::load_head() const {
   const bool again = running.reads_lane_;
   const auto what = again && value() == running.ticket_ ? access{.reads = resource_} : access{};
   const auto found =
-      running.perform(what, [&] { return again && value() != running.ticket_ ? running.ticket_ + 1 : value(); });
+      running.perform(what, [&] { return again && value() != running.ticket_ ? running.ticket_ + 1 : value(); }, index_);
   running.reads_lane_ = !again;
   running.found_none_ = false;
   if (!again) running.ticket_ = found;
@@ -41,7 +41,7 @@ std::uint64_t word::exchange_if(std::uint64_t wanted, std::uint64_t desired) {
   if (value() == wanted) return change(resource_, [&](std::uint64_t) { return desired; });
   const auto weighs = weigh();
   const auto what = weighs == weight::matters ? access{.reads = resource_} : access{};
-  return now().perform(what, [&] { return weighs == weight::nothing ? 0 : value(); });
+  return now().perform(what, [&] { return weighs == weight::nothing ? 0 : value(); }, index_);
 }
 
 }  // namespace muster::model

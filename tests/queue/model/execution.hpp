@@ -25,6 +25,7 @@ namespace muster::model {
 
 inline constexpr std::size_t most_steps = 24;  // operations of one body
 inline constexpr std::uint8_t nobody = 0xff;
+inline constexpr std::uint64_t sum_tag = std::uint64_t{0x5a} << 56U;  // of a result that stands for several
 
 /// What an operation depends on and changes: sets of resources, which are words, bits of words, or other things.
 struct access {
@@ -42,6 +43,7 @@ template <class Locals>
 struct process_state {
   Locals locals{};
   std::array<std::uint64_t, most_steps> results{};  // of the operations since the checkpoint
+  std::array<std::uint8_t, most_steps> origins{};   // of these: the word's index
   std::uint8_t steps = 0;
   std::uint8_t asleep_on = nobody;  // which word
   std::uint8_t gone = 0;            // killed, or none
@@ -64,7 +66,7 @@ public:
 
   /// Runs one operation, or gives its result from before.
   template <class F>
-  std::uint64_t perform(const access& what, F operation) {
+  std::uint64_t perform(const access& what, F operation, std::size_t origin = nobody) {
     if (position_ < recorded_) return results_[position_++];
     if (taken_ > 0 && !joined_ && !may_follow_(context_, what)) std::longjmp(out_, left);
     if (position_ == most_steps) std::longjmp(out_, overflow);
@@ -72,6 +74,7 @@ public:
     joined_ = false;
     const auto result = static_cast<std::uint64_t>(operation());
     if (blocked_) std::longjmp(out_, left);
+    origins_[position_] = static_cast<std::uint8_t>(origin);
     results_[position_++] = result;
     ++taken_;
     return result;
@@ -83,13 +86,13 @@ public:
 
   /// Operations of which only the sum matters to what comes later.
   template <class F>
-  std::uint64_t summarise(F operations) {
-    constexpr std::uint64_t tag = std::uint64_t{0x5a} << 56U;
-    if (position_ < recorded_ && (results_[position_] & tag) == tag) return results_[position_++] & ~tag;
+  std::uint64_t summarise(F operations, std::size_t origin = nobody) {
+    if (position_ < recorded_ && (results_[position_] & sum_tag) == sum_tag) return results_[position_++] & ~sum_tag;
     const auto first = position_;
     const std::uint64_t sum = operations();
     rewind(first);
-    results_[position_++] = sum | tag;
+    origins_[position_] = static_cast<std::uint8_t>(origin);
+    results_[position_++] = sum | sum_tag;
     recorded_ = std::min(recorded_, position_);
     return sum;
   }
@@ -106,6 +109,7 @@ public:
   std::jmp_buf out_;
   std::uint64_t* words_ = nullptr;
   std::uint64_t* results_ = nullptr;
+  std::uint8_t* origins_ = nullptr;
   std::size_t recorded_ = 0;
   std::size_t position_ = 0;
   std::size_t taken_ = 0;  // in this step
@@ -196,11 +200,12 @@ private:
     const bool changes = how(value()) != value();
     const bool alone = !changes && kind_ == word_kind::set && (mask & set_bits) == now().own_bit_;
     const access what{.reads = alone ? 0 : resource, .writes = changes ? resource : 0};
-    return now().perform(what, [&] {
+    const auto operation = [&] {
       const auto before = value();
       value() = how(before);
       return before & mask;
-    });
+    };
+    return now().perform(what, operation, index_);
   }
 
   static constexpr std::uint64_t set_bits = 3;  // two workers

@@ -17,13 +17,19 @@ public:
   bound(const state& now, std::size_t who, const scenario& what) : now_(now), who_(who), what_(what) {
     has_lock_ = now.memory[at::lock] == who + 1;
     for (std::size_t worker = 0; worker < what.workers; ++worker) {
-      if (is_other_worker(worker)) any_worker_ = true;
       if (first_worker + worker != who_ && may_die(now, worker, what)) others_may_die_ = true;
     }
     const auto& its = now.each[supervisor].locals;
     const bool recovers = its.dead != 0 && its.pc <= wake_all && its.pc >= drain_first;
     recovery_ = who_ != supervisor && (others_may_die_ || now.memory[at::dead] != 0 || recovers || may_kill());
-    supervisor_acts_ = who_ != supervisor && (recovery_ || any_worker_ || now.memory[at::bell] != 0 || its.pc != event);
+    for (std::size_t task = 0; task < what.clients; ++task) {
+      if (has_sink(task) && now.parent.all[task].where < phase::settled) sink_waits_ = true;
+    }
+    bool others_ring = false;
+    for (std::size_t worker = 0; worker < what.workers; ++worker) {
+      if (is_other_worker(worker) && may_ring(worker)) others_ring = true;
+    }
+    supervisor_acts_ = who_ != supervisor && (recovery_ || others_ring || now.memory[at::bell] != 0 || its.pc != event);
     posting_ = false;
     for (std::size_t client = 0; client < what.clients; ++client) {
       if (client != who_ && now.each[client].locals.pc == post) posting_ = true;
@@ -61,6 +67,15 @@ private:
     return now_.each[first_worker + worker].gone == 0 || who_ != supervisor;
   }
 
+  [[nodiscard]] bool has_sink(std::size_t task) const {
+    return task == 0 ? what_.first_has_sink : what_.second_has_sink;
+  }
+  // It has, or may get, something to enter into its ring.
+  [[nodiscard]] bool may_ring(std::size_t worker) const {
+    const auto pc = now_.each[first_worker + worker].locals.pc;
+    return sink_waits_ || pc == push_ring || pc == ring_bell;
+  }
+
   [[nodiscard]] slot_word slot(std::size_t index) const { return slot_word(now_.memory[at::slot + index]); }
 
   // `who` runs the task in it: nobody else ends that, and only the one who waits for it or cancels it asks for more.
@@ -75,8 +90,8 @@ private:
 
   void add_worker(std::size_t worker) {
     const auto& process = now_.each[first_worker + worker];
-    both(resource::all_sleeping | resource::armed | resource::bell);
-    both(resource::current(worker) | resource::ring(worker));
+    both(resource::all_sleeping | resource::current(worker));
+    if (may_ring(worker)) both(resource::armed | resource::bell | resource::ring(worker));
     found_.reads |= resource::all_entries | resource::kill(worker);
     if (process.finds_none != 0) found_.reads |= resource::lane_moves;
     if (placing_ || now_.memory[at::lane_head] < now_.parent.lane_tail) found_.writes |= resource::lane_head;
@@ -94,7 +109,6 @@ private:
   void add_client(std::size_t client) {
     const auto pc = now_.each[client].locals.pc;
     if (pc == client_finished) return;
-    const bool has_sink = client == 0 ? what_.first_has_sink : what_.second_has_sink;
     const bool cancels = pc <= cancel && (client == 0 ? what_.first_cancels : what_.second_cancels);
     if (pc <= wake_store) both(resource::all_sleeping);
     if (pc == post) {
@@ -103,9 +117,8 @@ private:
         if (!has_lock_) add_slot(index);
       }
     }
-    if (has_sink && !cancels) return;
+    if (has_sink(client) && !cancels) return;
     both(resource::lock | resource::where(client));
-    both(resource::sleepers(0) | resource::sleepers(1));
     add_slots_of(client);
   }
 
@@ -115,13 +128,16 @@ private:
     const auto& record = now_.parent.all[client];
     const bool looks = process.locals.pc == wait && process.steps > 0;
     const auto seen = looks ? process.results[0] : now_.memory[at::where + client];
-    both(resource::slot(seen >> 8U & 0xffU));
-    if (record.where == phase::posted) both(resource::slot(record.slot));
+    add_sleeper_of(seen >> 8U & 0xffU);
+    if (record.where == phase::posted) add_sleeper_of(record.slot);
     const auto written = now_.memory[at::where + client];
-    if (static_cast<phase>(written & 0xffU) == phase::posted) both(resource::slot(written >> 8U & 0xffU));
+    if (static_cast<phase>(written & 0xffU) == phase::posted) add_sleeper_of(written >> 8U & 0xffU);
     if (!placing_) return;
-    for (std::size_t index = 0; index < slots; ++index) add_slot(index);
+    for (std::size_t index = 0; index < slots; ++index) {
+      if (!is_held(index)) add_sleeper_of(index);
+    }
   }
+  void add_sleeper_of(std::size_t slot) { both(resource::slot(slot) | resource::sleepers(slot)); }
 
   void add_supervisor() {
     if (!supervisor_acts_) return;
@@ -136,8 +152,7 @@ private:
     both(resource::lock);
     found_.reads |= resource::all_rings;
     for (std::size_t task = 0; task < tasks; ++task) {
-      const bool has_sink = task == 0 ? what_.first_has_sink : what_.second_has_sink;
-      if (!has_sink && !recovery_) continue;
+      if (!has_sink(task) && !recovery_) continue;
       both(resource::where(task));
       if (now_.parent.all[task].where == phase::posted) add_slot(now_.parent.all[task].slot);
     }
@@ -157,7 +172,7 @@ private:
   // A sleeper is touched by whoever takes or took its bit, by itself, and in recovery.
   void add_parked() {
     for (std::size_t worker = 0; worker < most_model_workers; ++worker) {
-      bool touched = first_worker + worker != who_ || recovery_ || (now_.memory[at::sleeping] >> worker & 1U) != 0;
+      bool touched = is_other_worker(worker) || recovery_ || (now_.memory[at::sleeping] >> worker & 1U) != 0;
       for (std::size_t each = 0; each < processes; ++each) {
         if (each != who_ && now_.each[each].locals.waking == worker + 1) touched = true;
       }
@@ -169,11 +184,11 @@ private:
   const std::size_t who_;
   const scenario& what_;
   bool has_lock_ = false;
-  bool any_worker_ = false;
   bool others_may_die_ = false;
   bool recovery_ = false;
   bool supervisor_acts_ = false;
   bool posting_ = false;
+  bool sink_waits_ = false;  // for a task
   bool placing_ = false;
   access found_;
 };

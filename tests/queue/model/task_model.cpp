@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "task_model.hpp"
 
-#include <cstring>
 #include <unordered_set>
 #include <vector>
 
@@ -11,64 +10,9 @@ namespace muster::model {
 
 namespace {
 
-// ---- what tells states apart
-
-class encoder {
-public:
-  template <class T>
-  void add(const T& value) {
-    static_assert(std::has_unique_object_representations_v<T>);
-    std::memcpy(bytes_.data() + size_, &value, sizeof value);
-    size_ += sizeof value;
-  }
-  void add_words(const std::uint64_t* first, std::size_t count) {
-    std::memcpy(bytes_.data() + size_, first, count * sizeof *first);
-    size_ += count * sizeof *first;
-  }
-  [[nodiscard]] fingerprint name() const { return fingerprint_of(bytes_.data(), size_); }
-
-private:
-  std::array<std::byte, sizeof(state)> bytes_;
-  std::size_t size_ = 0;
-};
-
-// What a worker that died had entered into its ring but not published is never read.
-std::uint64_t is_readable(const state& of, std::size_t worker, std::size_t entry) {
-  const auto tail = of.memory[at::ring_tail + worker];
-  for (std::uint64_t position = of.parent.ring_head[worker]; position < tail; ++position) {
-    if (position % entries == entry) return 1;
-  }
-  return 0;
-}
-
-void add_memory(const state& of, encoder& to) {
-  auto memory = of.memory;
-  for (std::size_t worker = 0; worker < most_model_workers; ++worker) {
-    if (of.each[first_worker + worker].steps != 0 && of.each[first_worker + worker].locals.pc == push_ring) continue;
-    for (std::size_t entry = 0; entry < entries; ++entry) {
-      if (is_readable(of, worker, entry) == 0) memory[at::ring_entries + worker * entries + entry] = 0;
-    }
-  }
-  to.add(memory);
-}
-
-fingerprint encode(const state& of) {
-  encoder to;
-  add_memory(of, to);
-  to.add(of.parent);
-  for (const auto& each : of.each) {
-    to.add(each.locals);
-    to.add_words(each.results.data(), each.steps);
-    to.add(std::array{each.steps, each.asleep_on, each.gone});
-  }
-  to.add(std::array{of.deaths[0], of.deaths[1], of.died_by_kill[0], of.died_by_kill[1], of.crashes_left,
-                    of.timeouts_left});
-  return to.name();
-}
-
 // ---- what must hold
 
-std::string name_of(wrong what) {
+std::string text_of(wrong what) {
   switch (what) {
     case wrong::none: return {};
     case wrong::told_twice: return "a sink was told twice";
@@ -107,7 +51,7 @@ std::string check_end(const state& now, const scenario& what) {
 
 std::string check(const state& now, bool is_end, const scenario& what) {
   for (const auto& each : now.parent.all) {
-    if (each.found != wrong::none) return name_of(each.found);
+    if (each.found != wrong::none) return text_of(each.found);
   }
   return is_end ? check_end(now, what) : std::string();
 }
@@ -202,8 +146,8 @@ verdict explore_tasks(const scenario& what, std::size_t most_states) {
   const auto successors = [&](const state& from, const auto& emit) {
     return successors_of(from, what, buffer).all(emit);
   };
-  auto found = explore(first_state(what), most_states, encode, successors, [&](const state& now, bool is_end) {
-    if (is_end) ends.insert(encode(now).low);
+  auto found = explore(first_state(what), most_states, name_of, successors, [&](const state& now, bool is_end) {
+    if (is_end) ends.insert(name_of(now).low);
     return check(now, is_end, what);
   });
   found.ends = ends.size();

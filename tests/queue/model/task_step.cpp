@@ -32,6 +32,7 @@ step::ended step::run_body() {
   unlocks_ = false;
   execution_.words_ = state_.memory.data();
   execution_.results_ = process.results.data();
+  execution_.origins_ = process.origins.data();
   execution_.recorded_ = process.steps;
   execution_.position_ = 0;
   execution_.blocked_ = false;
@@ -39,7 +40,7 @@ step::ended step::run_body() {
   execution_.reads_lane_ = false;
   execution_.found_none_ = false;
   execution_.weigh_ = nullptr;
-  execution_.own_bit_ = who_ < first_worker ? 0 : std::uint64_t{1} << (who_ - first_worker);
+  execution_.own_bit_ = own_bit();
   execution_.context_ = this;
   execution_.may_follow_ = &step::may_follow;
   execution::current() = &execution_;
@@ -48,6 +49,13 @@ step::ended step::run_body() {
   if (how == execution::overflow) return ended::too_long;
   run();
   return ended::after_body;
+}
+
+// Of the set of sleepers: a worker's own bit is set by that worker alone.
+std::uint64_t step::own_bit() const {
+  const auto dead = state_.each[supervisor].locals.dead;
+  if (who_ >= first_worker) return std::uint64_t{1} << (who_ - first_worker);
+  return who_ == supervisor && dead != 0 ? std::uint64_t{1} << (dead - 1U) : 0;
 }
 
 bool step::may_follow(const void* context, const access& what) {
@@ -64,6 +72,7 @@ void step::finish() {
   if (unlocks_) state_.memory[at::lock] = 0;
   process.locals = mine_;
   process.results = {};
+  process.origins = {};
   process.steps = 0;
 }
 

@@ -13,6 +13,10 @@ namespace muster::model {
 /// Why that matters: docs/design/model.md.
 [[nodiscard]] bool commutes(const state& now, std::size_t who, access uses, const scenario& what);
 
+/// What tells a state from others: the same for two that differ only in how often slots and rings were used before, and
+/// in what nobody will look at.
+[[nodiscard]] fingerprint name_of(const state& of);
+
 /// Whether the worker may die now.
 [[nodiscard]] bool may_die(const state& now, std::size_t worker, const scenario& what);
 
@@ -35,6 +39,7 @@ private:
 
   ended run_body();
   void finish();
+  [[nodiscard]] std::uint64_t own_bit() const;
   void run();
   static bool may_follow(const void* self, const access& what);
 

@@ -47,12 +47,13 @@ void step::worker_looks(std::size_t self) {
   }
   execution_.weigh_ = &weigh_for_claim;
   execution_.weigh_context_ = entry.hint.generation;
-  const auto claimed = execution_.summarise([&] {
-    return slot_protocol::try_claim(words[at::slot + entry.hint.slot], entry.hint.generation,
-                                    static_cast<unsigned>(self) + 1)
+  auto& word = words[at::slot + entry.hint.slot];
+  const auto claim = [&] {
+    return slot_protocol::try_claim(word, entry.hint.generation, static_cast<unsigned>(self) + 1)
         .value_or(slot_word())
         .bits();
-  });
+  };
+  const auto claimed = execution_.summarise(claim, word.index());
   lane().advance(entry);
   if (claimed == 0) return;
   mine_.word = claimed;
