@@ -142,6 +142,7 @@ void batch_run::post(const range& which) {
                          .frame = outgoing_frame::of(core_->memory(), arguments),
                          .label = settings_.label,
                          .sink = in_flight_.back().get(),
+                         .timeout = settings_.timeout,
                          .chunk = true,
                          .limited = false});
   } catch (const error&) {
@@ -173,6 +174,11 @@ void batch_run::account(const range& which, task_reply& reply, std::size_t eleme
   if (reply.succeeded()) return account_reply(which, reply, place);
   auto error = reply.error();
   if (error.code() == errc::worker_died) return account_death(which, reply, element);
+  if (error.code() == errc::timed_out) {
+    const auto finished = finished_before(which, element);
+    account_finished(which, finished, reply);
+    return account_failure(which, finished, std::move(error));
+  }
   fail(which.first, which.count, std::move(error), which.attempt);  // the chunk as such could not be run
 }
 
@@ -202,9 +208,14 @@ void batch_run::account_reply(const range& which, task_reply& reply, const task_
   }
 }
 
-void batch_run::account_death(const range& which, task_reply& reply, std::size_t element) {
+// What the dead worker said may be anything.
+std::size_t batch_run::finished_before(const range& which, std::size_t element) {
   const bool inside = element >= which.first && element < which.first + which.count;
-  const auto finished = inside ? element - which.first : 0;
+  return inside ? element - which.first : 0;
+}
+
+void batch_run::account_death(const range& which, task_reply& reply, std::size_t element) {
+  const auto finished = finished_before(which, element);
   account_finished(which, finished, reply);
   const auto attempt = finished == 0 ? which.attempt : 1;
   const bool runs_again = attempt <= settings_.retries && !given_up_;

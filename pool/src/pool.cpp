@@ -70,7 +70,7 @@ public:
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
     crew_->wait_until_greeted();
     leaving_->open(*crew_);
-    core_->set_watch([this] { crew_->watch(); });
+    core_->set_watch(&*crew_);
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;

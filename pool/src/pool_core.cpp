@@ -17,14 +17,18 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, st
              {.max_pending = options.max_pending,
               .overflow = options.overflow,
               .overflow_wait = options.overflow_wait,
-              .watch = [this] { start_watch(); }}),
+              .watch = [this] { start_watch(); },
+              .watch_time = [this](clock::time_point when) { watch_time(when); }}),
       callbacks_(std::make_shared<callback_executor>(options.log)) {}
 
 pool_core::~pool_core() = default;
 
 task_record& pool_core::submit(function_token function, outgoing_frame frame, const task_options& options) {
-  return tasks_.post(
-      {.function = function, .frame = std::move(frame), .retries = options.retries, .label = options.label.view()});
+  return tasks_.post({.function = function,
+                      .frame = std::move(frame),
+                      .retries = options.retries,
+                      .label = options.label.view(),
+                      .timeout = options.timeout});
 }
 
 dispatcher::statistics pool_core::read_statistics() const {
@@ -66,14 +70,19 @@ void pool_core::bell_rang() noexcept {
 
 // ---- damage
 
-void pool_core::set_watch(std::function<void()> start) {
+void pool_core::set_watch(crew* workers) {
   const scoped_lock lock(watch_mutex_);
-  watch_ = std::move(start);
+  watch_ = workers;
 }
 
 void pool_core::start_watch() {
   const scoped_lock lock(watch_mutex_);
-  if (watch_) watch_();
+  if (watch_ != nullptr) watch_->watch();
+}
+
+void pool_core::watch_time(clock::time_point when) {
+  const scoped_lock lock(watch_mutex_);
+  if (watch_ != nullptr) watch_->watch_time(when);
 }
 
 bool pool_core::repair_start() noexcept {
@@ -86,6 +95,8 @@ bool pool_core::repair_start() noexcept {
 }
 
 audit_report pool_core::audit() noexcept { return tasks_.audit(); }
+
+overdue_report pool_core::check_times() noexcept { return tasks_.check_times(); }
 
 void pool_core::crew_replaced() noexcept {
   tasks_.renew();

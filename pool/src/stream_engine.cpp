@@ -72,6 +72,7 @@ void stream_engine::begin(block batch, std::size_t count) {
       core_, job_, std::move(batch),
       batch_run::settings{
           .retries = settings_.retries,
+          .timeout = settings_.timeout,
           .label = settings_.label,
           .first_element = taken_,
           .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});

@@ -43,6 +43,7 @@ void crew::impl::leave() {
     recovery_ = {};
     kill_timer_.cancel();
     audit_timer_.cancel();
+    time_timer_.cancel();
     for (auto& each : workers_) {  // one that did not even die of SIGKILL is watched no longer
       each->start_timer.cancel();
       each->control.reset();
@@ -351,6 +352,8 @@ crew::~crew() {
 void crew::wait_until_greeted() { impl_->wait_until_greeted(); }
 
 void crew::watch() { impl_->watch(); }
+
+void crew::watch_time(clock::time_point when) { impl_->watch_time(when); }
 
 void crew::begin_stop(worker_order how) { impl_->begin_stop(how); }
 

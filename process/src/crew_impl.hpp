@@ -29,7 +29,8 @@ public:
         options_(std::move(options)),
         client_(client),
         kill_timer_(hub().loop()),
-        audit_timer_(hub().loop()) {
+        audit_timer_(hub().loop()),
+        time_timer_(hub().loop()) {
     for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
       workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
     }
@@ -45,6 +46,7 @@ public:
   void begin_stop(worker_order how);
   void kill_after(std::chrono::nanoseconds grace);
   void watch();
+  void watch_time(clock::time_point when);
   bool wait_until_gone(deadline until) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<worker_info> workers() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] crew_statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
@@ -96,6 +98,11 @@ private:
   void replace_all() MUSTER_EXCLUDES(mutex_);
   void start_again_when_all_are_gone();
   void give_orders();
+
+  // Loop: crew_time.cpp.
+  void next_check(clock::time_point when);
+  void check_times();
+  void kill_overdue(worker& who) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_leaving() const;
 
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
@@ -103,15 +110,17 @@ private:
   const crew_options options_;
   crew_client& client_;
 
-  std::vector<std::unique_ptr<worker>> workers_;  // loop
-  boost::asio::steady_timer kill_timer_;          // loop
-  boost::asio::steady_timer audit_timer_;         // loop
-  bool watching_ = false;                         // loop: audits are due
-  bool replacing_ = false;                        // loop: all are to be gone before one is started again
-  worker_order order_ = worker_order::work;       // loop: what they were told last
-  std::optional<error_info> giving_up_;           // loop
-  bool left_ = false;                             // loop: the handle is gone, and with it board and client
-  recovery_registry::registration recovery_;      // loop
+  std::vector<std::unique_ptr<worker>> workers_;             // loop
+  boost::asio::steady_timer kill_timer_;                     // loop
+  boost::asio::steady_timer audit_timer_;                    // loop
+  boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
+  clock::time_point next_check_ = clock::time_point::max();  // loop
+  bool watching_ = false;                                    // loop: audits are due
+  bool replacing_ = false;                                   // loop: all are to be gone before one is started again
+  worker_order order_ = worker_order::work;                  // loop: what they were told last
+  std::optional<error_info> giving_up_;                      // loop
+  bool left_ = false;                                        // loop: the handle is gone, and with it board and client
+  recovery_registry::registration recovery_;                 // loop
 
   mutable mutex mutex_;
   condition changed_;

@@ -108,6 +108,8 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.detached_ = false;
   record.chunk_ = request.chunk;
   record.block_arguments_ = !request.frame.is_inline();
+  record.overdue_ = false;
+  record.timed_ = request.timeout.count() > 0;
   record.lane_ = static_cast<std::uint16_t>(request.lane);
   record.attempt_ = 1;
   record.retries_left_ = static_cast<std::uint16_t>(std::min(request.retries, 65535U));
@@ -116,6 +118,7 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.id_ = ++counters_.accepted;
   record.label_ = request.label.empty() ? nullptr : intern(request.label);
   record.sink_ = request.sink;
+  if (record.timed_) timings_[&record].limit = request.timeout;
   ++pending_;
   return record;
 }
@@ -133,6 +136,7 @@ const std::string* dispatcher::intern(std::string_view label) {
 
 void dispatcher::recycle(task_record& record) {
   if (record.phase() == task_phase::settled) record.reply_ = {};  // else there was none
+  if (record.timed_) timings_.erase(&record);
   record.move_to({});
   unused_.push_back(&record);
 }
@@ -150,6 +154,10 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
   slot.token = static_cast<std::uint64_t>(record.function_);
   slot.arguments = arguments;
   auto flags = record.block_arguments_ ? slot_flag::block_arguments : slot_flag::none;
+  if (record.timed_) {
+    flags = flags | slot_flag::timed;
+    watch_time(record);
+  }
   if (record.sink_ != nullptr || record.detached_ || ends_must_be_noticed()) flags = flags | slot_flag::notify;
   slot_protocol::publish(slot.word, record.generation_, flags);
   board_.lane_at(record.lane_).put(lane_tails_[record.lane_]++, hint);

@@ -188,9 +188,12 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
   record.pid_ = worker_pids_[worker];
   const auto current = board_.line(worker).current.load(std::memory_order_acquire);
   if (current != 0 && current != current_task(slot, found.short_generation())) note_damage();  // it may have begun
+  const bool overdue = std::exchange(record.overdue_, false);
   if (current == 0) {
     ++counters_.requeued;
     repost(record, finished);
+  } else if (overdue) {
+    fail_after_timeout(record, finished);
   } else if (!record.chunk_ && record.retries_left_ > 0) {
     --record.retries_left_;
     ++record.attempt_;
@@ -221,15 +224,19 @@ void dispatcher::take_back(task_record& record) {
 }
 
 void dispatcher::fail_after_death(task_record& record, const exit_status& how, finished_list& finished) {
-  const auto index = record.where().slot;
-  auto& slot = board_.slot(index);
+  if (!record.chunk_) ++counters_.lost;  // its sink knows what becomes of the element
+  end_claimed(record, error_info::died(how), finished);
+}
+
+// What the worker had written of its reply goes with the error.
+void dispatcher::end_claimed(task_record& record, error_info why, finished_list& finished) {
+  auto& slot = board_.slot(record.where().slot);
   const auto& line = board_.line(static_cast<std::size_t>(record.worker_));
   record.element_ = unseal_number(line.element.load(std::memory_order_acquire));
-  task_reply reply(error_info::died(how), std::as_bytes(std::span(slot.reply)));
+  task_reply reply(std::move(why), std::as_bytes(std::span(slot.reply)));
   if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::seize(slot.word, record.generation_);
   leave_slot(record);
-  if (!record.chunk_) ++counters_.lost;  // its sink knows what becomes of the element
   settle(record, std::move(reply), finished);
 }
 

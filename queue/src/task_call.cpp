@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/queue/task_call.hpp>
 
+#include <unistd.h>
+
 #include <cstring>
 #include <string>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/serialize/archive.hpp>
 
@@ -36,6 +39,15 @@ current_call::current_call(task_call& call) noexcept { running_call = &call; }
 current_call::~current_call() { running_call = nullptr; }
 
 task_call* task_call::current() noexcept { return running_call; }
+
+void task_call::note_start() noexcept {
+  if (slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::doomed)) await_death();
+  line_.started.store(static_cast<std::uint64_t>(clock::now().time_since_epoch().count()), std::memory_order_relaxed);
+}
+
+void task_call::await_death() noexcept {
+  for (;;) ::pause();
+}
 
 std::span<const std::byte> task_call::arguments() const {
   if (!claimed_.has(slot_flag::block_arguments)) return slot_.arguments;

@@ -103,6 +103,7 @@ bool worker_end::is_wanted() { return has_work() || is_ordered_to_leave(); }
 void worker_end::run(const claimed_task& task) {
   auto& where = board_.slot(task.slot);
   task_call call(where, task.word, line_, memory_, functions_, cache_);
+  if (task.word.has(slot_flag::timed)) call.note_start();
   line_.element.store(0, std::memory_order_relaxed);
   // From here on a death is the task's. Release: the element belongs to it.
   line_.current.store(current_task(task.slot, task.word.short_generation()), std::memory_order_release);
@@ -118,7 +119,9 @@ void worker_end::run(const claimed_task& task) {
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
   const auto reply = call.finish();
   if (call.owns_slot()) {  // else somebody has overwritten the word; whose task it is now is for the parent to say
-    announce(task, slot_protocol::complete(where.word, task.word, reply));
+    const auto asked = slot_protocol::complete(where.word, task.word, reply);
+    announce(task, asked);
+    if (asked.has(slot_flag::doomed)) task_call::await_death();  // it was too late, and is done all the same
   }
   line_.current.store(0, std::memory_order_release);
 }

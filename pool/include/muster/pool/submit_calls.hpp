@@ -174,6 +174,7 @@ private:
         core, std::move(job), detail::batch_of_range<T, R>(core->memory(), std::forward<Xs>(xs)),
         detail::batch_run::settings{
             .retries = options.retries,
+            .timeout = options.timeout,
             .label = std::string(options.label.view()),
             .first_element = 0,
             .chunking = {.workers = core->workers(), .given = options.chunk, .most = core->max_tasks_per_worker()}});
@@ -195,6 +196,7 @@ private:
         std::make_unique<detail::range_input<T, R, view>>(core, std::views::all(std::forward<Xs>(xs))),
         detail::stream_engine::settings{.ordered = ordered,
                                         .retries = options.retries,
+                                        .timeout = options.timeout,
                                         .label = std::string(options.label.view()),
                                         .chunk = options.chunk,
                                         .window = options.window});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
@@ -38,6 +39,10 @@ struct task_options {
   /// How often a task (of a map: an element) is run again after the worker that ran it died. 0, the default, because
   /// only you know whether running it twice does harm.
   unsigned retries = 0;
+  /// How long the task (of a map: each element) may run. Longer, and its worker is killed and replaced, and the task
+  /// ends with errc::timed_out, whatever its retries; nothing else is lost: a worker that is about to be killed has no
+  /// other task. Waiting for a worker does not count. 0: as long as it likes.
+  std::chrono::nanoseconds timeout{};
   /// map and imap: elements per chunk; 0: by time, growing until a chunk takes about a millisecond.
   std::size_t chunk = 0;
   /// imap: how many elements may be taken from the input ahead of what has been consumed; 0: four chunks a worker.

@@ -49,6 +49,8 @@ public:
   virtual bool repair_start() noexcept { return false; }
   /// Looks for damage in shared memory. Called from time to time after crew::watch, until it says that no more is due.
   virtual audit_report audit() noexcept { return {}; }
+  /// Finds workers that have been at a task for too long. Called when crew::watch_time said so, or the last report.
+  virtual overdue_report check_times() noexcept { return {}; }
   /// All workers are gone and recovered, because damage was repeated: others are started after this.
   virtual void crew_replaced() noexcept {}
 
@@ -76,6 +78,7 @@ struct crew_statistics {
   std::uint64_t exited = 0;         ///< by themselves, without having been told
   std::uint64_t failed_starts = 0;  ///< before they could take tasks
   std::uint64_t suspected = 0;      ///< killed because their own words in shared memory had been overwritten
+  std::uint64_t overdue = 0;        ///< killed because a task ran for longer than its timeout
   std::uint64_t replacements = 0;   ///< times all were killed, because that or the like was repeated
 };
 
@@ -107,6 +110,8 @@ public:
 
   /// Has the client audited from time to time, and does what it finds; on the supervisor's thread. Returns at once.
   void watch();
+  /// Has the client look at its timed tasks at that time, and kills whom it names; likewise.
+  void watch_time(clock::time_point when);
 
   [[nodiscard]] std::vector<worker_info> workers() const;
   [[nodiscard]] crew_statistics read_statistics() const;

@@ -60,6 +60,7 @@ struct alignas(128) worker_line {
   // By the worker, for the supervisor that finds it dead.
   alignas(64) std::atomic<std::uint64_t> current;  ///< {1:1, slot:16, generation:32} while user code runs
   std::atomic<std::uint64_t> element;              ///< which element of a chunk it is at; sealed: reply_seal.hpp
+  std::atomic<std::uint64_t> started;              ///< when it began that, if the task is timed: ns, monotonic clock
   std::atomic<std::uint64_t> finished;             ///< tasks completed by this incarnation
   std::atomic<std::uint32_t> leaving;              ///< 1 once it has decided to exit in good order
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,12 +38,13 @@ enum class overflow_policy {
 struct task_request {
   function_token function{};
   outgoing_frame frame;
-  unsigned retries = 0;             ///< how often it may run again after its worker died
-  std::string_view label;           ///< for errors; copied
-  completion_sink* sink = nullptr;  ///< told when it has ended; must outlive that
-  std::size_t lane = 1;             ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
-  bool chunk = false;               ///< on a death the sink goes on with it, not the dispatcher
-  bool limited = true;              ///< counts against max_pending
+  unsigned retries = 0;                ///< how often it may run again after its worker died
+  std::string_view label;              ///< for errors; copied
+  completion_sink* sink = nullptr;     ///< told when it has ended; must outlive that
+  std::chrono::nanoseconds timeout{};  ///< how long it, or an element of it, may run; 0: as long as it likes
+  std::size_t lane = 1;                ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
+  bool chunk = false;                  ///< on a death the sink goes on with it, not the dispatcher
+  bool limited = true;                 ///< counts against max_pending
 };
 
 /// What an audit has found, for whoever can do something about it.
@@ -52,6 +54,14 @@ struct audit_report {
   bool more = false;                  ///< tasks are pending: another audit is due
   std::vector<std::size_t> suspects;  ///< workers whose own words were damaged: kill them
   bool repeated = false;              ///< damage repeats: kill all workers, then renew() the board
+};
+
+/// Who has run out of time, and when to look again.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct overdue_report {
+  std::vector<std::size_t> workers;  ///< kill them
+  clock::time_point next = clock::time_point::max();
 };
 
 /// The parent's end of a board: posts tasks, hands out replies, recovers the tasks of dead workers.
@@ -74,6 +84,8 @@ public:
     std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
     /// Told when a task comes after audit() has said that none is left: audits are due again. Must not call back.
     std::function<void()> watch{};
+    /// Told when check_times() is due, and was not due earlier. Must not call back.
+    std::function<void(clock::time_point)> watch_time{};
   };
 
   struct statistics {
@@ -82,6 +94,7 @@ public:
     std::uint64_t waiting = 0;    ///< without a slot
     std::uint64_t retried = 0;    ///< attempts after a death
     std::uint64_t requeued = 0;   ///< claimed by a worker that died before it began
+    std::uint64_t timed_out = 0;  ///< tasks, and elements of chunks
     std::uint64_t lost = 0;       ///< ended by the death of a worker; chunks do not count
     std::uint64_t corrupted = 0;  ///< ended because somebody had overwritten what says how they stand
     std::uint64_t damaged = 0;    ///< times that overwritten words were noticed: of tasks, lanes, workers
@@ -180,6 +193,10 @@ public:
   /// Puts a fresh board in the place of the old one, and posts again what no worker had begun.
   /// Requires: all workers are dead and recovered.
   void renew() MUSTER_EXCLUDES(mutex_);
+  /// Finds timed tasks that have run for too long. Their workers are bound to them: kill those, and recover() ends the
+  /// tasks with errc::timed_out. A task that its worker has claimed and not begun for so long is posted again.
+  [[nodiscard]] overdue_report check_times() MUSTER_EXCLUDES(mutex_);
+
   /// Counts damage that somebody else has noticed.
   void report_damage() MUSTER_EXCLUDES(mutex_);
 
@@ -275,6 +292,7 @@ private:
   void recover_slot(task_record& record, std::size_t worker, const exit_status& how, finished_list& finished)
       MUSTER_REQUIRES(mutex_);
   void fail_after_death(task_record& record, const exit_status& how, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void end_claimed(task_record& record, error_info why, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void repost(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void take_back(task_record& record) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] argument_line arguments_of(const task_record& record) MUSTER_REQUIRES(mutex_);
@@ -295,6 +313,18 @@ private:
   bool mark_hints(std::size_t index, std::vector<bool>& hinted) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::vector<task_record*> queued_records() MUSTER_REQUIRES(mutex_);
   void rebuild_lane(std::size_t index, const std::vector<task_record*>& queued) MUSTER_REQUIRES(mutex_);
+
+  // Time: dispatcher_time.cpp.
+  struct timing {
+    std::chrono::nanoseconds limit{};
+    clock::time_point posted;                 // it cannot have begun before
+    clock::time_point due;                    // it cannot be overdue before
+    std::optional<clock::time_point> waited;  // since when it was seen claimed, and not begun
+  };
+  void watch_time(const task_record& record) MUSTER_REQUIRES(mutex_);
+  bool is_overdue(const task_record& record, timing& timed, clock::time_point now) MUSTER_REQUIRES(mutex_);
+  clock::time_point start_of(const timing& timed, std::size_t worker, clock::time_point now) MUSTER_REQUIRES(mutex_);
+  void fail_after_timeout(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
 
   // Waiting.
   bool sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept;
@@ -319,6 +349,8 @@ private:
   std::vector<std::uint64_t> lane_heads_ MUSTER_GUARDED_BY(mutex_);   // by lane, as last seen
   std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker
   std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
+  std::unordered_map<const task_record*, timing> timings_ MUSTER_GUARDED_BY(mutex_);  // of timed tasks
+  clock::time_point next_check_ MUSTER_GUARDED_BY(mutex_) = clock::time_point::max();
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);
   std::function<void()> when_empty_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -61,6 +61,8 @@ public:
   /// Moves the head past an entry that was found; it is no failure that somebody else did.
   void advance(const found& entry) noexcept {
     auto ticket = entry.ticket;
+    // Those who lost the entry to another look first: a failed exchange takes the line away from everybody.
+    if (head_->load(std::memory_order_relaxed) != ticket) return;
     head_->compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 

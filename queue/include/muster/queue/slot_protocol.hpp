@@ -8,6 +8,7 @@
 //     queued  -> claimed    worker: try_claim, one winner
 //     queued  -> free       parent: try_revoke (cancelled)
 //     claimed -> done       worker: complete, after the reply was written
+//     claimed, doomed       parent: try_doom, before it kills the owner for this task
 //     done    -> free       parent: retire, after the reply was read
 //     claimed -> free       parent: seize, after the kernel confirmed the owner's death
 //
@@ -64,6 +65,23 @@ template <class Word>
     found = slot_word(expected);
   }
   return false;
+}
+
+/// Binds the worker that has the task to it: once it sees the flag, at the latest in what complete() returns, it
+/// claims nothing more. So whoever kills it for this task kills no other. Returns the word; nothing when the task is
+/// not claimed (any more).
+template <class Word>
+[[nodiscard]] std::optional<slot_word> try_doom(Word& word, std::uint64_t generation) noexcept {
+  auto found = read(word);
+  while (found.state() == slot_state::claimed && found.generation() == generation) {
+    const slot_word doomed(generation, found.owner(), found.flags() | slot_flag::doomed, slot_state::claimed);
+    auto expected = found.bits();
+    if (word.compare_exchange_weak(expected, doomed.bits(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+      return doomed;
+    }
+    found = slot_word(expected);
+  }
+  return std::nullopt;
 }
 
 /// Asks for something; returns the word as it was before, which tells whether it was in time.

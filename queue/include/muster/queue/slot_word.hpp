@@ -21,6 +21,8 @@ enum class slot_flag : std::uint8_t {
   line_reply = 32,      ///< done: the reply lies in the slot's second line …
   block_reply = 64,     ///< done: … or in a block …
   small_reply = 128,    ///< done: … or in the eight bytes of the token; always one of the three
+  timed = 16,           ///< before that: the worker notes when it begins (a bit that is used twice)
+  doomed = 32,          ///< claimed: the worker is about to be killed, and claims nothing more (likewise)
 };
 
 [[nodiscard]] constexpr slot_flag operator|(slot_flag a, slot_flag b) noexcept {

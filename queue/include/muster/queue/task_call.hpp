@@ -49,7 +49,10 @@ public:
 
   void enter(step which) noexcept { step_ = which; }
   /// Says which element of a chunk comes next: a death from here on is that element's.
-  void at_element(std::uint64_t index) noexcept { line_.element.store(seal_number(index), std::memory_order_release); }
+  void at_element(std::uint64_t index) noexcept {
+    if (claimed_.has(slot_flag::timed)) note_start();
+    line_.element.store(seal_number(index), std::memory_order_release);
+  }
 
   [[nodiscard]] bool stop_requested() const noexcept {
     return slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::stop);
@@ -68,6 +71,11 @@ public:
 private:
   friend class worker_end;
   friend class current_call;
+
+  /// For the parent, who watches the time. Does not return when the parent has given the task up.
+  void note_start() noexcept;
+  /// The parent is about to kill this process.
+  [[noreturn]] static void await_death() noexcept;
 
   /// What the reply says of itself in the slot's word. Lends the reply's block.
   [[nodiscard]] slot_flag finish() noexcept;

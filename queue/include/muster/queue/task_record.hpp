@@ -102,6 +102,8 @@ private:
   bool detached_ = false;                   // nobody will take the reply
   bool chunk_ = false;                      // its sink resumes it after a death
   bool block_arguments_ = false;
+  bool timed_ = false;    // the dispatcher watches its time
+  bool overdue_ = false;  // its worker is about to be killed for it
   std::uint16_t lane_ = 0;
   std::uint16_t attempt_ = 1;
   std::uint16_t retries_left_ = 0;

@@ -56,6 +56,7 @@ class batch_run : public std::enable_shared_from_this<batch_run> {
 public:
   struct settings {
     unsigned retries = 0;
+    std::chrono::nanoseconds timeout{};  ///< of each element
     std::string label;
     std::size_t first_element = 0;  ///< number of the batch's first element in the whole input, for errors
     chunk_policy::limits chunking;
@@ -122,6 +123,7 @@ private:
       MUSTER_REQUIRES(mutex_);
   void account_reply(const range& which, task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);
   void account_death(const range& which, task_reply& reply, std::size_t element) MUSTER_REQUIRES(mutex_);
+  static std::size_t finished_before(const range& which, std::size_t element);
   void account_finished(const range& which, std::size_t finished, task_reply& reply) MUSTER_REQUIRES(mutex_);
   void account_failure(const range& which, std::size_t finished, error_info error) MUSTER_REQUIRES(mutex_);
   void fail(std::size_t first, std::size_t count, error_info error, unsigned attempt) MUSTER_REQUIRES(mutex_);

@@ -52,8 +52,8 @@ public:
   /// Unblocked by: whoever sets `done` and wakes its futex.
   bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
 
-  /// Has `start` called, by any thread and without locks of its own, whenever audits are due again; nullptr: nobody.
-  void set_watch(std::function<void()> start) MUSTER_EXCLUDES(watch_mutex_);
+  /// Says whose loop audits and looks at the time when that is due; nullptr: nobody's.
+  void set_watch(crew* workers) MUSTER_EXCLUDES(watch_mutex_);
 
   // The supervisor's thread.
   void worker_started(std::size_t worker, pid_t pid) noexcept override;
@@ -62,15 +62,17 @@ public:
   void bell_rang() noexcept override;
   bool repair_start() noexcept override;
   audit_report audit() noexcept override;
+  overdue_report check_times() noexcept override;
   void crew_replaced() noexcept override;
 
 private:
   void start_watch() MUSTER_EXCLUDES(watch_mutex_);
+  void watch_time(clock::time_point when) MUSTER_EXCLUDES(watch_mutex_);
 
   const std::shared_ptr<domain> domain_;  // keeps the arena for replies that nobody has taken yet
   const std::uint64_t max_tasks_per_worker_;
   mutex watch_mutex_;
-  std::function<void()> watch_ MUSTER_GUARDED_BY(watch_mutex_);
+  crew* watch_ MUSTER_GUARDED_BY(watch_mutex_) = nullptr;
   board board_;
   token_encoder functions_;
   dispatcher tasks_;

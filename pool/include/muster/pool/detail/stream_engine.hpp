@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -40,6 +41,7 @@ public:
   struct settings {
     bool ordered = true;
     unsigned retries = 0;
+    std::chrono::nanoseconds timeout{};  ///< of each element
     std::string label;
     std::size_t chunk = 0;
     std::size_t window = 0;

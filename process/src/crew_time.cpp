@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+// Workers that are at a task for too long. Who they are is for the client to say (queue/src/dispatcher_time.cpp).
+#include <muster/base/text.hpp>
+
+#include "crew_impl.hpp"
+
+namespace muster {
+
+void crew::impl::watch_time(clock::time_point when) {
+  boost::asio::post(hub().loop(), [self = shared_from_this(), when] {
+    if (!self->left_ && when < self->next_check_) self->next_check(when);
+  });
+}
+
+void crew::impl::next_check(clock::time_point when) {
+  next_check_ = when;
+  if (when == clock::time_point::max()) return;
+  time_timer_.expires_at(when);  // cancels what was asked for before
+  time_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
+    if (!cancelled && !self->left_) self->check_times();
+  });
+}
+
+// The client may ask for an earlier time while it is being asked: that arrives behind this.
+void crew::impl::check_times() {
+  const auto found = client_.check_times();
+  for (const auto index : found.workers) {
+    if (index < workers_.size()) kill_overdue(*workers_[index]);
+  }
+  next_check(found.next);
+}
+
+void crew::impl::kill_overdue(worker& who) {
+  if (who.pid == 0) return;
+  log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' (process ", who.pid,
+                               ") is killed: its task has run for longer than its timeout"));
+  who.life.excuse();
+  kill(who);
+  const scoped_lock lock(mutex_);
+  ++statistics_.overdue;
+}
+
+}  // namespace muster

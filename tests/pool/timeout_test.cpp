@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <unistd.h>
+
+#include <csignal>
+#include <numeric>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/pool/pool.hpp>
+
+#include "processes.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+int add(int a, int b) { return a + b; }
+void run_for_ever() {
+  for (;;) ::pause();
+}
+int hang_at_seven(int x) {
+  if (x == 7) run_for_ever();
+  return x * 2;
+}
+
+pool_options quiet(unsigned workers) {
+  return {.workers = workers, .log = [](log_level, std::string_view) {}};
+}
+
+TEST(Timeout, ATaskThatRunsForTooLongIsEndedAndItsWorkerReplaced) {
+  const pool pool(quiet(1));
+  const auto found = pool.with({.timeout = 50ms, .label = "hanging"}).apply_async(run_for_ever).get_result();
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error(), errc::timed_out);
+  EXPECT_THAT(found.error().describe(), HasSubstr("longer than its timeout of 50 ms"));
+  EXPECT_THAT(found.error().describe(), HasSubstr("hanging"));
+  EXPECT_EQ(pool.apply(add, 1, 2), 3);
+  EXPECT_EQ(pool.stats().tasks.timed_out, 1U);
+  EXPECT_EQ(pool.stats().tasks.lost, 0U);
+  EXPECT_EQ(pool.stats().workers.overdue, 1U);
+}
+
+TEST(Timeout, OneThatIsInTimeGivesItsValue) {
+  const pool pool(quiet(2));
+  const auto timed = pool.with({.timeout = 60s});
+  for (int each = 0; each < 200; ++each) EXPECT_EQ(timed.apply(add, each, 1), each + 1);
+  EXPECT_EQ(pool.stats().workers.overdue, 0U);
+}
+
+TEST(Timeout, WaitingForAWorkerDoesNotCount) {
+  const pool pool(quiet(1));
+  auto first = pool.apply_async([] { ::usleep(400'000); });
+  auto second = pool.with({.timeout = 100ms}).apply_async(add, 1, 2);
+  EXPECT_EQ(second.get(), 3);
+  first.get();
+}
+
+TEST(Timeout, IsNotRetried) {
+  const pool pool(quiet(1));
+  const auto found = pool.with({.retries = 5, .timeout = 50ms}).apply_async(run_for_ever).get_result();
+  EXPECT_EQ(found.error(), errc::timed_out);
+  EXPECT_EQ(pool.stats().tasks.retried, 0U);
+}
+
+TEST(Timeout, HarmsNoOtherTask) {
+  const pool pool(quiet(2));
+  std::vector<future<int>> others;
+  std::vector<future<void>> hanging;
+  for (int each = 0; each < 300; ++each) {
+    others.push_back(pool.apply_async(add, each, 1));
+    if (each % 100 == 50) hanging.push_back(pool.with({.timeout = 50ms}).apply_async(run_for_ever));
+  }
+  for (auto& each : hanging) EXPECT_EQ(each.get_result().error(), errc::timed_out);
+  for (int each = 0; each < 300; ++each) EXPECT_EQ(others[static_cast<std::size_t>(each)].get(), each + 1);
+  EXPECT_EQ(pool.stats().tasks.lost, 0U);
+}
+
+TEST(Timeout, OfAMapIsThatOfEachElement) {
+  const pool pool(quiet(2));
+  std::vector<int> input(100);
+  std::iota(input.begin(), input.end(), 0);
+  const auto found = pool.with({.timeout = 1s, .chunk = 20}).collect_errors().map(hang_at_seven, input);
+  for (std::size_t index = 0; index < found.size(); ++index) {
+    ASSERT_EQ(found[index].has_value(), index != 7) << index;
+    EXPECT_EQ(found[index].has_value() ? found[index].value() : 14, static_cast<int>(index) * 2);
+  }
+  EXPECT_EQ(found[7].error(), errc::timed_out);
+  EXPECT_EQ(found[7].error().place().element, 7U);
+}
+
+TEST(Timeout, OfAStreamIsThatOfEachElement) {
+  const pool pool(quiet(2));
+  std::vector<int> input(50);
+  std::iota(input.begin(), input.end(), 0);
+  int next = 0;
+  auto results = pool.with({.timeout = 1s}).imap(hang_at_seven, input);
+  for (auto each = results.next_result(); each; each = results.next_result()) {
+    EXPECT_EQ(each->has_value(), next != 7) << next;
+    ++next;
+  }
+  EXPECT_EQ(next, 50);
+}
+
+TEST(Timeout, AStoppedWorkerIsKilledWhenItsTaskIsOverdue) {
+  const pool pool(quiet(1));
+  const auto found = pool.with({.timeout = 100ms}).apply_async([] { ::raise(SIGSTOP); }).get_result();
+  EXPECT_EQ(found.error(), errc::timed_out);
+  EXPECT_EQ(pool.apply(add, 1, 2), 3);
+}
+
+TEST(Timeout, DroppedFuturesAreWatchedToo) {
+  const pool pool(quiet(1));
+  static_cast<void>(pool.with({.timeout = 50ms}).apply_async(run_for_ever));
+  EXPECT_EQ(pool.apply(add, 1, 2), 3);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+// Who is overdue, decided without workers: the test claims and begins in their place.
+#include <csignal>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/queue/slot_protocol.hpp>
+#include <muster/serialize/exceptions.hpp>
+
+#include "../../queue/src/current_task.hpp"
+#include "queue_support.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using test::thread_world;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+int add(int a, int b) { return a + b; }
+
+class DispatcherTime : public testing::Test {
+protected:
+  static constexpr auto limit = 20ms;
+
+  task_record& post() {
+    auto request = world_.request<add>(1, 2);
+    request.timeout = limit;
+    return world_.tasks().post(std::move(request));
+  }
+  auto& word_of(const task_record& record) { return world_.shared_board().slot(record.where().slot).word; }
+  slot_word claim(const task_record& record) {
+    return slot_protocol::try_claim(word_of(record), record.where().generation, 1).value();
+  }
+  void begin(const task_record& record, clock::time_point when) {
+    auto& line = world_.shared_board().line(0);
+    line.started = static_cast<std::uint64_t>(when.time_since_epoch().count());
+    line.current = current_task(record.where().slot, record.where().generation);
+  }
+  // Time has to pass for this to be about.
+  overdue_report check_when_due(clock::time_point due) {
+    std::this_thread::sleep_until(due);
+    return world_.tasks().check_times();
+  }
+  void finish(task_record& record) {
+    world_.tasks().recover(0, exit_status::killed(SIGKILL));
+    world_.start_workers();
+    ASSERT_TRUE(world_.tasks().wait(record));
+  }
+
+  thread_world world_{1};
+};
+
+TEST_F(DispatcherTime, NobodyIsOverdueWhileTheTaskIsQueued) {
+  auto& record = post();
+  const auto found = check_when_due(clock::now() + 2 * limit);
+  EXPECT_THAT(found.workers, IsEmpty());
+  EXPECT_GT(found.next, clock::now());
+  world_.start_workers();
+  EXPECT_TRUE(world_.tasks().wait(record));
+  EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
+}
+
+TEST_F(DispatcherTime, AWorkerIsOverdueALimitAfterItBegan) {
+  auto& record = post();
+  claim(record);
+  const auto start = clock::now() + limit / 2;
+  std::this_thread::sleep_until(start);
+  begin(record, start);
+  const auto early = check_when_due(clock::now() + limit / 2);  // a limit after it was posted
+  EXPECT_THAT(early.workers, IsEmpty());
+  EXPECT_EQ(early.next, start + limit);
+  EXPECT_THAT(check_when_due(early.next).workers, ElementsAre(0U));
+  EXPECT_TRUE(slot_protocol::read(word_of(record)).has(slot_flag::doomed));
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+}
+
+TEST_F(DispatcherTime, ATaskThatWasClaimedButNotBegunIsPostedAgain) {
+  auto& record = post();
+  claim(record);
+  const auto first = check_when_due(clock::now() + limit);
+  EXPECT_THAT(first.workers, IsEmpty());
+  EXPECT_THAT(check_when_due(first.next).workers, ElementsAre(0U));
+  finish(record);
+  EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
+}
+
+TEST_F(DispatcherTime, ATaskThatIsDoneDoomsNobody) {
+  auto& record = post();
+  const auto claimed = claim(record);
+  begin(record, clock::now());
+  static_cast<void>(slot_protocol::complete(word_of(record), claimed, slot_flag::small_reply));
+  const auto found = check_when_due(clock::now() + 2 * limit);
+  EXPECT_THAT(found.workers, IsEmpty());
+  EXPECT_EQ(found.next, clock::time_point::max());
+  EXPECT_TRUE(world_.tasks().take(record).succeeded());
+}
+
+TEST_F(DispatcherTime, AWorkerThatCompletesWhatItIsDoomedForLearnsIt) {
+  auto& record = post();
+  const auto claimed = claim(record);
+  begin(record, clock::now());
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(0U));
+  const auto asked = slot_protocol::complete(word_of(record), claimed, slot_flag::small_reply);
+  EXPECT_TRUE(asked.has(slot_flag::doomed));
+  EXPECT_TRUE(world_.tasks().take(record).succeeded());
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+}
+
+TEST_F(DispatcherTime, AStartThatCannotBeTrueGivesNoMoreTime) {
+  auto& record = post();
+  claim(record);
+  begin(record, clock::now() + 1h);
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(0U));
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+}
+
+}  // namespace
+}  // namespace muster
