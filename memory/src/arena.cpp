@@ -94,6 +94,7 @@ block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
   MUSTER_ASSERT(known.state == block_state::cached && known.capacity >= bytes);
   known.state = block_state::live;
   known.generation = std::max(known.generation + 1, 1U);
+  blocks_.place(descriptor, known.home, known.offset, known.capacity);  // again: somebody may have overwritten it
   publish(descriptor, options_.self, block_state::live);
   ++live_blocks_;
   return {*this,

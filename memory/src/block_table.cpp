@@ -26,13 +26,18 @@ std::optional<std::uint32_t> block_table::bind(participant_id home, std::uint64_
     if (found.state != block_state::free) continue;
     used_.raise_to(index + 1);
     if (!change(index, found, bound)) continue;
-    // Others read these fields only after the block went live, which publishes them.
-    at(index).offset.store(offset, std::memory_order_relaxed);
-    at(index).capacity.store(capacity, std::memory_order_relaxed);
-    at(index).home.store(static_cast<std::uint16_t>(home), std::memory_order_relaxed);
+    place(index, home, offset, capacity);
     return index;
   }
   return std::nullopt;
+}
+
+// Others read these fields only after the block went live, which publishes them.
+void block_table::place(std::uint32_t index, participant_id home, std::uint64_t offset,
+                        std::uint64_t capacity) noexcept {
+  at(index).offset.store(offset, std::memory_order_relaxed);
+  at(index).capacity.store(capacity, std::memory_order_relaxed);
+  at(index).home.store(static_cast<std::uint16_t>(home), std::memory_order_relaxed);
 }
 
 void block_table::unbind(std::uint32_t index) noexcept {

@@ -53,6 +53,28 @@ bool holds_only(std::span<const std::byte> bytes, unsigned char value) {
   return std::all_of(bytes.begin(), bytes.end(), [=](std::byte each) { return each == std::byte{value}; });
 }
 
+TEST_F(Arena, ABlockIsRightAgainAfterItsDescriptorWasOverwritten) {
+  for (const std::size_t bytes : {std::size_t{300}, 3 * extent_bytes}) {
+    auto first = host_->allocate(bytes);
+    const auto descriptor = first.ref().descriptor;
+    first.reset();
+    for (auto& each : {&blocks_[descriptor].offset, &blocks_[descriptor].capacity}) *each = ~std::uint64_t{0};
+    blocks_[descriptor].home = 99;
+    blocks_[descriptor].word = 12345;
+    const auto again = host_->allocate(bytes);
+    ASSERT_EQ(again.ref().descriptor, descriptor);
+    fill(again, 7);
+    EXPECT_TRUE(holds_only(guest_->view(again.ref()), 7));
+  }
+}
+
+TEST_F(Arena, ABlockThatBeginsWhereNoneCanIsRefused) {
+  auto lent = guest_->allocate(300).lend();
+  blocks_[lent.descriptor].offset += 1;
+  EXPECT_THROW(static_cast<void>(host_->adopt(lent)), error);
+  EXPECT_THROW(static_cast<void>(host_->view(lent)), error);
+}
+
 TEST_F(Arena, BlocksOfAllSizesAreAlignedAndDoNotOverlap) {
   std::vector<block> blocks;
   unsigned char value = 0;

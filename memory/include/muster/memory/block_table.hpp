@@ -61,6 +61,8 @@ public:
   /// Nothing when all are taken.
   [[nodiscard]] std::optional<std::uint32_t> bind(participant_id home, std::uint64_t offset, std::uint64_t capacity,
                                                   std::size_t hint) noexcept;
+  /// Says where the block lies. Requires: the caller is its home, and it is cached.
+  void place(std::uint32_t index, participant_id home, std::uint64_t offset, std::uint64_t capacity) noexcept;
   /// Makes the descriptor free again.
   void unbind(std::uint32_t index) noexcept;
 
