@@ -142,7 +142,8 @@ step_test::step_test(std::size_t workers, std::chrono::nanoseconds spin)
     : world_((the_stage = &*stage_, workers), {.budget = spin, .processors = 2}, {}, slots),
       tracees_(workers),
       asleep_(workers),
-      ends_(workers) {}
+      ends_(workers),
+      rings_before_(workers) {}
 
 step_test::~step_test() {
   watched_.clear();
@@ -156,7 +157,9 @@ void step_test::begin_attempt() {
   asleep_.assign(asleep_.size(), false);
   for (auto& each : stage_->runs) each = 0;
   for (auto& each : stage_->lands) each = false;
-  ring_before_ = shared_board().line(victim).ring_tail;
+  for (std::size_t worker = 0; worker < rings_before_.size(); ++worker) {
+    rings_before_[worker] = shared_board().line(worker).ring_tail;
+  }
   before_ = tasks().read_statistics();
   foreseen_ = {};
 }
@@ -227,7 +230,7 @@ phase step_test::phase_of(std::size_t worker, const watched_task& task) {
   if (found.owner() != worker + 1) return phase::after;
   if (found.state() == slot_state::claimed) return line.current == 0 ? phase::claimed : phase::running;
   if (found.state() != slot_state::done || line.current == 0) return phase::after;
-  if (line.ring_tail == ring_before_) return phase::done;
+  if (line.ring_tail == rings_before_[worker]) return phase::done;
   return shared_board().bell_armed() == 0 ? phase::bell_taken : phase::entered;
 }
 
@@ -383,9 +386,11 @@ void step_test::finish(const scenario& what) {
 
 void step_test::report(const std::string& name, std::size_t least, const std::vector<phase>& hits,
                        std::size_t host_extents) {
+  static std::size_t so_far = 0;
+  so_far += points_;
   std::printf("%s: %zu points:", name.c_str(), points_);
   for (const auto& [where, times] : tally_) std::printf(" %s %u", name_of(where), times);
-  std::printf("\n");
+  std::printf("; %zu so far in this process\n", so_far);
   EXPECT_GE(points_, least);
   for (const auto where : hits) EXPECT_GT(tally_[where], 0U) << name_of(where);
   if (HasFailure()) return;

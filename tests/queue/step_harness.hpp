@@ -205,7 +205,7 @@ private:
   std::vector<exit_status> ends_;
   std::list<watched_task> watched_;
   const watched_task* subject_ = nullptr;
-  std::uint64_t ring_before_ = 0;
+  std::vector<std::uint64_t> rings_before_;  // tails, by worker
   dispatcher::statistics before_;
   dispatcher::statistics foreseen_;
   std::map<phase, unsigned> tally_;

@@ -52,7 +52,7 @@ protected:
   using poster = std::function<watched_task&(bool lands)>;
 
   // From inside the task before it to its user code.
-  void sweep_claim(const std::string& name, const poster& post_it) {
+  void sweep_claim(const std::string& name, const poster& post_it, unsigned stride = 2) {
     sweep({.name = name + ", claim",
            .begin =
                [&] {
@@ -60,7 +60,8 @@ protected:
                  post_it(false);
                },
            .until = phase::running,
-           .beyond = 60});
+           .beyond = 60,
+           .stride = stride});
   }
 
   // From its user code until the worker is through with it.
@@ -75,7 +76,7 @@ protected:
            .until = phase::after,
            .beyond = 60,
            .sparse = sparse,
-           .near = 24});
+           .near = 16});
   }
 
   template <std::size_t Bytes>
@@ -98,7 +99,7 @@ TEST_F(StepKill, AWaiterAsleepGetsItsValue) {
   };
   sweep_claim("waiter", post_it);
   sweep_completion("waiter", post_it);
-  report("waiter", 100, {phase::queued, phase::claimed, phase::running, phase::done, phase::after});
+  report("waiter", 200, {phase::queued, phase::claimed, phase::running, phase::done, phase::after});
 }
 
 TEST_F(StepKill, ASinkIsToldOnce) {
@@ -110,16 +111,16 @@ TEST_F(StepKill, ASinkIsToldOnce) {
   };
   sweep_claim("sink", post_it);
   sweep_completion("sink", post_it);
-  report("sink", 100,
+  report("sink", 250,
          {phase::queued, phase::claimed, phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }
 
 // The worker's very first block is not the one that is stepped: before it, it looks how much memory the machine has.
 TEST_F(StepKill, AReplyInABlockIsAdoptedOrFreed) {
-  sweep_completion("reply in a block", [&](bool lands) -> watched_task& { return post_two_grown<400>(lands); }, 40);
+  sweep_completion("reply in a block", [&](bool lands) -> watched_task& { return post_two_grown<400>(lands); }, 80);
   sweep_completion(
       "reply in the first block of a size", [&](bool lands) -> watched_task& { return post_two_grown<1000>(lands); },
-      80);
+      160);
   report("reply in a block", 100, {phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }
 
@@ -129,18 +130,21 @@ TEST_F(StepKill, ArgumentsInABlockAreStillThereForTheNext) {
                 world().request<length>(1, std::string(2000, 'y')),
                 [](task_reply& reply, std::uint64_t) { return value_of<int>(reply) == 2000; });
   };
-  sweep_claim("arguments in a block", post_it);
+  sweep_claim("arguments in a block", post_it, 4);
   sweep_completion("arguments in a block", post_it);
-  report("arguments in a block", 50, {phase::queued, phase::claimed, phase::running, phase::done, phase::after}, 1);
+  report("arguments in a block", 100, {phase::queued, phase::claimed, phase::running, phase::done, phase::after}, 1);
 }
 
 TEST_F(StepKill, AStaleHintBeforeATaskHoldsNobodyUp) {
-  sweep_claim("behind a cancelled task", [&](bool) -> watched_task& {
-    auto& cancelled = post_plain({.number = 2, .lane = lane_of(victim)});
-    EXPECT_TRUE(cancelled.cancel());
-    return post_plain({.lane = lane_of(victim), .retries = 1});
-  });
-  report("behind a cancelled task", 50, {phase::queued, phase::claimed, phase::running});
+  sweep_claim(
+      "behind a cancelled task",
+      [&](bool) -> watched_task& {
+        auto& cancelled = post_plain({.number = 2, .lane = lane_of(victim)});
+        EXPECT_TRUE(cancelled.cancel());
+        return post_plain({.lane = lane_of(victim), .retries = 1});
+      },
+      3);
+  report("behind a cancelled task", 100, {phase::queued, phase::claimed, phase::running});
 }
 
 TEST_F(StepKill, ACancelledTaskEndsOnceWhereverItWas) {
@@ -154,7 +158,7 @@ TEST_F(StepKill, ACancelledTaskEndsOnceWhereverItWas) {
          .beyond = 10,
          .stride = 4,
          .at_point = [&] { watched().back().cancel(); }});
-  report("cancelled at the point", 50, {phase::queued, phase::claimed, phase::running, phase::done});
+  report("cancelled at the point", 80, {phase::queued, phase::claimed, phase::running, phase::done});
 }
 
 TEST_F(StepKill, AWorkerThatFallsAsleepIsNotMissed) {
@@ -185,7 +189,7 @@ TEST_F(StepKill, AWorkerThatIsWokenIsReplaced) {
              },
          .until = phase::running,
          .stride = 4});
-  report("woken", 50, {phase::queued, phase::claimed, phase::running});
+  report("woken", 100, {phase::queued, phase::claimed, phase::running});
 }
 
 TEST_F(StepKill, BlocksInItsCacheAreFreed) {
@@ -201,9 +205,11 @@ TEST_F(StepKill, BlocksInItsCacheAreFreed) {
                await_landing(victim);
              },
          .until = phase::lying_down,
+         .beyond = 60,
          .stride = 3,
+         .sparse = 50,
          .behind = 60,
-         .near = 150});
+         .near = 120});
   report("cache", 50, {phase::after, phase::lying_down});
 }
 
@@ -218,10 +224,10 @@ TEST_F(StepKill, AWorkerThatLeavesLeavesItsTasks) {
                },
            .until = phase::leaving,
            .beyond = 120,
-           .stride = order == worker_order::leave ? 3U : 24U,
-           .behind = 6});
+           .stride = order == worker_order::leave ? 4U : 32U,
+           .behind = 8});
   }
-  report("leaving", 50, {phase::queued, phase::leaving});
+  report("leaving", 100, {phase::queued, phase::leaving});
 }
 
 // ---- chunks
@@ -307,17 +313,17 @@ TEST_F(StepKillChunk, FinishedElementsSurvive) {
          .begin = begin_at(first + 2),
          .over = [&] { return shared_board().line(victim).element == first + 3; },
          .stride = 4,
-         .sparse = 150,
-         .near = 24});
+         .sparse = 250,
+         .near = 16});
   sweep({.name = "last element of a chunk",
          .begin = begin_at(first + 3),
          .until = phase::after,
          .beyond = 20,
          .stride = 4,
-         .sparse = 60,
-         .near = 24});
+         .sparse = 80,
+         .near = 16});
   EXPECT_GT(adopted_, 20U);
-  report("chunk", 100, {phase::running, phase::done, phase::entered, phase::after}, 1);
+  report("chunk", 80, {phase::running, phase::done, phase::entered, phase::after}, 1);
 }
 
 // ---- more than one worker that may take a task
@@ -341,7 +347,7 @@ TEST_F(StepKill, AnotherTakesWhatTheVictimHasNot) {
                    [&] { return std::ranges::none_of(watched(), [](const auto& each) { return each.is_queued(); }); }));
                step(victim, point++ % 3 * 40);  // what it saw is out of date now
              }});
-  report("shared lane", 50, {phase::queued, phase::claimed, phase::running, phase::done});
+  report("shared lane", 100, {phase::queued, phase::claimed, phase::running, phase::done});
 }
 
 class StepKillOfThree : public StepKill {
@@ -363,7 +369,7 @@ TEST_F(StepKillOfThree, AWakeThatAVictimOwesComesFromRecovery) {
                post_plain({.number = 2, .lane = 1, .by = reader::sink});
              },
          .until = phase::running,
-         .stride = 3,
+         .stride = 5,
          .end =
              [&] {
                kill(victim);
@@ -375,7 +381,7 @@ TEST_F(StepKillOfThree, AWakeThatAVictimOwesComesFromRecovery) {
                restart(victim);
                verify_all();
              }});
-  report("chain of wakes", 50, {phase::queued, phase::claimed, phase::running});
+  report("chain of wakes", 100, {phase::queued, phase::claimed, phase::running});
 }
 
 }  // namespace
