@@ -17,9 +17,10 @@ bool has_changed(const slot_word& found, std::uint64_t generation) {
          (found.state() != slot_state::queued && found.state() != slot_state::claimed);
 }
 
-// To somebody who waits for one generation, all others are the same, and generations do not return.
+// To somebody who waits for one generation, all others are the same, and generations do not return. What it reads
+// otherwise is looked at once more, by the request or under the lock.
 weight weigh_for_wait(std::uint64_t value, std::uint64_t generation) {
-  return slot_word(value).generation() != generation ? weight::nothing : weight::matters;
+  return slot_word(value).generation() != generation ? weight::nothing : weight::settled;
 }
 
 // An exchange follows that compares once more.

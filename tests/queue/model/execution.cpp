@@ -12,28 +12,25 @@ std::uint64_t word::load(std::memory_order) const {
   const auto weighs = weigh();
   if (weighs != weight::matters) what = {};
   const auto found = running.perform(what, [&] { return weighs == weight::nothing ? 0 : value(); }, index_);
-  if (kind_ == word_kind::entry) running.found_none_ = found >> 48U != running.ticket_ / lap_ + 1;
+  if (kind_ == word_kind::entry && found >> 48U != running.ticket_ / lap_ + 1) running.join_next();
   return found;
 }
 
 // First to get a ticket: one that is too old leads to a task that cannot be claimed, and back here. Then, when there
-// was no entry, to see whether that ticket is still good.
+// was no entry, to see whether that ticket is still good: if not, it might as well have begun to look now.
 std::uint64_t word::load_head() const {
   auto& running = now();
-  const bool again = running.reads_lane_;
-  const auto what = again && value() == running.ticket_ ? access{.reads = resource_} : access{};
-  const auto found =
-      running.perform(what, [&] { return again && value() != running.ticket_ ? running.ticket_ + 1 : value(); }, index_);
-  running.reads_lane_ = !again;
-  running.found_none_ = false;
-  if (!again) running.ticket_ = found;
+  const bool is_old = running.reads_lane_ && value() != running.ticket_;
+  const auto found = running.perform({}, [&] { return is_old ? running.ticket_ + 1 : value(); }, index_);
+  if (!running.reads_lane_) running.ticket_ = found;
+  running.reads_lane_ = !running.reads_lane_;
   return found;
 }
 
 std::uint64_t word::exchange_if(std::uint64_t wanted, std::uint64_t desired) {
   if (kind_ == word_kind::head) {
     const bool moves = value() == wanted;
-    return now().perform({.writes = moves ? resource_ << 1U : 0}, [&] {
+    return now().perform({.writes = moves ? resource_ : 0}, [&] {
       if (moves) value() = desired;
       return moves ? wanted : wanted + 1;
     });

@@ -47,7 +47,6 @@ struct process_state {
   std::uint8_t steps = 0;
   std::uint8_t asleep_on = nobody;  // which word
   std::uint8_t gone = 0;            // killed, or none
-  std::uint8_t finds_none = 0;      // it looks at the lane, and has found no entry; follows from the rest
 };
 
 /// How much a value that was read matters.
@@ -82,7 +81,7 @@ public:
   /// To be called inside an operation: it cannot be done now.
   void block() { blocked_ = true; }
   /// The next operation belongs to this step whatever it is.
-  void join_next() { joined_ = true; }
+  void join_next() { joined_ = joins_; }
 
   /// Operations of which only the sum matters to what comes later.
   template <class F>
@@ -115,8 +114,8 @@ public:
   std::size_t taken_ = 0;  // in this step
   bool blocked_ = false;
   bool joined_ = false;
+  bool joins_ = false;
   bool reads_lane_ = false;  // it has read the lane's head, and found ticket_
-  bool found_none_ = false;  // and no entry there
   std::uint64_t ticket_ = 0;
   std::uint64_t own_bit_ = 0;  // that no other process sets
   follows may_follow_ = nullptr;
@@ -160,6 +159,7 @@ public:
       value() = desired;
       return 0;
     });
+    if (kind_ == word_kind::parked && desired != 0) now().join_next();
   }
   std::uint64_t exchange(std::uint64_t desired, std::memory_order) {
     return change(resource_, [&](std::uint64_t) { return desired; });
@@ -198,7 +198,8 @@ private:
   template <class F>
   std::uint64_t change(std::uint64_t resource, F how, std::uint64_t mask = ~std::uint64_t{0}) {
     const bool changes = how(value()) != value();
-    const bool alone = !changes && kind_ == word_kind::set && (mask & set_bits) == now().own_bit_;
+    const bool is_full = kind_ == word_kind::set && mask == ~std::uint64_t{0} && value() == set_bits;
+    const bool alone = !changes && kind_ == word_kind::set && (is_full || (mask & set_bits) == now().own_bit_);
     const access what{.reads = alone ? 0 : resource, .writes = changes ? resource : 0};
     const auto operation = [&] {
       const auto before = value();

@@ -7,7 +7,12 @@ namespace muster::model {
 bool may_die(const state& now, std::size_t worker, const scenario& what) {
   if (now.each[first_worker + worker].gone != 0) return false;
   if ((now.memory[at::killed] >> worker & 1U) != 0) return true;
-  return now.crashes_left > 0 && now.deaths[worker] < what.deaths_each;
+  if (now.crashes_left == 0 || now.deaths[worker] >= what.deaths_each) return false;
+  if (!what.then_in_recovery || now.crashes_left == what.crashes) return true;
+  for (std::size_t other = 0; other < what.workers; ++other) {
+    if (now.each[first_worker + other].gone != 0) return true;
+  }
+  return false;
 }
 
 namespace {
@@ -89,18 +94,16 @@ private:
   }
 
   void add_worker(std::size_t worker) {
-    const auto& process = now_.each[first_worker + worker];
     both(resource::all_sleeping | resource::current(worker));
     if (may_ring(worker)) both(resource::armed | resource::bell | resource::ring(worker));
     found_.reads |= resource::all_entries | resource::kill(worker);
-    if (process.finds_none != 0) found_.reads |= resource::lane_moves;
-    if (placing_ || now_.memory[at::lane_head] < now_.parent.lane_tail) found_.writes |= resource::lane_head;
-    if (may_die(now_, worker, what_) || may_kill()) found_.writes |= resource::event;
+    if (may_die(now_, worker, what_) || may_kill()) both(resource::event);
     for (std::size_t index = 0; index < slots; ++index) {
       const auto word = slot(index);
       const bool his = word.owner() == worker + 1 && word.state() == slot_state::claimed;
       if (his || word.state() == slot_state::queued || placing_) add_slot(index);
-      if (his || process.locals.pc == wake_waiter || placing_ || word.state() == slot_state::queued) {
+      if (his || now_.each[first_worker + worker].locals.pc == wake_waiter || placing_ ||
+          word.state() == slot_state::queued) {
         both(resource::sleepers(index));
       }
     }

@@ -39,7 +39,7 @@ void step::run_supervisor() {
       mine_.after = mine_.dead != 0 ? restart : event;
       return;
     default:
-      perform({}, [this] {
+      perform({.writes = resource::event}, [this] {
         state_.each[first_worker + mine_.dead - 1U] = {};
         state_.died_by_kill[mine_.dead - 1U] = 0;
         return 0;

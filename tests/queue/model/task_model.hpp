@@ -37,11 +37,12 @@ struct scenario {
   bool first_has_sink = false;  ///< the first client's task has a sink; else it waits in get()
   bool second_has_sink = true;
   bool first_cancels = false;
-  bool second_cancels = false;   ///< the second client cancels its task after posting it
-  std::uint8_t retries = 0;      ///< of both
-  std::uint8_t crashes = 1;      ///< how many workers may die, at any step
-  std::uint8_t deaths_each = 1;  ///< how often each worker and those who take its place may
-  std::uint8_t timeouts = 0;     ///< how often the supervisor may find that a task runs too long
+  bool second_cancels = false;    ///< the second client cancels its task after posting it
+  std::uint8_t retries = 0;       ///< of both
+  std::uint8_t crashes = 1;       ///< how many workers may die, at any step
+  std::uint8_t deaths_each = 1;   ///< how often each worker and those who take its place may
+  bool then_in_recovery = false;  ///< any but the first only until the dead worker has been replaced
+  std::uint8_t timeouts = 0;      ///< how often the supervisor may find that a task runs too long
   std::uint8_t workers = 2;
   std::uint8_t clients = 2;
   bool reduced = true;  ///< leave out orders of steps that nobody can tell apart

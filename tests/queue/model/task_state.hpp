@@ -51,8 +51,7 @@ inline constexpr std::size_t end = killed + 1;
 namespace resource {
 inline constexpr std::uint64_t bit(std::size_t index) { return std::uint64_t{1} << index; }
 inline constexpr std::uint64_t slot(std::size_t index) { return bit(index); }
-inline constexpr std::uint64_t lane_head = bit(2);   // read to see that it has not moved; written by who may move it
-inline constexpr std::uint64_t lane_moves = bit(3);  // written to move it; read by who looks whether it has
+inline constexpr std::uint64_t lane_head = bit(2);  // moved by workers; who reads it late reads it again
 inline constexpr std::uint64_t entry(std::size_t index) { return bit(4 + index); }
 inline constexpr std::uint64_t all_entries = entry(4) - entry(0);
 inline constexpr std::uint64_t all_sleeping = bit(8) | bit(9);  // a bit for each worker

@@ -21,7 +21,6 @@ bool step::take(std::size_t choice) {
     finish();
   }
   process.steps = static_cast<std::uint8_t>(execution_.position_);
-  process.finds_none = execution_.reads_lane_ && execution_.found_none_ ? 1 : 0;
   return execution_.taken_ > 0;
 }
 
@@ -38,7 +37,7 @@ step::ended step::run_body() {
   execution_.blocked_ = false;
   execution_.joined_ = false;
   execution_.reads_lane_ = false;
-  execution_.found_none_ = false;
+  execution_.joins_ = what_.reduced;
   execution_.weigh_ = nullptr;
   execution_.own_bit_ = own_bit();
   execution_.context_ = this;
@@ -92,7 +91,7 @@ void step::lock() {
     }
     return 0;
   });
-  if (what_.reduced) execution_.join_next();
+  execution_.join_next();
 }
 
 void step::never() {
