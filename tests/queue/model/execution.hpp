@@ -23,7 +23,7 @@
 
 namespace muster::model {
 
-inline constexpr std::size_t most_steps = 24;  // operations of one body
+inline constexpr std::size_t most_steps = 14;  // operations of one body
 inline constexpr std::uint8_t nobody = 0xff;
 inline constexpr std::uint64_t sum_tag = std::uint64_t{0x5a} << 56U;  // of a result that stands for several
 

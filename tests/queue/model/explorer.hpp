@@ -30,6 +30,8 @@ public:
 
   seen_states() : entries_(std::size_t{1} << 16U) {}
 
+  /// That one will be looked for soon.
+  void expect(const fingerprint& of) const { __builtin_prefetch(&entries_[of.low & (entries_.size() - 1)]); }
   [[nodiscard]] found look_for(const fingerprint& of) const;
   void enter(const fingerprint& of);
   void leave(const fingerprint& of) { entry_of(of).high &= ~std::uint64_t{1}; }
@@ -55,11 +57,11 @@ struct verdict {
 
 /// Visits every state that can be reached from `first`.
 ///
-/// `encode(state)` gives the bytes that tell it from others; `successors(state, emit)` calls emit(next) for each, and
-/// returns whether anything but a crash can happen next; `check(state, is_end)` says what is wrong, or nothing. A path
-/// that comes back to itself is a failure: something could go on for ever.
-template <class State, class Encode, class Successors, class Check>
-verdict explore(const State& first, std::size_t most_states, Encode encode, Successors successors, Check check) {
+/// `name(state)` tells it from others; `successors(state, list)` fills the list, and returns whether anything but a
+/// crash can happen next; `check(state, is_end)` says what is wrong, or nothing. A path that comes back to itself is a
+/// failure: something could go on for ever.
+template <class State, class Name, class Successors, class Check>
+verdict explore(const State& first, std::size_t most_states, Name name, Successors successors, Check check) {
   struct frame {
     State state;
     fingerprint name;
@@ -67,26 +69,33 @@ verdict explore(const State& first, std::size_t most_states, Encode encode, Succ
   };
   verdict result;
   seen_states seen;
-  std::vector<frame> open{{first, encode(first)}};
+  std::vector<State> next;
+  std::vector<fingerprint> names;
+  std::vector<frame> open{{first, name(first)}};
   while (!open.empty() && result.failure.empty()) {
-    const auto name = open.back().name;
-    if (open.back().entered || seen.look_for(name) != seen_states::found::nothing) {
-      if (open.back().entered) seen.leave(name);
+    const auto here = open.back().name;
+    if (open.back().entered || seen.look_for(here) != seen_states::found::nothing) {
+      if (open.back().entered) seen.leave(here);
       open.pop_back();
       continue;
     }
     open.back().entered = true;
-    seen.enter(name);
-    const State state = open.back().state;
+    seen.enter(here);
     if (++result.states > most_states) result.failure = "too many states";
-    const bool is_end = !successors(state, [&](const State& next) {
-      ++result.transitions;
-      const auto next_name = encode(next);
-      const auto found = seen.look_for(next_name);
+    next.clear();
+    names.clear();
+    const bool is_end = !successors(open.back().state, next);
+    if (auto wrong = check(open.back().state, is_end); !wrong.empty()) result.failure = std::move(wrong);
+    for (const auto& each : next) {
+      names.push_back(name(each));
+      seen.expect(names.back());
+    }
+    result.transitions += next.size();
+    for (std::size_t each = 0; each < next.size(); ++each) {
+      const auto found = seen.look_for(names[each]);
       if (found == seen_states::found::on_path) result.failure = "it can go on for ever";
-      if (found == seen_states::found::nothing) open.push_back({next, next_name});
-    });
-    if (auto wrong = check(state, is_end); !wrong.empty()) result.failure = std::move(wrong);
+      if (found == seen_states::found::nothing) open.push_back({next[each], names[each]});
+    }
   }
   return result;
 }

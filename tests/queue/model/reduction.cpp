@@ -22,11 +22,12 @@ public:
   bound(const state& now, std::size_t who, const scenario& what) : now_(now), who_(who), what_(what) {
     has_lock_ = now.memory[at::lock] == who + 1;
     for (std::size_t worker = 0; worker < what.workers; ++worker) {
-      if (first_worker + worker != who_ && may_die(now, worker, what)) others_may_die_ = true;
+      if (first_worker + worker == who_) continue;
+      if (may_die(now, worker, what) || may_be_killed(worker)) others_may_die_ = true;
     }
     const auto& its = now.each[supervisor].locals;
     const bool recovers = its.dead != 0 && its.pc <= wake_all && its.pc >= drain_first;
-    recovery_ = who_ != supervisor && (others_may_die_ || now.memory[at::dead] != 0 || recovers || may_kill());
+    recovery_ = who_ != supervisor && (others_may_die_ || now.memory[at::dead] != 0 || recovers);
     for (std::size_t task = 0; task < what.clients; ++task) {
       if (has_sink(task) && now.parent.all[task].where < phase::settled) sink_waits_ = true;
     }
@@ -34,7 +35,8 @@ public:
     for (std::size_t worker = 0; worker < what.workers; ++worker) {
       if (is_other_worker(worker) && may_ring(worker)) others_ring = true;
     }
-    supervisor_acts_ = who_ != supervisor && (recovery_ || others_ring || now.memory[at::bell] != 0 || its.pc != event);
+    supervisor_acts_ = who_ != supervisor &&
+                       (recovery_ || others_ring || may_time_out() || now.memory[at::bell] != 0 || its.pc != event);
     posting_ = false;
     for (std::size_t client = 0; client < what.clients; ++client) {
       if (client != who_ && now.each[client].locals.pc == post) posting_ = true;
@@ -61,9 +63,17 @@ private:
     found_.writes |= what;
   }
 
-  [[nodiscard]] bool may_kill() const {
-    const auto pc = now_.each[supervisor].locals.pc;
-    return now_.timeouts_left > 0 || pc == mark || pc == send_kill;
+  [[nodiscard]] bool may_time_out() const {
+    bool any = false;
+    for (std::size_t worker = 0; worker < what_.workers; ++worker) any = any || may_be_killed(worker);
+    return any;
+  }
+  // The supervisor may come to kill it, before `who` takes another step.
+  [[nodiscard]] bool may_be_killed(std::size_t worker) const {
+    const auto& its = now_.each[supervisor].locals;
+    if ((its.pc == mark || its.pc == send_kill) && its.index == worker) return true;
+    if (now_.timeouts_left == 0 || now_.parent.overrun[worker] != 0) return false;
+    return first_worker + worker != who_ || now_.memory[at::current + worker] != 0;
   }
 
   // It lives, or one in its place may.
@@ -97,7 +107,7 @@ private:
     both(resource::all_sleeping | resource::current(worker));
     if (may_ring(worker)) both(resource::armed | resource::bell | resource::ring(worker));
     found_.reads |= resource::all_entries | resource::kill(worker);
-    if (may_die(now_, worker, what_) || may_kill()) both(resource::event);
+    if (may_die(now_, worker, what_) || may_be_killed(worker)) both(resource::event);
     for (std::size_t index = 0; index < slots; ++index) {
       const auto word = slot(index);
       const bool his = word.owner() == worker + 1 && word.state() == slot_state::claimed;
@@ -143,13 +153,16 @@ private:
   void add_sleeper_of(std::size_t slot) { both(resource::slot(slot) | resource::sleepers(slot)); }
 
   void add_supervisor() {
+    if (now_.timeouts_left > 0) {
+      found_.reads |= resource::current(0) | resource::current(1);
+      both(resource::event);
+    }
+    for (std::size_t worker = 0; worker < what_.workers; ++worker) {
+      if (may_be_killed(worker)) found_.writes |= resource::kill(worker);
+    }
     if (!supervisor_acts_) return;
     both(resource::bell | resource::event);
     found_.writes |= resource::armed;
-    if (may_kill()) {
-      found_.reads |= resource::current(0) | resource::current(1);
-      found_.writes |= resource::kill(0) | resource::kill(1);
-    }
     if (recovery_) both(resource::all_sleeping);
     if (has_lock_) return;
     both(resource::lock);
@@ -200,6 +213,7 @@ private:
 
 // A worker's write also depends on the signal that may kill it: who sent that matters.
 bool commutes(const state& now, std::size_t who, access uses, const scenario& what) {
+  if (uses.reads == 0 && uses.writes == 0) return true;
   if (who >= first_worker && uses.writes != 0) uses.reads |= resource::kill(who - first_worker);
   return !uses.conflicts_with(bound(now, who, what).all());
 }

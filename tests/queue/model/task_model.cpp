@@ -70,36 +70,36 @@ void die(state& of, std::size_t worker) {
 
 class successors_of {
 public:
-  successors_of(const state& from, const scenario& what, std::vector<state>& buffer)
-      : from_(from), what_(what), next_(buffer) {
-    next_.clear();
-  }
+  successors_of(const state& from, const scenario& what, std::vector<state>& next)
+      : from_(from), what_(what), next_(next) {}
 
   // In a reduced scenario one process is enough whose next operation commutes with whatever others do before it.
-  template <class Emit>
-  bool all(const Emit& emit) {
+  bool add_all() {
     for (std::size_t who = 0; who < processes; ++who) {
-      if (from_.each[who].gone != 0) continue;
+      if (stands_still(who)) continue;
       const auto first = next_.size();
       if (!add_steps(who) || !what_.reduced || !commutes(from_, who, uses_, what_)) continue;
-      for (auto each = first; each < next_.size(); ++each) emit(next_[each]);
-      if (who >= first_worker && uses_.writes != 0) dies(who - first_worker, emit);
+      next_.erase(next_.begin(), next_.begin() + static_cast<std::ptrdiff_t>(first));
+      if (who >= first_worker && uses_.writes != 0) add_death(who - first_worker);
       return true;
     }
     bool goes_on = !next_.empty();
-    for (const auto& each : next_) emit(each);
     for (std::size_t worker = 0; worker < what_.workers; ++worker) {
-      if (dies(worker, emit) && (from_.memory[at::killed] >> worker & 1U) != 0) goes_on = true;
+      if (add_death(worker) && (from_.memory[at::killed] >> worker & 1U) != 0) goes_on = true;
     }
     return goes_on;
   }
 
 private:
+  [[nodiscard]] bool stands_still(std::size_t who) const {
+    const auto& process = from_.each[who];
+    const bool finished = who < supervisor && process.locals.pc == client_finished;
+    return process.gone != 0 || process.asleep_on != nobody || finished;
+  }
   bool add_steps(std::size_t who) {
     bool any = false;
     for (std::size_t choice = 0; choice < step::choices(from_, who); ++choice) {
-      auto& next = next_.emplace_back(from_);
-      step taken(next, who, what_);
+      step taken(next_.emplace_back(from_), who, what_);
       if (taken.take(choice)) {
         any = true;
         uses_ = taken.uses();
@@ -109,12 +109,9 @@ private:
     }
     return any;
   }
-  template <class Emit>
-  bool dies(std::size_t worker, const Emit& emit) {
+  bool add_death(std::size_t worker) {
     if (!may_die(from_, worker, what_)) return false;
-    state next = from_;
-    die(next, worker);
-    emit(next);
+    die(next_.emplace_back(from_), worker);
     return true;
   }
 
@@ -142,9 +139,8 @@ state first_state(const scenario& what) {
 
 verdict explore_tasks(const scenario& what, std::size_t most_states) {
   std::unordered_set<std::uint64_t> ends;
-  std::vector<state> buffer;
-  const auto successors = [&](const state& from, const auto& emit) {
-    return successors_of(from, what, buffer).all(emit);
+  const auto successors = [&](const state& from, std::vector<state>& next) {
+    return successors_of(from, what, next).add_all();
   };
   auto found = explore(first_state(what), most_states, name_of, successors, [&](const state& now, bool is_end) {
     if (is_end) ends.insert(name_of(now).low);

@@ -60,6 +60,7 @@ std::uint64_t step::own_bit() const {
 bool step::may_follow(const void* context, const access& what) {
   const auto& self = *static_cast<const step*>(context);
   if (!self.what_.reduced) return false;
+  if (what.reads == 0 && what.writes == 0) return true;
   const bool is_worker = self.who_ >= first_worker;
   if (is_worker && what.writes != 0 && may_die(self.state_, self.who_ - first_worker, self.what_)) return false;
   return commutes(self.state_, self.who_, what, self.what_);
