@@ -53,7 +53,7 @@ void step::place(std::size_t which) {
 void step::leave_slot(std::size_t which, bool wake_sleeper) {
   const auto slot = parent_.all[which].slot;
   parent_.in_slot[slot] = nobody;
-  if (words[at::sleeper + which].load(any) != 0 && wake_sleeper) futex_wake(at::slot + slot, 0);
+  if (words[at::sleeper + which].load(any) != 0 && wake_sleeper) futex_wake(at::slot + slot);
 }
 
 void step::settle(std::size_t which, outcome how) {
@@ -147,8 +147,7 @@ void step::client_waits() {
   const bool asks = !leaves_out(mutation::wait_without_request);
   const auto before = asks ? slot_protocol::request(word, slot_flag::waiter) : slot_protocol::read(word);
   if (has_changed(before, generation)) return;
-  futex_wait(word.index(), before.bits() | (asks ? slot_word::flag_bits(slot_flag::waiter) : 0),
-             resource::sleepers(where >> 8U & 0xffU));
+  futex_wait(word.index(), before.bits() | (asks ? slot_word::flag_bits(slot_flag::waiter) : 0));
 }
 
 // The slot's word and the record disagree: the task has moved, or the word has been overwritten.

@@ -112,10 +112,6 @@ private:
       const auto word = slot(index);
       const bool his = word.owner() == worker + 1 && word.state() == slot_state::claimed;
       if (his || word.state() == slot_state::queued || placing_) add_slot(index);
-      if (his || now_.each[first_worker + worker].locals.pc == wake_waiter || placing_ ||
-          word.state() == slot_state::queued) {
-        both(resource::sleepers(index));
-      }
     }
   }
 
@@ -141,16 +137,15 @@ private:
     const auto& record = now_.parent.all[client];
     const bool looks = process.locals.pc == wait && process.steps > 0;
     const auto seen = looks ? process.results[0] : now_.memory[at::where + client];
-    add_sleeper_of(seen >> 8U & 0xffU);
-    if (record.where == phase::posted) add_sleeper_of(record.slot);
+    both(resource::slot(seen >> 8U & 0xffU));
+    if (record.where == phase::posted) both(resource::slot(record.slot));
     const auto written = now_.memory[at::where + client];
-    if (static_cast<phase>(written & 0xffU) == phase::posted) add_sleeper_of(written >> 8U & 0xffU);
+    if (static_cast<phase>(written & 0xffU) == phase::posted) both(resource::slot(written >> 8U & 0xffU));
     if (!placing_) return;
     for (std::size_t index = 0; index < slots; ++index) {
-      if (!is_held(index)) add_sleeper_of(index);
+      if (!is_held(index)) both(resource::slot(index));
     }
   }
-  void add_sleeper_of(std::size_t slot) { both(resource::slot(slot) | resource::sleepers(slot)); }
 
   void add_supervisor() {
     if (now_.timeouts_left > 0) {

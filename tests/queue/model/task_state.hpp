@@ -61,7 +61,7 @@ inline constexpr std::uint64_t ring(std::size_t worker) { return bit(14 + worker
 inline constexpr std::uint64_t all_rings = ring(0) | ring(1);
 inline constexpr std::uint64_t armed = bit(16);
 inline constexpr std::uint64_t bell = bit(17);
-inline constexpr std::uint64_t sleepers(std::size_t slot) { return bit(18 + slot); }  // on the slot's word
+inline constexpr std::uint64_t wake = bit(18);  // nobody but the one who wakes depends on when
 inline constexpr std::uint64_t where(std::size_t task) { return bit(20 + task); }
 inline constexpr std::uint64_t lock = bit(22);
 inline constexpr std::uint64_t kill(std::size_t worker) { return bit(23 + worker); }

@@ -112,10 +112,11 @@ model_lane::found step::look_at_lane() {
   return found;
 }
 
-void step::futex_wait(std::size_t index, std::uint64_t expected, std::uint64_t sleepers) {
-  const bool fits = static_cast<std::uint32_t>(state_.memory[index]) == static_cast<std::uint32_t>(expected);
-  const auto sleeps = perform({.reads = words[index].resource(), .writes = fits ? sleepers : 0}, [&] {
-    if (!fits) return 0;
+// Whoever changes the word wakes those who sleep on it right after. So to sleep although the change is near and to be
+// woken comes to the same as not to sleep.
+void step::futex_wait(std::size_t index, std::uint64_t expected) {
+  const auto sleeps = perform({}, [&] {
+    if (static_cast<std::uint32_t>(state_.memory[index]) != static_cast<std::uint32_t>(expected)) return 0;
     state_.each[who_].asleep_on = static_cast<std::uint8_t>(index);
     return 1;
   });
@@ -126,9 +127,9 @@ void step::futex_wait(std::size_t index, std::uint64_t expected, std::uint64_t s
   });
 }
 
-// A wake that is sure to come is as good as one that has come.
-void step::futex_wake(std::size_t index, std::uint64_t sleepers) {
-  perform({.writes = may_owe() ? sleepers : 0}, [&] {
+// To be awake and not to go on yet is like being asleep: a wake may come as soon as it can, unless death comes first.
+void step::futex_wake(std::size_t index) {
+  perform({.writes = may_owe() ? resource::wake : 0}, [&] {
     for (auto& other : state_.each) {
       if (other.asleep_on == index) other.asleep_on = nobody;
     }
@@ -137,8 +138,7 @@ void step::futex_wake(std::size_t index, std::uint64_t sleepers) {
 }
 
 void step::wake(std::size_t worker) {
-  parking::unpark(words[at::parked + worker],
-                  [&](const word& parked) { futex_wake(parked.index(), parked.resource()); });
+  parking::unpark(words[at::parked + worker], [&](const word& parked) { futex_wake(parked.index()); });
 }
 
 void step::take_sleeper(std::uint8_t store, std::uint8_t after) {

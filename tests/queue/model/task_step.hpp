@@ -53,8 +53,8 @@ private:
   void never();
   [[nodiscard]] bool may_owe() const;
   model_lane::found look_at_lane();
-  void futex_wait(std::size_t index, std::uint64_t expected, std::uint64_t sleepers);
-  void futex_wake(std::size_t index, std::uint64_t sleepers);
+  void futex_wait(std::size_t index, std::uint64_t expected);
+  void futex_wake(std::size_t index);
 
   // Waking, as board does.
   void wake(std::size_t worker);

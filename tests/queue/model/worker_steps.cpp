@@ -25,7 +25,7 @@ void step::run_worker(std::size_t self) {
     case chain_store: return wake_taken();
     case begin: return worker_begins(self);
     case complete: return worker_completes();
-    case wake_waiter: futex_wake(at::slot + mine_.slot, resource::sleepers(mine_.slot)); return next_duty(push_ring);
+    case wake_waiter: futex_wake(at::slot + mine_.slot); return next_duty(push_ring);
     case push_ring:
       ring(self).push({.generation = slot_word(mine_.word).short_generation(), .slot = mine_.slot});
       mine_.pc = ring_bell;
@@ -119,7 +119,7 @@ void step::worker_parks(std::size_t self) {
   };
   const auto sleep = [&] {
     const auto loaded = execution_.position_ - 1;  // parked == 1, which the source looks at again after this
-    futex_wait(at::parked + self, 1, resource::parked(self));
+    futex_wait(at::parked + self, 1);
     execution_.rewind(loaded);
   };
   parking::park(words[at::parked + self], sleeping(), self, is_wanted, sleep);
