@@ -23,12 +23,14 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, st
 
 pool_core::~pool_core() = default;
 
-task_record& pool_core::submit(function_token function, outgoing_frame frame, const task_options& options) {
+task_record& pool_core::submit(function_token function, outgoing_frame frame, const task_options& options,
+                               bool limited) {
   return tasks_.post({.function = function,
                       .frame = std::move(frame),
                       .retries = options.retries,
                       .label = options.label.view(),
-                      .timeout = options.timeout});
+                      .timeout = options.timeout,
+                      .limited = limited});
 }
 
 dispatcher::statistics pool_core::read_statistics() const {

@@ -9,13 +9,6 @@
 
 namespace muster::detail {
 
-namespace {
-
-// The window, where nobody gave one: enough batches that no worker ever waits for the consumer.
-constexpr std::size_t batches_per_worker = 4;
-
-}  // namespace
-
 stream_engine::stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job,
                              std::unique_ptr<stream_input> input, settings how)
     : core_(std::move(core)),

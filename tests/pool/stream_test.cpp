@@ -52,30 +52,36 @@ private:
   int* produced_;
 };
 
-class Stream : public testing::Test {
+// Chunks by time are batches, chunks of one element are tasks of their own: one contract.
+class Stream : public testing::TestWithParam<std::size_t> {
 protected:
+  [[nodiscard]] submitter calls(task_options options = {}) const {
+    if (options.chunk == 0) options.chunk = GetParam();
+    return pool_.with(options);
+  }
+
   pool pool_{{.workers = 2, .log = [](log_level, std::string_view) {}}};
 };
 
-TEST_F(Stream, YieldsInOrder) {
+TEST_P(Stream, YieldsInOrder) {
   int expected = 0;
-  for (const int each : pool_.imap(square, std::views::iota(0, 3000))) {
+  for (const int each : calls().imap(square, std::views::iota(0, 3000))) {
     ASSERT_EQ(each, expected * expected);
     ++expected;
   }
   EXPECT_EQ(expected, 3000);
 }
 
-TEST_F(Stream, UnorderedYieldsEverythingOnce) {
+TEST_P(Stream, UnorderedYieldsEverythingOnce) {
   std::vector<int> all;
-  for (const int each : pool_.imap_unordered(square, std::views::iota(0, 3000))) all.push_back(each);
+  for (const int each : calls().imap_unordered(square, std::views::iota(0, 3000))) all.push_back(each);
   std::sort(all.begin(), all.end());
   ASSERT_EQ(all.size(), 3000U);
   for (int each = 0; each < 3000; ++each) ASSERT_EQ(all[static_cast<std::size_t>(each)], each * each);
 }
 
-TEST_F(Stream, UnorderedDoesNotWaitForTheSlow) {
-  auto results = pool_.with({.chunk = 1})
+TEST_P(Stream, UnorderedDoesNotWaitForTheSlow) {
+  auto results = calls({.chunk = 1})
                      .imap_unordered(
                          [](int x) {
                            if (x == 0) test::work_for(300ms);
@@ -89,16 +95,16 @@ TEST_F(Stream, UnorderedDoesNotWaitForTheSlow) {
   EXPECT_EQ(results.next(), std::nullopt);
 }
 
-TEST_F(Stream, OfNothingEndsAtOnce) {
-  EXPECT_EQ(pool_.imap(square, std::vector<int>()).next(), std::nullopt);
-  EXPECT_EQ(pool_.imap_unordered(square, std::vector<int>()).next(), std::nullopt);
+TEST_P(Stream, OfNothingEndsAtOnce) {
+  EXPECT_EQ(calls().imap(square, std::vector<int>()).next(), std::nullopt);
+  EXPECT_EQ(calls().imap_unordered(square, std::vector<int>()).next(), std::nullopt);
 }
 
 // Predecessor's list, 9.
-TEST_F(Stream, TakesAtMostAWindowAheadOfAnEndlessInput) {
+TEST_P(Stream, TakesAtMostAWindowAheadOfAnEndlessInput) {
   for (const std::size_t window : {1U, 5U, 16U}) {
     int produced = 0;
-    auto results = pool_.with({.window = window}).imap(square, endless(produced));
+    auto results = calls({.window = window}).imap(square, endless(produced));
     for (int consumed = 1; consumed <= 100; ++consumed) {
       ASSERT_EQ(*results.next(), (consumed - 1) * (consumed - 1));
       ASSERT_LE(produced, consumed + static_cast<int>(window)) << "window " << window;
@@ -106,25 +112,25 @@ TEST_F(Stream, TakesAtMostAWindowAheadOfAnEndlessInput) {
   }
 }
 
-TEST_F(Stream, TheWindowHoldsWithAGivenChunkToo) {
+TEST_P(Stream, TheWindowHoldsWithAGivenChunkToo) {
   int produced = 0;
-  auto results = pool_.with({.chunk = 2, .window = 6}).imap(square, endless(produced));
+  auto results = calls({.chunk = 2, .window = 6}).imap(square, endless(produced));
   for (int consumed = 1; consumed <= 50; ++consumed) {
     ASSERT_TRUE(results.next());
     ASSERT_LE(produced, consumed + 6);
   }
 }
 
-TEST_F(Stream, NothingIsTakenBeforeTheFirstResultIsWanted) {
+TEST_P(Stream, NothingIsTakenBeforeTheFirstResultIsWanted) {
   int produced = 0;
-  auto results = pool_.imap(square, endless(produced));
+  auto results = calls().imap(square, endless(produced));
   EXPECT_EQ(produced, 0);
   static_cast<void>(results.next());
   EXPECT_GT(produced, 0);
 }
 
-TEST_F(Stream, AFailingElementThrowsAtItsPlaceAndTheNextCallGoesOn) {
-  auto results = pool_.imap(fail_at_three, std::views::iota(0, 6));
+TEST_P(Stream, AFailingElementThrowsAtItsPlaceAndTheNextCallGoesOn) {
+  auto results = calls().imap(fail_at_three, std::views::iota(0, 6));
   EXPECT_EQ(*results.next(), 0);
   EXPECT_EQ(*results.next(), 1);
   EXPECT_EQ(*results.next(), 2);
@@ -134,10 +140,10 @@ TEST_F(Stream, AFailingElementThrowsAtItsPlaceAndTheNextCallGoesOn) {
   EXPECT_EQ(results.next(), std::nullopt);
 }
 
-TEST_F(Stream, AsResultsGoesOnByItself) {
+TEST_P(Stream, AsResultsGoesOnByItself) {
   std::vector<int> values;
   int failures = 0;
-  for (auto& each : pool_.with({.chunk = 4}).imap(fail_at_three, std::views::iota(0, 10)).as_results()) {
+  for (auto& each : calls({.chunk = 4}).imap(fail_at_three, std::views::iota(0, 10)).as_results()) {
     if (each) {
       values.push_back(*each);
     } else {
@@ -149,29 +155,28 @@ TEST_F(Stream, AsResultsGoesOnByItself) {
   EXPECT_EQ(failures, 1);
 }
 
-TEST_F(Stream, ElementsAreNumberedThroughTheWholeInput) {
+TEST_P(Stream, ElementsAreNumberedThroughTheWholeInput) {
   std::size_t element = 0;
-  for (auto& each : pool_.with({.chunk = 3})
-                        .imap([](int x) { return x == 50 ? throw 1 : x; }, std::views::iota(0, 60))
-                        .as_results()) {
+  for (auto& each :
+       calls({.chunk = 3}).imap([](int x) { return x == 50 ? throw 1 : x; }, std::views::iota(0, 60)).as_results()) {
     if (!each) element = *each.error().place().element;
   }
   EXPECT_EQ(element, 50U);
 }
 
-TEST_F(Stream, AnErrorOfTheInputIsThrownAtItsPlaceAndEndsTheStream) {
+TEST_P(Stream, AnErrorOfTheInputIsThrownAtItsPlaceAndEndsTheStream) {
   auto input = std::views::iota(0, 100) |
                std::views::transform([](int x) { return x == 5 ? throw std::domain_error("input") : x; });
-  auto results = pool_.imap(square, input);
+  auto results = calls().imap(square, input);
   for (int each = 0; each < 5; ++each) ASSERT_EQ(*results.next(), each * each);
   EXPECT_THROW(results.next(), std::domain_error);
   EXPECT_EQ(results.next(), std::nullopt);
 }
 
-TEST_F(Stream, ADeathCostsOneElement) {
+TEST_P(Stream, ADeathCostsOneElement) {
   std::vector<int> lost;
   std::vector<int> values;
-  for (auto& each : pool_.with({.chunk = 8})
+  for (auto& each : calls({.chunk = 8})
                         .imap(
                             [](int x) {
                               if (x % 10 == 4) ::raise(SIGKILL);
@@ -189,10 +194,10 @@ TEST_F(Stream, ADeathCostsOneElement) {
   EXPECT_EQ(values.size(), 27U);
 }
 
-TEST_F(Stream, RetriesHideADeath) {
+TEST_P(Stream, RetriesHideADeath) {
   static_cast<void>(pool_.apply([] { return 0; }));
   int count = 0;
-  for (const int each : pool_.with({.retries = 5, .chunk = 4})
+  for (const int each : calls({.retries = 5, .chunk = 4})
                             .imap(
                                 [](int x) {
                                   static int calls = 0;  // of this process
@@ -205,47 +210,51 @@ TEST_F(Stream, RetriesHideADeath) {
   EXPECT_EQ(count, 40);
 }
 
-TEST_F(Stream, VariableSizesStream) {
+TEST_P(Stream, VariableSizesStream) {
   std::size_t expected = 0;
   for (const auto& each :
-       pool_.imap([](int x) { return std::string(static_cast<std::size_t>(x), 's'); }, std::views::iota(0, 500))) {
+       calls().imap([](int x) { return std::string(static_cast<std::size_t>(x), 's'); }, std::views::iota(0, 500))) {
     ASSERT_EQ(each.size(), expected++);
   }
 }
 
-TEST_F(Stream, OfAFunctionWithoutResultYieldsMonostate) {
+TEST_P(Stream, OfAFunctionWithoutResultYieldsMonostate) {
   int count = 0;
-  for ([[maybe_unused]] const auto& each : pool_.imap([](int) {}, std::views::iota(0, 20))) ++count;
+  for ([[maybe_unused]] const auto& each : calls().imap([](int) {}, std::views::iota(0, 20))) ++count;
   EXPECT_EQ(count, 20);
 }
 
-TEST_F(Stream, IstarmapUnpacks) {
+TEST_P(Stream, IstarmapUnpacks) {
   const std::vector<std::pair<int, int>> pairs = {{1, 2}, {3, 4}};
   std::vector<int> sums;
-  for (const int each : pool_.istarmap([](int a, int b) { return a + b; }, pairs)) sums.push_back(each);
+  for (const int each : calls().istarmap([](int a, int b) { return a + b; }, pairs)) sums.push_back(each);
   EXPECT_THAT(sums, ElementsAre(3, 7));
 }
 
-TEST_F(Stream, AnAbandonedStreamDoesNoHarm) {
+TEST_P(Stream, AnAbandonedStreamDoesNoHarm) {
   for (int round = 0; round < 20; ++round) {
     int produced = 0;
-    auto ordered = pool_.imap(square, endless(produced));
+    auto ordered = calls().imap(square, endless(produced));
     static_cast<void>(ordered.next());
     int other = 0;
-    auto unordered = pool_.imap_unordered(square, endless(other));
+    auto unordered = calls().imap_unordered(square, endless(other));
     static_cast<void>(unordered.next());
   }
   EXPECT_EQ(pool_.apply(square, 3), 9);
 }
 
-TEST_F(Stream, SeveralStreamsAtOnce) {
-  auto one = pool_.imap(square, std::views::iota(0, 500));
-  auto two = pool_.imap_unordered(square, std::views::iota(0, 500));
+TEST_P(Stream, SeveralStreamsAtOnce) {
+  auto one = calls().imap(square, std::views::iota(0, 500));
+  auto two = calls().imap_unordered(square, std::views::iota(0, 500));
   for (int each = 0; each < 500; ++each) {
     ASSERT_EQ(*one.next(), each * each);
     ASSERT_TRUE(two.next());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, Stream, testing::Values(0U, 1U), [](const auto& each) {
+  return each.param == 0 ? std::string("Batches") : std::string("Tasks");
+});
 
 }  // namespace
 }  // namespace muster

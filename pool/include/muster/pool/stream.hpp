@@ -14,15 +14,12 @@
 
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
+#include <muster/pool/detail/stream_source.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster {
 
 namespace detail {
-
-/// What a stream over results of type R yields; void becomes monostate.
-template <class R>
-using streamed = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
 
 /// Goes over the results of a finished batch in order.
 template <class R>
@@ -76,27 +73,13 @@ private:
   std::size_t offset_ = 0;
 };
 
-/// A range as the input of a stream.
-template <class T, class R, std::ranges::view View>
-class range_input final : public stream_input {
+/// A range that is gone over once; nothing is produced before it is wanted.
+template <std::ranges::view View>
+class range_walk {
 public:
-  range_input(std::shared_ptr<pool_core> core, View view) : core_(std::move(core)), view_(std::move(view)) {}
+  explicit range_walk(View view) : view_(std::move(view)) {}
 
-  std::pair<block, std::size_t> pull(std::size_t most) override {
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    std::vector<T> elements;
-    try {
-      while (elements.size() < most && advance()) elements.push_back(*at_);
-    } catch (...) {
-      if (elements.empty()) throw;
-      failure_ = std::current_exception();  // its place is behind those elements
-    }
-    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size());
-    return {std::move(batch), elements.size()};
-  }
-
-private:
-  // Moves to an element that has not been taken. Only now, so that nothing is produced before it is wanted.
+  /// Moves to the next element; false at the end.
   bool advance() {
     if (!begun_) {
       at_ = std::ranges::begin(view_);
@@ -106,12 +89,61 @@ private:
     }
     return at_ != std::ranges::end(view_);
   }
+  [[nodiscard]] decltype(auto) element() const { return *at_; }
 
-  const std::shared_ptr<pool_core> core_;
+private:
   View view_;
   std::ranges::iterator_t<View> at_{};
   bool begun_ = false;
+};
+
+/// A range as the input of a stream.
+template <class T, class R, std::ranges::view View>
+class range_input final : public stream_input {
+public:
+  range_input(std::shared_ptr<pool_core> core, View view) : core_(std::move(core)), walk_(std::move(view)) {}
+
+  std::pair<block, std::size_t> pull(std::size_t most) override {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    std::vector<T> elements;
+    try {
+      while (elements.size() < most && walk_.advance()) elements.push_back(walk_.element());
+    } catch (...) {
+      if (elements.empty()) throw;
+      failure_ = std::current_exception();  // its place is behind those elements
+    }
+    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size());
+    return {std::move(batch), elements.size()};
+  }
+
+private:
+  const std::shared_ptr<pool_core> core_;
+  range_walk<View> walk_;
   std::exception_ptr failure_;
+};
+
+/// A stream of batches.
+template <class R>
+class batch_stream final : public stream_source<R> {
+public:
+  explicit batch_stream(std::unique_ptr<stream_engine> engine) : engine_(std::move(engine)) {}
+
+  std::optional<result<streamed<R>>> next() override {
+    while (!reader_ || reader_->at_end()) {
+      reader_.reset();
+      batch_ = engine_->next_batch(std::exchange(consumed_, 0));
+      if (batch_ == nullptr) return std::nullopt;
+      reader_.emplace(*batch_);
+    }
+    ++consumed_;
+    return reader_->next();
+  }
+
+private:
+  std::unique_ptr<stream_engine> engine_;
+  std::shared_ptr<batch_run> batch_;
+  std::optional<batch_reader<R>> reader_;  // of batch_
+  std::size_t consumed_ = 0;
 };
 
 }  // namespace detail
@@ -132,7 +164,7 @@ class [[nodiscard]] stream {
 public:
   using value_type = detail::streamed<R>;
 
-  explicit stream(std::unique_ptr<detail::stream_engine> engine) : engine_(std::move(engine)) {}
+  explicit stream(std::unique_ptr<detail::stream_source<R>> source) : source_(std::move(source)) {}
 
   /// The next value, or nothing at the end. Waits for it; throws its error.
   /// Unblocked by: the end of its element; the pool's destruction at the latest.
@@ -143,16 +175,7 @@ public:
   }
 
   /// As next(), with a failing element as data.
-  std::optional<result<value_type>> next_result() {
-    while (!reader_ || reader_->at_end()) {
-      reader_.reset();
-      batch_ = engine_->next_batch(std::exchange(consumed_, 0));
-      if (batch_ == nullptr) return std::nullopt;
-      reader_.emplace(*batch_);
-    }
-    ++consumed_;
-    return reader_->next();
-  }
+  std::optional<result<value_type>> next_result() { return source_->next(); }
 
   /// The same stream with failing elements as data: `for (auto& r : pool.imap(f, xs).as_results())`.
   [[nodiscard]] result_stream<R> as_results() && { return result_stream<R>(std::move(*this)); }
@@ -183,10 +206,7 @@ public:
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-  std::unique_ptr<detail::stream_engine> engine_;
-  std::shared_ptr<detail::batch_run> batch_;
-  std::optional<detail::batch_reader<R>> reader_;  // of batch_
-  std::size_t consumed_ = 0;
+  std::unique_ptr<detail::stream_source<R>> source_;
 };
 
 /// A stream whose failing elements are data. See stream.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <ranges>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <muster/pool/detail/map_source.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
+#include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
@@ -58,6 +60,29 @@ std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_
       std::tuple_cat(std::apply([](const auto&... each) { return std::tie(each...); }, sent),
                      std::apply([](const auto&... each) { return std::tie(each...); }, parts::bound_of(callable))));
 }
+
+/// One call as a task. `limited`: it counts against pool_options::max_pending.
+template <class F, class... Args>
+auto submit_call(const std::shared_ptr<pool_core>& core, const task_options& options, bool limited, const F& f,
+                 const Args&... args) {
+  using call = invocation_of<F, sent_as<Args>...>;
+  using parts = callable_parts<F>;
+  const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(f), core->functions());
+  auto frame = call::encode(core->memory(), sent, parts::bound_of(f), args...);
+  auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), options, limited);
+  return future_access::of_task<typename call::result>(core, record);
+}
+
+template <class Sent>
+inline constexpr bool is_short = false;
+template <class... Sent>
+inline constexpr bool is_short<std::tuple<Sent...>> =
+    (std::is_trivially_copyable_v<Sent> && ...) && (sizeof(Sent) + ... + 0) <= 16;
+
+/// Whether sending the callable with every element costs no more than a few bytes.
+template <class F>
+inline constexpr bool cheap_to_send = std::tuple_size_v<typename callable_parts<F>::bound> == 0 &&
+                                      is_short<typename callable_wire<typename callable_parts<F>::innermost>::sent>;
 
 /// The whole input of a map in one batch. Ranges that make their elements on the fly are gone over once.
 template <class T, class R, class Xs>
@@ -101,13 +126,7 @@ public:
   template <class F, class... Args>
   auto apply_async(F f, Args&&... args) const {
     detail::check_call<F, sent_as<Args>...>();
-    using call = detail::invocation_of<F, sent_as<Args>...>;
-    using parts = detail::callable_parts<F>;
-    auto& core = *self().core();
-    const auto sent = detail::callable_wire<typename parts::innermost>::send(parts::callable_of(f), core.functions());
-    auto frame = call::encode(core.memory(), sent, parts::bound_of(f), args...);
-    auto& record = core.submit(core.functions().encode(&call::run), std::move(frame), self().options());
-    return detail::future_access::of_task<typename call::result>(self().core(), record);
+    return detail::submit_call(self().core(), self().options(), true, f, args...);
   }
 
   /// Calls `f` with every element and returns the results in the order of the elements. The first failure ends it: that
@@ -191,6 +210,9 @@ private:
     using view = std::views::all_t<Xs>;
     const auto& core = self().core();
     const auto& options = self().options();
+    if constexpr (detail::cheap_to_send<F>) {
+      if (ordered && options.chunk == 1) return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
+    }
     auto engine = std::make_unique<detail::stream_engine>(
         core, detail::make_job<Unpack, F, T>(*core, f, false),
         std::make_unique<detail::range_input<T, R, view>>(core, std::views::all(std::forward<Xs>(xs))),
@@ -200,7 +222,27 @@ private:
                                         .label = std::string(options.label.view()),
                                         .chunk = options.chunk,
                                         .window = options.window});
-    return stream<R>(std::move(engine));
+    return stream<R>(std::make_unique<detail::batch_stream<R>>(std::move(engine)));
+  }
+
+  template <bool Unpack, class R, class F, class Xs>
+  auto stream_tasks(F f, Xs&& xs) const {
+    const auto& core = self().core();
+    const auto options = self().options();
+    auto submit = [core, options, f = std::move(f)](const auto& element) -> future<R> {
+      const auto call = [&](const auto&... args) { return detail::submit_call(core, options, false, f, args...); };
+      if constexpr (Unpack) {
+        return std::apply(call, element);
+      } else {
+        return call(element);
+      }
+    };
+    using view = std::views::all_t<Xs>;
+    using input = detail::range_walk<view>;
+    const auto window =
+        options.window != 0 ? options.window : detail::stream_engine::batches_per_worker * core->workers();
+    return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
+        input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window));
   }
 };
 

@@ -39,7 +39,8 @@ public:
   [[nodiscard]] std::uint64_t max_tasks_per_worker() const noexcept { return max_tasks_per_worker_; }
 
   /// Accepts a single task for a future.
-  [[nodiscard]] task_record& submit(function_token function, outgoing_frame frame, const task_options& options);
+  [[nodiscard]] task_record& submit(function_token function, outgoing_frame frame, const task_options& options,
+                                    bool limited);
 
   /// Counts an element of a map whose worker died: it runs again, or is lost.
   void count_element_death(bool runs_again) noexcept {

@@ -38,6 +38,9 @@ public:
 /// Thread safety: distinct objects: safe. Shared objects: unsafe; the consumer's thread drives everything.
 class stream_engine {
 public:
+  /// The window, where nobody gave one: enough batches that no worker ever waits for the consumer.
+  static constexpr std::size_t batches_per_worker = 4;
+
   struct settings {
     bool ordered = true;
     unsigned retries = 0;
