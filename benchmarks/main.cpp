@@ -12,7 +12,7 @@
 //   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
 //   map_tiny                  map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array
 //   task_1us, task_10us       busy tasks on 2 workers ÷ the best of a queue under a mutex, asio and TBB, 2 threads each
-//   copy_64MiB                a vector argument of 64 MiB, bytes per second ÷ memcpy's
+//   copy_64MiB                a vector argument of 64 MiB to a worker that keeps its heap, bytes per second ÷ memcpy's
 //   two_submitters            two threads that submit to one worker, per task ÷ one thread
 //
 //   start_2                   pool of 2 made and its first result ÷ posix_spawn of /bin/true and wait

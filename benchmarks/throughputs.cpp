@@ -158,7 +158,7 @@ row copy_64MiB(const effort& how) {
   constexpr std::size_t bytes = std::size_t{64} << 20U;
   const std::vector<char> payload(bytes, 'x');
   std::vector<char> target(bytes);
-  const bound_pool pool;
+  const bound_pool pool({.workers = 1, .worker_heap_bytes = 4 * bytes});
   const side ours{.name = "vector argument", .once = [&] {
                     return time_of([&] {
                       if (pool->apply([](const std::vector<char>& all) { return all.size(); }, payload) != bytes)

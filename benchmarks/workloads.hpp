@@ -35,7 +35,7 @@ inline constexpr std::size_t callee = 1;
 /// A pool of one worker, bound to the callee's processor; the calling thread is bound to the caller's.
 class bound_pool {
 public:
-  bound_pool() : pool_({.workers = 1}) {
+  explicit bound_pool(const muster::pool_options& options = {.workers = 1}) : pool_(options) {
     pin(pool_.workers().front().pid, callee);
     pin(0, caller);
   }

@@ -111,6 +111,7 @@ private:
     settings.initializer = send(options.initializer, initializer_frame_);
     settings.finalizer = send(options.finalizer, finalizer_frame_);
     settings.max_tasks = options.max_tasks_per_worker;
+    settings.heap_bytes = options.worker_heap_bytes;
     std::vector<std::byte> payload(sizeof settings);
     std::memcpy(payload.data(), &settings, sizeof settings);
     return {.name = options.name,

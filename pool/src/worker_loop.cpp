@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker_loop.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -36,6 +40,15 @@ void run_task(const detail::sent_worker_task& task, worker_environment& environm
   thunk(environment.shared().blocks().view(task.frame), functions);
 }
 
+// Without mappings of their own, large pieces come from the heap, whose end is given back above the threshold only.
+void keep_heap(std::uint64_t bytes) {
+#if defined(__GLIBC__)
+  if (bytes == 0) return;
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(std::min<std::uint64_t>(bytes, INT_MAX)));
+#endif
+}
+
 void run_finalizer(const detail::sent_worker_task& task, worker_environment& environment) {
   try {
     run_task(task, environment);
@@ -58,6 +71,7 @@ int detail::run_pool_worker(worker_environment& environment) {
   worker_settings settings;
   if (who.payload.size() != sizeof settings) throw error(errc::corrupted, "the worker's settings have the wrong size");
   std::memcpy(&settings, who.payload.data(), sizeof settings);
+  keep_heap(settings.heap_bytes);
   try {
     run_task(settings.initializer, environment);
   } catch (...) {

@@ -20,6 +20,7 @@ struct worker_settings {
   sent_worker_task initializer;
   sent_worker_task finalizer;
   std::uint64_t max_tasks = 0;
+  std::uint64_t heap_bytes = 0;
 };
 
 /// The entry of a pool's workers.

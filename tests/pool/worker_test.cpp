@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -163,6 +164,30 @@ TEST(Worker, ShowsItsPoolInItsName) {
     return name;
   }),
             "named#0");
+}
+
+// Page faults that a warm worker has while a large argument is copied for it.
+long faults_of_a_large_argument(const pool_options& options) {
+  const pool pool(options);
+  const std::vector<char> large(std::size_t{40} << 20U, 'x');
+  const auto faults = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_minflt;
+  };
+  const auto take = [](const std::vector<char>& all) { return all.size(); };
+  pool.apply(take, large);
+  const auto before = pool.apply(faults);
+  pool.apply(take, large);
+  return pool.apply(faults) - before;
+}
+
+TEST(Worker, MayKeepItsHeapForTheNextTask) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers bring their own malloc";
+#endif
+  EXPECT_GT(faults_of_a_large_argument({.workers = 1}), 1000);
+  EXPECT_LT(faults_of_a_large_argument({.workers = 1, .worker_heap_bytes = std::size_t{256} << 20U}), 1000);
 }
 
 }  // namespace

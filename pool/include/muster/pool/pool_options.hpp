@@ -27,6 +27,10 @@ struct pool_options {
   worker_task finalizer{};
   /// A worker is replaced after so many tasks (elements, for map). 0: never.
   std::uint64_t max_tasks_per_worker = 0;
+  /// How much freed memory a worker keeps for its next task, at most 2 GiB. Large arguments that are copied out of
+  /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
+  /// 0: what malloc does by itself, which is to give pieces above 32 MiB back at once.
+  std::size_t worker_heap_bytes = 0;
   /// How many tasks may be accepted and not ended. 0: without limit.
   std::size_t max_pending = 0;
   /// What happens to one task more, and how long a call waits under overflow_policy::block.
