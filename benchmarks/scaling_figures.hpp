@@ -44,8 +44,8 @@ enum class dispatch : std::uint8_t {
 
 /// What a worker does when another was faster.
 enum class patience : std::uint8_t {
-  none,      ///< moves the head, which is no failure if it has been moved; as built
-  careful,   ///< looks before it asks for the head's line or the next slot's line to write to them
+  none,      ///< moves the head if it is still there; as built
+  careful,   ///< and does not ask for the next slot's line to write until it has won again
   back_off,  ///< and lets some time go by, more each time
 };
 
