@@ -11,9 +11,19 @@ std::uint64_t word::load(std::memory_order) const {
   if (kind_ == word_kind::entry && value() >> 48U == running.ticket_ / lap_ + 1) what = {};
   const auto weighs = weigh();
   if (weighs != weight::matters) what = {};
-  const auto found = running.perform(what, [&] { return weighs == weight::nothing ? 0 : value(); }, index_);
-  if (kind_ == word_kind::entry && found >> 48U != running.ticket_ / lap_ + 1) running.join_next();
-  return found;
+  return running.perform(what, [&] { return weighs == weight::nothing ? 0 : value(); }, index_);
+}
+
+// A worker that says that it sleeps enters the set next: who wakes it in between might as well do so after that.
+void word::store(std::uint64_t desired, std::memory_order) {
+  const bool is_free = kind_ == word_kind::unread || kind_ == word_kind::where;
+  const access what{.writes = is_free ? 0 : resource_};
+  const auto operation = [&] { return value() = desired, 0; };
+  if (kind_ == word_kind::parked && desired != 0) {
+    now().perform_with_next(what, operation);
+  } else {
+    now().perform(what, operation);
+  }
 }
 
 // First to get a ticket: one that is too old leads to a task that cannot be claimed, and back here. Then, when there

@@ -20,6 +20,7 @@
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace muster::model {
 
@@ -67,10 +68,10 @@ public:
   template <class F>
   std::uint64_t perform(const access& what, F operation, std::size_t origin = nobody) {
     if (position_ < recorded_) return results_[position_++];
-    if (taken_ > 0 && !joined_ && !may_follow_(context_, what)) std::longjmp(out_, left);
+    const bool joined = std::exchange(joined_, false);
+    if (taken_ > 0 && !joined && (joins_next_ || !may_follow_(context_, what))) std::longjmp(out_, left);
     if (position_ == most_steps) std::longjmp(out_, overflow);
-    if (taken_ == 0 || joined_) first_ = {.reads = first_.reads | what.reads, .writes = first_.writes | what.writes};
-    joined_ = false;
+    if (taken_ == 0 || joined) first_ = {.reads = first_.reads | what.reads, .writes = first_.writes | what.writes};
     const auto result = static_cast<std::uint64_t>(operation());
     if (blocked_) std::longjmp(out_, left);
     origins_[position_] = static_cast<std::uint8_t>(origin);
@@ -80,8 +81,15 @@ public:
   }
   /// To be called inside an operation: it cannot be done now.
   void block() { blocked_ = true; }
-  /// The next operation belongs to this step whatever it is.
-  void join_next() { joined_ = joins_; }
+  /// Runs an operation as the first of a step to which the one after it belongs as well, whatever that is.
+  template <class F>
+  std::uint64_t perform_with_next(const access& what, F operation) {
+    joins_next_ = may_join_;
+    const auto result = perform(what, operation);
+    joins_next_ = false;
+    joined_ = may_join_;
+    return result;
+  }
 
   /// Operations of which only the sum matters to what comes later.
   template <class F>
@@ -113,8 +121,9 @@ public:
   std::size_t position_ = 0;
   std::size_t taken_ = 0;  // in this step
   bool blocked_ = false;
+  bool may_join_ = false;
+  bool joins_next_ = false;
   bool joined_ = false;
-  bool joins_ = false;
   bool reads_lane_ = false;  // it has read the lane's head, and found ticket_
   std::uint64_t ticket_ = 0;
   std::uint64_t own_bit_ = 0;  // that no other process sets
@@ -154,13 +163,7 @@ public:
   [[nodiscard]] std::uint64_t resource() const { return resource_; }
 
   std::uint64_t load(std::memory_order) const;
-  void store(std::uint64_t desired, std::memory_order) {
-    now().perform({.writes = kind_ == word_kind::unread || kind_ == word_kind::where ? 0 : resource_}, [&] {
-      value() = desired;
-      return 0;
-    });
-    if (kind_ == word_kind::parked && desired != 0) now().join_next();
-  }
+  void store(std::uint64_t desired, std::memory_order);
   std::uint64_t exchange(std::uint64_t desired, std::memory_order) {
     return change(resource_, [&](std::uint64_t) { return desired; });
   }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The supervisor: draining, run timeouts, recovery.
+#include <utility>
+
+#include <muster/queue/bell.hpp>
+
 #include "task_step.hpp"
 
 namespace muster::model {
@@ -53,32 +57,7 @@ void step::supervisor_awaits() {
   const auto looks_at_tasks = state_.timeouts_left > 0 ? resource::current(0) | resource::current(1) : 0;
   const access what{.reads = resource::bell | resource::event | looks_at_tasks,
                     .writes = resource::bell | resource::event};
-  const auto choice = choice_;
-  const auto worker = (choice - 1) % most_model_workers;
-  const auto found = perform(what, [&]() -> std::uint64_t {
-    if (choice == 0) {
-      if (state_.memory[at::bell] == 0) execution_.block();
-      if (state_.memory[at::bell] != 0) state_.memory[at::bell] = 0;
-      return 0;
-    }
-    if (choice <= most_model_workers) {
-      auto& dead = state_.memory[at::dead];
-      if ((dead >> worker & 1U) == 0) {
-        execution_.block();
-      } else {
-        dead &= ~(std::uint64_t{1} << worker);
-      }
-      return worker + 1;
-    }
-    const bool may = state_.timeouts_left > 0 && worker < what_.workers && state_.memory[at::current + worker] != 0 &&
-                     parent_.overrun[worker] == 0;
-    if (!may) {
-      execution_.block();
-      return 0;
-    }
-    --state_.timeouts_left;
-    return state_.memory[at::current + worker] | std::uint64_t{worker} << 48U;
-  });
+  const auto found = perform(what, [this] { return next_event(); });
   if (found == 0) {
     mine_.pc = drain_rings;
     mine_.after = arm;
@@ -86,10 +65,31 @@ void step::supervisor_awaits() {
     mine_.dead = static_cast<std::uint8_t>(found);
     mine_.pc = drain_first;
   } else {
-    mine_.word = found & ~(std::uint64_t{0xff} << 48U);
-    mine_.index = static_cast<std::uint8_t>(found >> 48U & 0xffU);
+    mine_.index = static_cast<std::uint8_t>((choice_ - 1) % most_model_workers);
+    mine_.word = found;
     mine_.pc = mark;
   }
+}
+
+// 0: the bell; up to the number of workers: that one's death; more: what a worker has been running for too long.
+std::uint64_t step::next_event() {
+  const auto worker = (choice_ - 1) % most_model_workers;
+  if (choice_ > most_model_workers) return next_timeout(worker);
+  auto& word = state_.memory[choice_ == 0 ? at::bell : at::dead];
+  const auto bit = choice_ == 0 ? std::uint64_t{1} : std::uint64_t{1} << worker;
+  if ((word & bit) == 0) execution_.block();
+  word &= ~bit;
+  return choice_;
+}
+
+std::uint64_t step::next_timeout(std::size_t worker) {
+  const auto running = state_.memory[at::current + worker];
+  if (state_.timeouts_left == 0 || running == 0 || state_.parent.overrun[worker] != 0) {
+    execution_.block();
+  } else {
+    --state_.timeouts_left;
+  }
+  return running;
 }
 
 // The task may have ended meanwhile, and its slot may hold another.

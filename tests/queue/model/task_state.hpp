@@ -121,7 +121,6 @@ enum class wrong : std::uint8_t {
   none,
   foreign_reply,
   slot_changed_hands,
-  told_twice,
   settled_twice,
   value_of_nothing,
   run_after_its_end,
@@ -130,7 +129,6 @@ enum class wrong : std::uint8_t {
   lost_a_reply,
   paid_for_anothers_timeout,
   timed_out_as_another,
-  too_long,  ///< a body has more operations than the model has room for
 };
 
 struct task {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // How a step is taken, and what all processes do alike.
-#include <cstdlib>
-
 #include "task_step.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include <muster/queue/parking.hpp>
 
 namespace muster::model {
 
@@ -37,7 +40,8 @@ step::ended step::run_body() {
   execution_.blocked_ = false;
   execution_.joined_ = false;
   execution_.reads_lane_ = false;
-  execution_.joins_ = what_.reduced;
+  execution_.may_join_ = what_.reduced;
+  execution_.joins_next_ = false;
   execution_.weigh_ = nullptr;
   execution_.own_bit_ = own_bit();
   execution_.context_ = this;
@@ -84,7 +88,7 @@ void step::run() {
 
 // Whatever others do between this and the next operation they could have done before.
 void step::lock() {
-  perform(access::to_both(resource::lock), [this]() -> std::uint64_t {
+  execution_.perform_with_next(access::to_both(resource::lock), [this]() -> std::uint64_t {
     if (state_.memory[at::lock] != 0) {
       execution_.block();
     } else {
@@ -92,7 +96,6 @@ void step::lock() {
     }
     return 0;
   });
-  execution_.join_next();
 }
 
 void step::never() {

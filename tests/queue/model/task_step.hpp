@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <muster/queue/bell.hpp>
-#include <muster/queue/parking.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "task_state.hpp"
@@ -67,7 +65,7 @@ private:
   void worker_chains();
   void worker_begins(std::size_t self);
   void worker_completes();
-  void worker_rings(std::size_t self);
+  void worker_rings();
   void worker_parks(std::size_t self);
   void next_duty(std::uint8_t pc);
 
@@ -90,6 +88,8 @@ private:
 
   void run_supervisor();
   void supervisor_awaits();
+  std::uint64_t next_event();
+  std::uint64_t next_timeout(std::size_t worker);
   void supervisor_marks();
   void supervisor_kills();
   void begin_ring(std::size_t worker);

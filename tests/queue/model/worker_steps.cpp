@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A worker, as worker_end.
+#include <muster/queue/bell.hpp>
+#include <muster/queue/parking.hpp>
+
 #include "task_step.hpp"
 
 namespace muster::model {
@@ -30,7 +33,7 @@ void step::run_worker(std::size_t self) {
       ring(self).push({.generation = slot_word(mine_.word).short_generation(), .slot = mine_.slot});
       mine_.pc = ring_bell;
       return;
-    case ring_bell: return worker_rings(self);
+    case ring_bell: return worker_rings();
     case leave:
       words[at::current + self].store(0, any);
       mine_ = {};
@@ -107,7 +110,7 @@ void step::next_duty(std::uint8_t pc) {
   }
 }
 
-void step::worker_rings(std::size_t) {
+void step::worker_rings() {
   if (bell::must_ring(words[at::armed])) words[at::bell].fetch_or(1, any);
   mine_.pc = leave;
 }
