@@ -207,6 +207,17 @@ block arena::adopt(block_ref ref) {
   return {*this, ref, bytes_.data() + found.offset};
 }
 
+void arena::reclaim(block_ref ref) {
+  {
+    const scoped_lock lock(mutex_);
+    if (record_of(ref.descriptor).state == block_state::returned) {  // the slab looks for it among those it has lent
+      publish(ref.descriptor, options_.self, block_state::returned);
+      return;
+    }
+  }
+  adopt(ref).reset();
+}
+
 std::span<std::byte> arena::view(block_ref ref) const {
   const auto found = ref.descriptor < blocks_.size() ? blocks_.read(ref.descriptor) : block_snapshot{};
   if (!resolves(found, ref)) {

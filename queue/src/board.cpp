@@ -18,7 +18,7 @@ namespace {
 
 using word = std::atomic<std::uint64_t>;
 
-constexpr std::uint64_t magic = 0x6d7573746572'0101;  // "muster", board, layout version 1
+constexpr std::uint64_t magic = 0x6d7573746572'0102;  // "muster", board, layout version 2
 constexpr std::size_t most_slots = 32768;
 
 // The first bytes of a board. Layout: docs/formats/board.md.
@@ -50,7 +50,8 @@ struct layout {
         lanes(round_up(slots + sizes.slots * sizeof(task_slot))),
         lane_bytes(lane_head_bytes + lane_entries_for(sizes.slots) * sizeof(word)),
         rings(round_up(lanes + (board::shared_lanes + sizes.workers) * lane_bytes)),
-        total(round_up(rings + sizes.workers * ring_entries_for(sizes.slots) * sizeof(word))) {}
+        requests(round_up(rings + sizes.workers * ring_entries_for(sizes.slots) * sizeof(word))),
+        total(round_up(requests + sizes.workers * requests_per_worker * sizeof(request_cell))) {}
 
   static std::size_t round_up(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -59,6 +60,7 @@ struct layout {
   std::size_t lanes;
   std::size_t lane_bytes;
   std::size_t rings;
+  std::size_t requests;
   std::size_t total;
 };
 
@@ -138,6 +140,7 @@ void board::attach() {
                         std::span(reinterpret_cast<word*>(head + lane_head_bytes), lane_entries_for(sizes_.slots)));
   }
   rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
+  requests_ = {reinterpret_cast<request_cell*>(start + where.requests), sizes_.workers * requests_per_worker};
   sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
   spinning_ = first.spinning;
   bell_armed_ = &first.bell_armed;

@@ -14,4 +14,16 @@ public:
   ~current_call();
 };
 
+/// The same inside of another call, which is the current one again afterwards.
+class inner_call {
+public:
+  explicit inner_call(task_call& call) noexcept;
+  inner_call(const inner_call&) = delete;
+  inner_call& operator=(const inner_call&) = delete;
+  ~inner_call();
+
+private:
+  task_call* const outer_;
+};
+
 }  // namespace muster

@@ -26,6 +26,7 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   suspects_.resize(sizes.workers);
   absent_.resize(sizes.workers);
   finished_seen_.resize(sizes.workers);
+  requests_.resize(sizes.workers);
   for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
 }
 
@@ -413,8 +414,8 @@ void dispatcher::count_end(finished_list& finished) {
 }
 
 void dispatcher::notice_empty(finished_list& finished) {
-  if (!is_empty()) return;
-  if (harvesters_ > 0) empty_.notify_all();  // those who wait for it are among them
+  if (harvesters_ == 0 || !is_empty()) return;
+  empty_.notify_all();  // those who wait for it are among the harvesters
   if (closed_ && when_empty_) finished.call(std::exchange(when_empty_, nullptr));
 }
 

@@ -81,8 +81,17 @@ void dispatcher::suspect(std::size_t worker) {
   note_damage();
 }
 
-// At most so many completions can have been entered into rings.
-std::uint64_t dispatcher::attempts() const { return counters_.accepted + counters_.retried + counters_.requeued; }
+// At most so many entries can be in rings: completions; requests, each of which became a task or waits in its cell; and
+// what says that a request's reply was read.
+std::uint64_t dispatcher::attempts() const {
+  return 3 * (counters_.accepted + counters_.retried + counters_.requeued) + requests_per_worker;
+}
+
+bool dispatcher::was_called_by(const task_record& record, std::size_t worker) const {
+  return requests_[worker] != nullptr &&
+         std::any_of(requests_[worker]->begin(), requests_[worker]->end(),
+                     [&](const nested_request& each) { return each.child == &record; });
+}
 
 // ---- the audit
 
@@ -166,7 +175,8 @@ bool dispatcher::is_elsewhere(const task_record& record, const slot_word& claime
   const auto& line = board_.line(worker);
   const auto current = line.current.load(std::memory_order_acquire);
   const bool sleeps = line.parked.load(std::memory_order_acquire) == 1;
-  const bool at_another = current != 0 && current != current_task(slot, claimed.short_generation());
+  const bool is_named = current == current_task(slot, claimed.short_generation());
+  const bool at_another = current != 0 && !is_named && !was_called_by(record, worker);
   if (!absent_[worker] && !at_another && (current != 0 || !sleeps)) return false;
   return is_same_claim(slot_protocol::read(board_.slot(slot).word), claimed);
 }
@@ -247,6 +257,9 @@ void dispatcher::renew() {
     std::fill(lane_tails_.begin(), lane_tails_.end(), 0);
     std::fill(lane_heads_.begin(), lane_heads_.end(), 0);
     for (auto& head : ring_heads_) head.store(0, std::memory_order_relaxed);
+    for (auto& requests : requests_) {  // those of the dead were forgotten; the cells are new
+      for (std::size_t cell = 0; requests != nullptr && cell < requests->size(); ++cell) (*requests)[cell].generation = 0;
+    }
     lost_slots_ = 0;
     damages_ = 0;
     feed();

@@ -10,8 +10,6 @@
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
-#include "current_task.hpp"
-
 namespace muster {
 
 // ---- draining
@@ -20,6 +18,8 @@ void dispatcher::drain() {
   finished_list finished;
   scoped_lock lock(mutex_);
   for (std::size_t worker = 0; worker < ring_heads_.size(); ++worker) drain_ring(worker, finished);
+  look_at_postponed(finished);
+  notice_empty(finished);  // what lay in the rings counted
   const auto fed = take_fed();
   lock.unlock();
   wake_for(1, fed);
@@ -37,10 +37,17 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
   }
   for (; head != tail; ++head) {
     const auto entry = ring.read(head);
-    settle_if_done(entry.slot, entry.generation, finished);
+    if (entry.slot >= first_request_entry) {
+      look_at_request(worker, entry.slot - first_request_entry, finished);
+    } else {
+      settle_if_done(entry.slot, entry.generation, finished);
+    }
   }
-  // Entries may have been overwritten, now or while they were read: the slots' words know.
-  if (ring.tail() - first >= ring.capacity()) look_at_all_slots(finished);
+  // Entries may have been overwritten, now or while they were read: the slots' and cells' words know.
+  if (ring.tail() - first >= ring.capacity()) {
+    look_at_all_slots(finished);
+    look_at_all_requests(worker, finished);
+  }
   ring_heads_[worker].store(tail, std::memory_order_relaxed);
 }
 
@@ -111,17 +118,11 @@ bool dispatcher::cancel(task_record& record) {
   bool withdrawn = false;
   {
     const scoped_lock lock(mutex_);
+    withdrawn = withdraw(record);
     const auto where = record.where();
-    if (where.phase == task_phase::waiting) {
-      std::erase(backlog_, &record);
-      withdrawn = true;
-    } else if (where.phase == task_phase::posted) {
+    if (!withdrawn && where.phase == task_phase::posted) {
       auto& word = board_.slot(where.slot).word;
-      withdrawn = slot_protocol::try_revoke(word, record.generation_);
-      if (withdrawn) leave_slot(record);
-      if (!withdrawn && slot_protocol::read(word).state() == slot_state::claimed) {
-        slot_protocol::request(word, slot_flag::stop);
-      }
+      if (slot_protocol::read(word).state() == slot_state::claimed) slot_protocol::request(word, slot_flag::stop);
     }
     if (withdrawn) {
       settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
@@ -158,6 +159,7 @@ void dispatcher::recover(std::size_t worker, const exit_status& how) {
     drain_ring(worker, finished);
     board_.sleeping().remove(worker);
     board_.spinning().remove(worker);
+    forget_requests(worker, finished);
     for (std::size_t slot = 0; slot < in_slot_.size(); ++slot) {
       if (in_slot_[slot] != nullptr) recover_slot(*in_slot_[slot], worker, how, finished);
     }
@@ -187,7 +189,9 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
   record.worker_ = static_cast<std::int16_t>(worker);
   record.pid_ = worker_pids_[worker];
   const auto current = board_.line(worker).current.load(std::memory_order_acquire);
-  if (current != 0 && current != current_task(slot, found.short_generation())) note_damage();  // it may have begun
+  // If it names another task, that one has called this one, and ran it in place: it has begun too.
+  const bool is_named = current == current_task(slot, found.short_generation());
+  if (current != 0 && !is_named && !was_called_by(record, worker)) note_damage();  // it may have begun
   const bool overdue = std::exchange(record.overdue_, false);
   if (current == 0) {
     ++counters_.requeued;
@@ -264,6 +268,7 @@ void dispatcher::stop(const error_info& why) {
     if (!closed_) closed_ = why;
     attention_ = true;
     stopped_ = true;
+    postponed_.clear();
     look_at_all_slots(finished);  // what was completed counts
     for (auto* record : std::exchange(backlog_, {})) settle(*record, task_reply(why), finished);
     for (auto* record : in_slot_) {

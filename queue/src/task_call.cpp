@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
@@ -37,6 +39,9 @@ error_info describe_transport_error(const char* what) {
 
 current_call::current_call(task_call& call) noexcept { running_call = &call; }
 current_call::~current_call() { running_call = nullptr; }
+
+inner_call::inner_call(task_call& call) noexcept : outer_(std::exchange(running_call, &call)) {}
+inner_call::~inner_call() { running_call = outer_; }
 
 task_call* task_call::current() noexcept { return running_call; }
 
@@ -107,6 +112,16 @@ error_info task_call::describe_current_exception() const noexcept {
     case step::running: break;
   }
   return capture_current_exception();
+}
+
+task_reply task_call::take_reply() {
+  const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
+  const bool in_line = (reply_ & slot_flag::line_reply) != slot_flag::none;
+  const auto line = std::as_bytes(std::span(slot_.reply)).first(std::min(line_bytes_, inline_reply_bytes));
+  task_reply reply(in_line ? line : std::as_bytes(std::span(&slot_.token, 1)), failed);
+  if (payload_) reply = task_reply(std::move(payload_), failed);
+  static_cast<void>(make_reply(0));
+  return reply;
 }
 
 slot_flag task_call::finish() noexcept {

@@ -38,18 +38,19 @@ void task_reply::adopt_attached(arena& memory) {
   }
 }
 
-error_info task_reply::error() const {
-  error_info found;
-  if (rest_ != nullptr && rest_->error) {
-    found = *rest_->error;
-  } else {
-    try {
-      input_archive in(bytes());
-      in(found);
-    } catch (const std::exception& failure) {
-      found = error_info(errc::corrupted, std::string("the worker's error record cannot be read: ") + failure.what());
-    }
+error_info read_error(std::span<const std::byte> bytes) {
+  try {
+    error_info found;
+    input_archive in(bytes);
+    in(found);
+    return found;
+  } catch (const std::exception& failure) {
+    return {errc::corrupted, std::string("the worker's error record cannot be read: ") + failure.what()};
   }
+}
+
+error_info task_reply::error() const {
+  auto found = rest_ != nullptr && rest_->error ? *rest_->error : read_error(bytes());
   if (rest_ != nullptr && rest_->place) found.set_place(*rest_->place);
   return found;
 }

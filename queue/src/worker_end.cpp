@@ -24,7 +24,10 @@ worker_end::worker_end(board& board, arena& memory, token_decoder& functions, op
       functions_(functions),
       options_(settings),
       line_(board.line(settings.index)),
-      spin_(board.spin()) {}
+      spin_(board.spin()),
+      nested_(std::make_shared<nested_end>(*this)) {}
+
+worker_end::~worker_end() { nested_->close(); }
 
 worker_order worker_end::order() const noexcept {
   return static_cast<worker_order>(line_.order.load(std::memory_order_acquire));

@@ -46,6 +46,12 @@ void check_identity(const module_info& module, std::span<const module_info> modu
   if (same > 1) refuse(name + " has the build-id of another module: link it with -Wl,--build-id=sha1", modules);
 }
 
+// Empty when the entry is not complete.
+std::string build_id_of(const module_entry& entry) {
+  const auto length = std::min<std::size_t>(entry.length.load(std::memory_order_acquire), module_entry::most_bytes);
+  return {entry.build_id.data(), length};
+}
+
 }  // namespace
 
 token_encoder::token_encoder(module_directory directory) : directory_(directory) {
@@ -58,7 +64,9 @@ function_token token_encoder::encode_address(std::uintptr_t address) {
   const auto count = count_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < count; ++index) {
     const auto& module = known_[index];
-    if (address >= module.code_begin && address < module.code_end) return make_token(index, address - module.base);
+    if (address >= module.code_begin && address < module.code_end) {
+      return make_token(module.entry, address - module.base);
+    }
   }
   return enter_module_of(address);
 }
@@ -69,18 +77,35 @@ function_token token_encoder::enter_module_of(std::uintptr_t address) {
   const auto found =
       std::find_if(modules.begin(), modules.end(), [&](const module_info& each) { return each.contains(address); });
   if (found == modules.end()) refuse("its code lies in no loaded module", modules);
-  const auto index = count_.load(std::memory_order_relaxed);
-  for (std::size_t earlier = 0; earlier < index; ++earlier) {  // another thread may have entered it meanwhile
-    if (known_[earlier].code_begin == found->code_begin) return make_token(earlier, address - found->base);
+  const auto count = count_.load(std::memory_order_relaxed);
+  for (std::size_t earlier = 0; earlier < count; ++earlier) {  // another thread may have entered it meanwhile
+    const auto& known = known_[earlier];
+    if (known.code_begin == found->code_begin) return make_token(known.entry, address - found->base);
   }
   check_identity(*found, modules);
   if (found->code_end - found->base > most_offset) refuse("its module is larger than 4 GiB", modules);
+  const auto entry = enters_ ? enter(*found, modules) : find_entry(*found, modules);
+  known_[count] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end, .entry = entry};
+  count_.store(count + 1, std::memory_order_release);
+  return make_token(entry, address - found->base);
+}
+
+std::size_t token_encoder::enter(const module_info& module, std::span<const module_info> modules) {
+  const auto index = count_.load(std::memory_order_relaxed);
   if (index == directory_.size()) refuse(text("more than ", directory_.size(), " modules define tasks"), modules);
-  build_ids_.push_back(found->build_id);
-  write_entry(directory_[index], found->build_id);
-  known_[index] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end};
-  count_.store(index + 1, std::memory_order_release);
-  return make_token(index, address - found->base);
+  build_ids_.push_back(module.build_id);
+  write_entry(directory_[index], module.build_id);
+  return index;
+}
+
+std::size_t token_encoder::find_entry(const module_info& module, std::span<const module_info> modules) const {
+  for (std::size_t index = 0; index < directory_.size(); ++index) {
+    if (build_id_of(directory_[index]) == module.build_id) return index;
+  }
+  refuse(text(module.path,
+              " has not defined a task of the program itself yet: a task can only call functions of the executable "
+              "and of libraries of which the program has called one before"),
+         modules);
 }
 
 bool token_encoder::restore_directory() {
@@ -117,9 +142,7 @@ const token_decoder::resolved_module& token_decoder::resolve(std::size_t index) 
   const scoped_lock lock(mutex_);
   auto& entry = resolved_[index];
   if (entry.known.load(std::memory_order_relaxed)) return entry;
-  const auto length =
-      std::min<std::size_t>(directory_[index].length.load(std::memory_order_acquire), module_entry::most_bytes);
-  const std::string wanted(directory_[index].build_id.data(), length);
+  const auto wanted = build_id_of(directory_[index]);
   const auto modules = loaded_modules();
   const auto found = std::find_if(modules.begin(), modules.end(),
                                   [&](const module_info& each) { return !wanted.empty() && each.build_id == wanted; });

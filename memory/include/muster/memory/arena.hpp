@@ -64,6 +64,9 @@ public:
   /// Throws errc::corrupted when `ref` names no such block.
   [[nodiscard]] block adopt(block_ref ref) MUSTER_EXCLUDES(mutex_);
 
+  /// Frees a block that was lent and that nobody has adopted. Requires: nobody will.
+  void reclaim(block_ref ref) MUSTER_EXCLUDES(mutex_);
+
   /// The bytes of a block that somebody else keeps alive meanwhile.
   /// Throws errc::corrupted when `ref` names no live block.
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;

@@ -13,6 +13,7 @@
 #include <muster/queue/completion_ring.hpp>
 #include <muster/queue/idle_set.hpp>
 #include <muster/queue/lane.hpp>
+#include <muster/queue/request_cell.hpp>
 #include <muster/queue/slot_word.hpp>
 #include <muster/queue/spin_policy.hpp>
 #include <muster/serialize/function_token.hpp>
@@ -97,6 +98,9 @@ public:
 
   [[nodiscard]] task_slot& slot(std::size_t index) noexcept { return slots_[index]; }
   [[nodiscard]] worker_line& line(std::size_t worker) noexcept { return lines_[worker]; }
+  [[nodiscard]] request_cell& request(std::size_t worker, std::size_t cell) noexcept {
+    return requests_[worker * requests_per_worker + cell];
+  }
   [[nodiscard]] lane& lane_at(std::size_t index) noexcept { return lanes_[index]; }
   [[nodiscard]] lane& private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
   [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
@@ -135,6 +139,7 @@ private:
 
   std::span<task_slot> slots_;
   std::span<worker_line> lines_;
+  std::span<request_cell> requests_;
   std::vector<lane> lanes_;  // constant once made, like all that leads into the memory
   std::span<std::atomic<std::uint64_t>> rings_;
   std::span<std::atomic<std::uint64_t>> sleeping_;

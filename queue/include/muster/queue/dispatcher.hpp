@@ -240,6 +240,19 @@ private:
     std::unique_ptr<items> rest_;
   };
 
+  // What the parent knows of one request cell, and who is told of the end of its task.
+  struct nested_request final : completion_sink {
+    void settled(task_record& record) noexcept override { owner->answer(*this, record); }
+
+    dispatcher* owner = nullptr;
+    std::uint16_t worker = 0;
+    std::uint16_t cell = 0;
+    bool postponed = false;
+    std::uint64_t generation = 0;
+    task_record* child = nullptr;  // until it is answered
+    block reply;                   // until the worker has read it
+  };
+
   void end_reservation() noexcept MUSTER_EXCLUDES(mutex_);
   void begin_help() MUSTER_EXCLUDES(mutex_);
   void end_help() MUSTER_EXCLUDES(mutex_);
@@ -276,7 +289,9 @@ private:
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) { return pending_ == 0 && reserved_ == 0; }
+  [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) {
+    return pending_ == 0 && reserved_ == 0 && !has_requests();
+  }
   void notice_empty(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
   bool is_unclaimed(const task_record& record) MUSTER_REQUIRES(mutex_);
@@ -305,6 +320,7 @@ private:
   void note_damage() MUSTER_REQUIRES(mutex_);
   void suspect(std::size_t worker) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t attempts() const MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool was_called_by(const task_record& record, std::size_t worker) const MUSTER_REQUIRES(mutex_);
   void audit_line(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool audit_slots(finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool audit_slot(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -325,6 +341,25 @@ private:
   bool is_overdue(const task_record& record, timing& timed, clock::time_point now) MUSTER_REQUIRES(mutex_);
   clock::time_point start_of(const timing& timed, std::size_t worker, clock::time_point now) MUSTER_REQUIRES(mutex_);
   void fail_after_timeout(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+
+  // Calls that tasks make.
+  nested_request& nested_request_of(std::size_t worker, std::size_t cell) MUSTER_REQUIRES(mutex_);
+  void look_at_request(std::size_t worker, std::size_t cell, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void look_at_all_requests(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void look_at_postponed(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void postpone(nested_request& request, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void forget_postponed(nested_request& request) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_requests() const MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool can_post_nested() MUSTER_REQUIRES(mutex_);
+  void accept(nested_request& request, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void post_nested(nested_request& request, const cell_word& accepted, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void answer(nested_request& request, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
+  void write_answer(nested_request& request, task_reply reply) MUSTER_REQUIRES(mutex_);
+  void write_error(nested_request& request, error_info error) MUSTER_REQUIRES(mutex_);
+  void publish_answer(nested_request& request, cell_flag flags) MUSTER_REQUIRES(mutex_);
+  void forget_requests(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void forget_request(nested_request& request, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool withdraw(task_record& record) MUSTER_REQUIRES(mutex_);
 
   // Waiting.
   bool sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept;
@@ -358,6 +393,9 @@ private:
   std::size_t reserved_ MUSTER_GUARDED_BY(mutex_) = 0;
   unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
   unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;
+  // By worker, once it has had a task that called another.
+  std::vector<std::unique_ptr<std::array<nested_request, requests_per_worker>>> requests_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<nested_request*> postponed_ MUSTER_GUARDED_BY(mutex_);  // there was no slot for them
   std::size_t fed_ MUSTER_GUARDED_BY(mutex_) = 0;  // placed from the backlog, and nobody woken for it yet
   // Of damage.
   bool attention_ MUSTER_GUARDED_BY(mutex_) = true;            // the next post has more to do than to post

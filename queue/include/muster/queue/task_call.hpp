@@ -10,6 +10,7 @@
 #include <muster/queue/board.hpp>
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_word.hpp>
+#include <muster/queue/task_reply.hpp>
 #include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/error_info.hpp>
 #include <muster/serialize/function_token.hpp>
@@ -70,7 +71,9 @@ public:
 
 private:
   friend class worker_end;
+  friend class nested_end;
   friend class current_call;
+  friend class inner_call;
 
   /// For the parent, who watches the time. Does not return when the parent has given the task up.
   void note_start() noexcept;
@@ -79,6 +82,8 @@ private:
 
   /// What the reply says of itself in the slot's word. Lends the reply's block.
   [[nodiscard]] slot_flag finish() noexcept;
+  /// The reply, for whoever waits for it in this very process. The slot has nothing of it then.
+  [[nodiscard]] task_reply take_reply();
 
   /// Whether the slot's word still names this execution. If it does not, somebody has overwritten it, and the slot may
   /// belong to another task by now: nothing must be written there any more.

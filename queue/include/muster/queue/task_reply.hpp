@@ -15,6 +15,11 @@
 
 namespace muster {
 
+/// Decodes an error that a worker has encoded; what cannot be decoded is an error too.
+///
+/// Thread safety: safe.
+[[nodiscard]] error_info read_error(std::span<const std::byte> bytes);
+
 /// How a task ended, still encoded: the bytes of its value, or an error.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.

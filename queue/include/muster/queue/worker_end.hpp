@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/nested_end.hpp>
 #include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/function_token.hpp>
 
@@ -25,6 +27,9 @@ public:
 
   /// Lifetime: borrows everything.
   worker_end(board& board, arena& memory, token_decoder& functions, options settings);
+  worker_end(const worker_end&) = delete;
+  worker_end& operator=(const worker_end&) = delete;
+  ~worker_end();
 
   /// Claims and runs one task, after sleeping until there is one. False when this worker is to leave: by order, or
   /// because it has run max_tasks tasks.
@@ -32,6 +37,8 @@ public:
   bool run_next();
 
 private:
+  friend class nested_end;
+
   struct claimed_task {
     std::size_t slot = 0;
     slot_word word;
@@ -60,6 +67,7 @@ private:
   worker_cache cache_;
   std::uint64_t looks_ = 0;  // for aging
   std::uint64_t finished_ = 0;
+  const std::shared_ptr<nested_end> nested_;  // calls that tasks have made may outlive this
 };
 
 }  // namespace muster

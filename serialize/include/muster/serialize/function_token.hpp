@@ -43,15 +43,19 @@ using module_directory = std::span<module_entry, module_directory_size>;
 /// Makes tokens, and enters modules into the directory when one of their functions is first named.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: one encoder per directory, in the parent.
+/// Process safety: one encoder per directory enters modules, in the parent; workers have encoders that do not.
 class token_encoder {
 public:
+  struct entered_only {};  ///< says that an encoder is to name only functions of modules that the parent has entered
+
   /// Lifetime: borrows the directory.
   /// Throws errc::module_mismatch when the executable itself has no build-id.
   explicit token_encoder(module_directory directory);
+  token_encoder(module_directory directory, entered_only /*tag*/) noexcept : directory_(directory), enters_(false) {}
 
   /// Throws errc::module_mismatch, with the table of modules, when the code lies in no module, in one without a
-  /// build-id, in one of two with the same build-id, or when the directory is full.
+  /// build-id, in one of two with the same build-id, in one that is to be entered and must not, or when the directory
+  /// is full.
   /// Cost: about a nanosecond for a function of the executable.
   template <class Result, class... Arguments>
   [[nodiscard]] function_token encode(Result (*function)(Arguments...)) {
@@ -70,12 +74,16 @@ private:
     std::uintptr_t base = 0;
     std::uintptr_t code_begin = 0;
     std::uintptr_t code_end = 0;
+    std::size_t entry = 0;  // in the directory
   };
 
   function_token encode_address(std::uintptr_t address);
   function_token enter_module_of(std::uintptr_t address) MUSTER_EXCLUDES(mutex_);
+  std::size_t enter(const module_info& module, std::span<const module_info> modules) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t find_entry(const module_info& module, std::span<const module_info> modules) const;
 
   const module_directory directory_;
+  const bool enters_ = true;
   std::array<known_module, module_directory_size> known_;
   std::atomic<std::size_t> count_ = 0;  // entries before it never change: release when added, acquire when read
   mutex mutex_;                         // for adding
