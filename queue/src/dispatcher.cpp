@@ -110,6 +110,7 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.chunk_ = request.chunk;
   record.block_arguments_ = !request.frame.is_inline();
   record.overdue_ = false;
+  record.caller_ = 0;
   record.timed_ = request.timeout.count() > 0;
   record.lane_ = static_cast<std::uint16_t>(request.lane);
   record.attempt_ = 1;

@@ -87,12 +87,6 @@ std::uint64_t dispatcher::attempts() const {
   return 3 * (counters_.accepted + counters_.retried + counters_.requeued) + requests_per_worker;
 }
 
-bool dispatcher::was_called_by(const task_record& record, std::size_t worker) const {
-  return requests_[worker] != nullptr &&
-         std::any_of(requests_[worker]->begin(), requests_[worker]->end(),
-                     [&](const nested_request& each) { return each.child == &record; });
-}
-
 // ---- the audit
 
 audit_report dispatcher::audit() {

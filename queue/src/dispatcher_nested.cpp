@@ -114,6 +114,7 @@ void dispatcher::post_nested(nested_request& request, const cell_word& accepted,
     std::memcpy(posted.frame.room().data(), cell.arguments.data(), inline_argument_bytes);
   }
   auto& record = new_record(posted);
+  record.caller_ = static_cast<std::uint16_t>(request.worker + 1);
   request.child = &record;
   const auto line = posted.frame.line();
   record.reply_.keep(posted.frame.take_payload());

@@ -22,9 +22,9 @@ class future;
 namespace detail {
 
 /// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be
-/// transportable; a future of such a type never holds a task.
-template <class R>
-[[nodiscard]] outcome<R> decode_reply(const task_reply& reply) {
+/// transportable; a future of such a type never holds a task. `Reply`: task_reply or nested_reply.
+template <class R, class Reply>
+[[nodiscard]] outcome<R> decode_reply(const Reply& reply) {
   if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
   if constexpr (std::is_void_v<R>) {
     return outcome<R>::of_value();
@@ -124,7 +124,7 @@ public:
   /// Waits, and returns the value or throws: the task's own exception if its type is known here, remote_exception if it
   /// is not, worker_died, or task_error with the errc that says why there is no value.
   /// Unblocked by: the end of the task, in whatever way; the pool's destruction at the latest.
-  /// Do not call it in a task for a task of the same pool that no worker is free to run.
+  /// In a task, for a call to its own pool: this_pool.hpp.
   /// Throws errc::invalid_argument when it is not valid().
   R get() { return take().get(); }
 

@@ -24,6 +24,7 @@
 #include <muster/pool/submit_calls.hpp>
 #include <muster/pool/submitter.hpp>
 #include <muster/pool/task_options.hpp>
+#include <muster/pool/this_pool.hpp>
 #include <muster/pool/this_task.hpp>
 #include <muster/pool/this_worker.hpp>
 #include <muster/pool/when_all.hpp>

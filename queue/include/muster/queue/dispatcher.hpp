@@ -320,7 +320,10 @@ private:
   void note_damage() MUSTER_REQUIRES(mutex_);
   void suspect(std::size_t worker) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t attempts() const MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] bool was_called_by(const task_record& record, std::size_t worker) const MUSTER_REQUIRES(mutex_);
+  /// Then that worker may run it inside of another task.
+  [[nodiscard]] static bool was_called_by(const task_record& record, std::size_t worker) noexcept {
+    return record.caller_ == worker + 1;
+  }
   void audit_line(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool audit_slots(finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool audit_slot(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);

@@ -105,6 +105,7 @@ private:
   bool timed_ = false;    // the dispatcher watches its time
   bool overdue_ = false;  // its worker is about to be killed for it
   std::uint16_t lane_ = 0;
+  std::uint16_t caller_ = 0;  // index, plus one, of the worker whose task called it; 0: the parent
   std::uint16_t attempt_ = 1;
   std::uint16_t retries_left_ = 0;
   std::int16_t worker_ = -1;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Calls that a running task makes to the pool that it runs in.
+//
+//     std::uint64_t fib(int n) {
+//       if (n < 20) return fib_alone(n);
+//       auto one = muster::this_pool::apply_async(fib, n - 1);
+//       const auto other = muster::this_pool::apply(fib, n - 2);
+//       return one.get() + other;
+//     }
+
+#include <memory>
+#include <utility>
+
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/nested_source.hpp>
+#include <muster/pool/future.hpp>
+#include <muster/queue/nested_end.hpp>
+#include <muster/serialize/callable.hpp>
+
+/// Calls to the pool that the calling task runs in.
+///
+/// Callables, arguments and results as for the pool's own calls (submit_calls.hpp); of a library only once the program
+/// itself has called one of its functions. A call ends as any task does, except that it is not retried: whoever wants
+/// that gives retries to the task around it. Calls count as part of the work that the pool has accepted: they are let
+/// through after close(), not after terminate().
+///
+/// get() and wait() first look whether anybody has begun the call, and if not run it in place; so a pool of one worker
+/// does not lock up, and a call waits for tasks that run, never for a free worker. Then a death is that of the task
+/// around it too. wait_for() may take longer for that reason; ready() only looks. With more than 32 futures under way
+/// in one worker apply_async() runs the call at once.
+///
+/// A future that is dropped lets its call run to its end. When the task around it dies, calls that nobody has begun are
+/// withdrawn. Futures are used in the task's own thread; then(), on_complete(), std(), when_all() and as_completed()
+/// are for the program, not for tasks.
+///
+/// All functions throw errc::invalid_argument outside of a task, errc::overflow when more than 64 calls run inside of
+/// one another in one worker, and otherwise as those of the pool.
+/// Thread safety: safe; only the thread that the task was called on is "in" it.
+namespace muster::this_pool {
+
+/// Has `f(args...)` run in a worker of this pool. Never waits.
+template <class F, class... Args>
+auto apply_async(F f, Args&&... args) {
+  detail::check_call<F, sent_as<Args>...>();
+  using call = detail::invocation_of<F, sent_as<Args>...>;
+  using parts = detail::callable_parts<F>;
+  using result = typename call::result;
+  auto& here = nested_end::require_current();
+  const auto sent = detail::callable_wire<typename parts::innermost>::send(parts::callable_of(f), here.functions());
+  auto frame = call::encode(here.memory(), sent, parts::bound_of(f), args...);
+  return detail::future_access::of_source<result>(nullptr, std::make_shared<detail::nested_source<result>>(here.submit(
+                                                               here.functions().encode(&call::run), std::move(frame))));
+}
+
+/// Runs `f(args...)` in a worker of this pool, perhaps this one, and returns its value or throws its error.
+/// Unblocked by: the end of the call, in whatever way.
+template <class F, class... Args>
+auto apply(F f, Args&&... args) {
+  return apply_async(std::move(f), std::forward<Args>(args)...).get();
+}
+
+}  // namespace muster::this_pool
