@@ -252,7 +252,8 @@ void dispatcher::renew() {
     std::fill(lane_heads_.begin(), lane_heads_.end(), 0);
     for (auto& head : ring_heads_) head.store(0, std::memory_order_relaxed);
     for (auto& requests : requests_) {  // those of the dead were forgotten; the cells are new
-      for (std::size_t cell = 0; requests != nullptr && cell < requests->size(); ++cell) (*requests)[cell].generation = 0;
+      for (std::size_t cell = 0; requests != nullptr && cell < requests->size(); ++cell)
+        (*requests)[cell].generation = 0;
     }
     lost_slots_ = 0;
     damages_ = 0;

@@ -10,6 +10,8 @@
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
+#include "current_task.hpp"
+
 namespace muster {
 
 // ---- draining
