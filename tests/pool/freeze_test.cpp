@@ -89,6 +89,18 @@ TEST(Freeze, ACallbackComesThoughTheWakeWentToAFrozenWorker) {
   }
 }
 
+// As above; and here nothing but an audit sends another.
+TEST(Freeze, AMapOfOneElementEndsThoughItsWakeWentToAFrozenWorker) {
+  for (const std::size_t which : {0U, 1U}) {
+    pool pool({.workers = 2});
+    const auto workers = pool.workers();
+    for (const auto& each : workers) ASSERT_TRUE(wait_until_asleep(each.pid));
+    const auto frozen = freeze(workers[which].pid);
+    EXPECT_EQ(pool.map(twice, std::vector{21}), std::vector{42});
+    ::kill(frozen, SIGCONT);
+  }
+}
+
 TEST(Freeze, OneInUserCodeHoldsUpItsTaskAlone) {
   pool pool({.workers = 2});
   auto running = pool.apply_async(
