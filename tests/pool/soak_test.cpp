@@ -113,6 +113,7 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
     const auto stats = pool.stats();
     EXPECT_EQ(stats.tasks.accepted, stats.tasks.ended);
     EXPECT_EQ(stats.tasks.corrupted, 0U);
+    EXPECT_EQ(stats.tasks.damaged, 0U) << "a death is no damage";
     EXPECT_TRUE(test::eventually([&] { return pool.stats().memory.live_blocks == 0; }))
         << pool.stats().memory.live_blocks;
     std::printf("%llu calls, %llu kills, %llu workers started, %llu tasks retried, %llu requeued\n",
