@@ -58,7 +58,7 @@ enum class phase {
 /// One task, and what must become of it.
 class watched_task final : public completion_sink {
 public:
-  enum class reader { takes_later, sleeps, sink, nobody };
+  enum class reader { takes_later, waits, sleeps, sink, nobody };
   struct how {
     int number = 1;  ///< on the stage
     std::size_t lane = board::shared_lanes;
@@ -69,7 +69,8 @@ public:
   };
   using check = std::function<bool(task_reply&, std::uint64_t element)>;
 
-  /// Posts it. A reader who sleeps does so when this returns. Requires: nobody completes it until then.
+  /// Posts it. `waits`: in a thread of his own. `sleeps`: the same, and he is asleep when this returns. Requires:
+  /// nobody completes it until then.
   watched_task(process_world& world, task_request request, const how& what, check is_right);
   watched_task(const watched_task&) = delete;
   watched_task& operator=(const watched_task&) = delete;
@@ -160,7 +161,7 @@ protected:
   [[nodiscard]] phase phase_held_by(std::size_t worker);
 
   // An attempt in parts.
-  /// Forgets the last one. Requires: all workers are there and asleep.
+  /// Forgets the last one. Requires: all workers are there, and asleep unless they spin.
   void begin_attempt();
   void count_point(phase where) { ++tally_[where], ++points_; }
   void kill(std::size_t worker);
@@ -198,6 +199,7 @@ private:
   void verify_room();
   void verify_rest();
 
+  const bool spins_;
   shared<stage> stage_;
   process_world world_;
   std::vector<std::optional<tracee>> tracees_;

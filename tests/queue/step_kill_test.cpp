@@ -65,7 +65,7 @@ protected:
   }
 
   // From its user code until the worker is through with it.
-  void sweep_completion(const std::string& name, const poster& post_it, unsigned sparse = 24) {
+  void sweep_completion(const std::string& name, const poster& post_it, unsigned sparse = 24, unsigned stride = 2) {
     sweep({.name = name + ", completion",
            .begin =
                [&] {
@@ -75,6 +75,7 @@ protected:
                },
            .until = phase::after,
            .beyond = 60,
+           .stride = stride,
            .sparse = sparse,
            .near = 16});
   }
@@ -117,10 +118,10 @@ TEST_F(StepKill, ASinkIsToldOnce) {
 
 // The worker's very first block is not the one that is stepped: before it, it looks how much memory the machine has.
 TEST_F(StepKill, AReplyInABlockIsAdoptedOrFreed) {
-  sweep_completion("reply in a block", [&](bool lands) -> watched_task& { return post_two_grown<400>(lands); }, 80);
+  sweep_completion("reply in a block", [&](bool lands) -> watched_task& { return post_two_grown<400>(lands); }, 80, 4);
   sweep_completion(
       "reply in the first block of a size", [&](bool lands) -> watched_task& { return post_two_grown<1000>(lands); },
-      160);
+      160, 6);
   report("reply in a block", 100, {phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }
 
@@ -319,11 +320,11 @@ TEST_F(StepKillChunk, FinishedElementsSurvive) {
          .begin = begin_at(first + 3),
          .until = phase::after,
          .beyond = 20,
-         .stride = 4,
+         .stride = 6,
          .sparse = 80,
          .near = 16});
   EXPECT_GT(adopted_, 20U);
-  report("chunk", 80, {phase::running, phase::done, phase::entered, phase::after}, 1);
+  report("chunk", 60, {phase::running, phase::done, phase::entered, phase::after}, 1);
 }
 
 // ---- more than one worker that may take a task
@@ -382,6 +383,43 @@ TEST_F(StepKillOfThree, AWakeThatAVictimOwesComesFromRecovery) {
                verify_all();
              }});
   report("chain of wakes", 100, {phase::queued, phase::claimed, phase::running});
+}
+
+class StepKillSpinning : public test::step_test {
+protected:
+  StepKillSpinning() : step_test(2, std::chrono::hours(24)) {}
+
+  std::size_t spinner() {
+    std::size_t found = 0;
+    EXPECT_TRUE(test::eventually([&] {
+      found = shared_board().line(0).parked == 0 ? 0 : 1;
+      return shared_board().line(found).parked == 0 && shared_board().line(1 - found).parked != 0;
+    }));
+    return found;
+  }
+};
+
+// Its bit says that nobody need be woken; whoever waits for a task wakes the other all the same.
+TEST_F(StepKillSpinning, ASpinningWorkerThatDiesHoldsNobodyUp) {
+  for (unsigned point = 0; point < 60 && !HasFailure(); ++point) {
+    SCOPED_TRACE("point " + std::to_string(point));
+    begin_attempt();
+    const auto dying = spinner();
+    freeze(dying);
+    post_plain({.lane = lane_of(dying), .retries = 1});
+    auto& shared = post_plain({.number = 2, .lane = 1, .retries = 1, .by = reader::sink});
+    step(dying, 18 * point);
+    count_point(phase_held_by(dying));
+    kill(dying);
+    if (shared.is_queued()) {
+      auto& waited = post_plain({.number = 3, .lane = 1, .by = reader::waits});
+      EXPECT_TRUE(test::eventually([&] { return waited.has_ended(); }));
+    }
+    recover(dying);
+    restart(dying);
+    verify_all();
+  }
+  report("spinning", 60, {phase::queued, phase::claimed, phase::running});
 }
 
 }  // namespace
