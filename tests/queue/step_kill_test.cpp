@@ -112,7 +112,7 @@ TEST_F(StepKill, ASinkIsToldOnce) {
   };
   sweep_claim("sink", post_it);
   sweep_completion("sink", post_it);
-  report("sink", 250,
+  report("sink", 200,
          {phase::queued, phase::claimed, phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }
 
@@ -159,7 +159,7 @@ TEST_F(StepKill, ACancelledTaskEndsOnceWhereverItWas) {
          .beyond = 10,
          .stride = 4,
          .at_point = [&] { watched().back().cancel(); }});
-  report("cancelled at the point", 80, {phase::queued, phase::claimed, phase::running, phase::done});
+  report("cancelled at the point", 60, {phase::queued, phase::claimed, phase::running, phase::done});
 }
 
 TEST_F(StepKill, AWorkerThatFallsAsleepIsNotMissed) {
@@ -176,7 +176,7 @@ TEST_F(StepKill, AWorkerThatFallsAsleepIsNotMissed) {
                if (is_asleep(victim) && instructions > 0) await_wake(victim);
                step(victim, instructions);
              }});
-  report("falls asleep", 100, {phase::after, phase::lying_down, phase::asleep});
+  report("falls asleep", 50, {phase::after, phase::lying_down, phase::asleep});
 }
 
 TEST_F(StepKill, AWorkerThatIsWokenIsReplaced) {
@@ -190,7 +190,7 @@ TEST_F(StepKill, AWorkerThatIsWokenIsReplaced) {
              },
          .until = phase::running,
          .stride = 4});
-  report("woken", 100, {phase::queued, phase::claimed, phase::running});
+  report("woken", 60, {phase::queued, phase::claimed, phase::running});
 }
 
 TEST_F(StepKill, BlocksInItsCacheAreFreed) {
@@ -211,7 +211,7 @@ TEST_F(StepKill, BlocksInItsCacheAreFreed) {
          .sparse = 50,
          .behind = 60,
          .near = 120});
-  report("cache", 50, {phase::after, phase::lying_down});
+  report("cache", 80, {phase::after, phase::lying_down});
 }
 
 TEST_F(StepKill, AWorkerThatLeavesLeavesItsTasks) {
@@ -382,7 +382,7 @@ TEST_F(StepKillOfThree, AWakeThatAVictimOwesComesFromRecovery) {
                restart(victim);
                verify_all();
              }});
-  report("chain of wakes", 100, {phase::queued, phase::claimed, phase::running});
+  report("chain of wakes", 80, {phase::queued, phase::claimed, phase::running});
 }
 
 class StepKillSpinning : public test::step_test {
