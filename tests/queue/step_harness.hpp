@@ -133,8 +133,8 @@ protected:
 
   /// Surveys, chooses points, and kills at each.
   void sweep(const scenario& what);
-  /// Says how many points there were, and that it were enough, also in each of these phases. Then ends all workers:
-  /// of shared memory no more is held than `host_extents` that the parent's own allocations have opened.
+  /// Prints how many points there were; fails if it were fewer than `least`, or none in one of these phases. Then ends
+  /// all workers: of shared memory no more is held than `host_extents`, which the parent's own allocations opened.
   void report(const std::string& name, std::size_t least, const std::vector<phase>& hits, std::size_t host_extents = 0);
 
   // Parts of a scenario.
@@ -148,8 +148,9 @@ protected:
   void await_landing(std::size_t worker);
   /// Leaves the worker inside of a task that lands.
   void land(std::size_t worker, int number = 0);
-  /// Stops a worker that is asleep, where it sleeps. It stays there after resume_sleep(), stepping.
+  /// Traces a worker that sleeps or spins, and stops it there.
   void freeze(std::size_t worker);
+  /// Has one that was frozen asleep sleep again; it will stop as soon as it was woken.
   void resume_sleep(std::size_t worker);
   /// After resume_sleep() and a wake.
   void await_wake(std::size_t worker);
