@@ -399,7 +399,7 @@ TEST_F(NestedProcesses, StopEndsTasksThatWait) {
   EXPECT_TRUE(ends(world_.tasks()));
 }
 
-// What a worker can find and leave at every instruction, random here: tests/queue/nested_step_test.cpp has the rest.
+// At random here; after every few instructions: nested_step_test.cpp.
 TEST(NestedKill, RandomKillsLoseDoubleAndCorruptNothing) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer's allocator does not survive a fork while other threads allocate";

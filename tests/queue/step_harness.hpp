@@ -164,6 +164,8 @@ protected:
   // An attempt in parts.
   /// Forgets the last one. Requires: all workers are there, and asleep unless they spin.
   void begin_attempt();
+  /// What the death to come will do to tasks that are not watched is added here.
+  [[nodiscard]] dispatcher::statistics& foreseen() { return foreseen_; }
   void count_point(phase where) { ++tally_[where], ++points_; }
   void kill(std::size_t worker);
   void check_that_others_go_on();
