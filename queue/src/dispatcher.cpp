@@ -12,6 +12,8 @@
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
+#include "nested_request.hpp"
+
 namespace muster {
 
 dispatcher::dispatcher(board& board, arena& memory, options settings)
@@ -435,11 +437,6 @@ void dispatcher::end_reservation() noexcept {
     notice_empty(finished);
   }
   finished.finish();
-}
-
-void dispatcher::finished_list::items::finish() const noexcept {
-  for (const auto& [sink, record] : told) sink->settled(*record);
-  if (emptied) emptied();
 }
 
 void dispatcher::detach(task_record& record) noexcept {

@@ -13,6 +13,7 @@
 #include <muster/queue/slot_protocol.hpp>
 
 #include "nested_error.hpp"
+#include "nested_request.hpp"
 
 namespace muster {
 

@@ -11,6 +11,7 @@
 #include <muster/queue/slot_protocol.hpp>
 
 #include "current_task.hpp"
+#include "nested_request.hpp"
 
 namespace muster {
 

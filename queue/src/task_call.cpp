@@ -115,6 +115,7 @@ error_info task_call::describe_current_exception() const noexcept {
 }
 
 task_reply task_call::take_reply() {
+  if (!owns_slot()) return task_reply(error_info(errc::corrupted, "somebody has overwritten the slot of this call"));
   const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
   const bool in_line = (reply_ & slot_flag::line_reply) != slot_flag::none;
   const auto line = std::as_bytes(std::span(slot_.reply)).first(std::min(line_bytes_, inline_reply_bytes));

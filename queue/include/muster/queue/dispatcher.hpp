@@ -21,48 +21,14 @@
 #include <muster/base/mutex.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/dispatcher_options.hpp>
+#include <muster/queue/dispatcher_reports.hpp>
+#include <muster/queue/finished_list.hpp>
 #include <muster/queue/task_record.hpp>
 #include <muster/queue/task_reply.hpp>
+#include <muster/queue/task_request.hpp>
 
 namespace muster {
-
-/// What happens to a task that would be one too many.
-enum class overflow_policy {
-  block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
-  throw_error,  ///< the call throws errc::overflow
-  fail_task     ///< the task fails with errc::overflow
-};
-
-/// One task to run.
-struct task_request {
-  function_token function{};
-  outgoing_frame frame;
-  unsigned retries = 0;                ///< how often it may run again after its worker died
-  std::string_view label;              ///< for errors; copied
-  completion_sink* sink = nullptr;     ///< told when it has ended; must outlive that
-  std::chrono::nanoseconds timeout{};  ///< how long it, or an element of it, may run; 0: as long as it likes
-  std::size_t lane = 1;                ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
-  bool chunk = false;                  ///< on a death the sink goes on with it, not the dispatcher
-  bool limited = true;                 ///< counts against max_pending
-};
-
-/// What an audit has found, for whoever can do something about it.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct audit_report {
-  bool more = false;                  ///< tasks are pending: another audit is due
-  std::vector<std::size_t> suspects;  ///< workers whose own words were damaged: kill them
-  bool repeated = false;              ///< damage repeats: kill all workers, then renew() the board
-};
-
-/// Who has run out of time, and when to look again.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct overdue_report {
-  std::vector<std::size_t> workers;  ///< kill them
-  clock::time_point next = clock::time_point::max();
-};
 
 /// The parent's end of a board: posts tasks, hands out replies, recovers the tasks of dead workers.
 ///
@@ -78,27 +44,8 @@ struct overdue_report {
 /// Cost: a warm post or take is one uncontended lock and no allocation.
 class dispatcher {
 public:
-  struct options {
-    std::size_t max_pending = 0;  ///< 0: without limit
-    overflow_policy overflow = overflow_policy::block;
-    std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
-    /// Told when a task comes after audit() has said that none is left: audits are due again. Must not call back.
-    std::function<void()> watch{};
-    /// Told when check_times() is due, and was not due earlier. Must not call back.
-    std::function<void(clock::time_point)> watch_time{};
-  };
-
-  struct statistics {
-    std::uint64_t accepted = 0;
-    std::uint64_t ended = 0;
-    std::uint64_t waiting = 0;    ///< without a slot
-    std::uint64_t retried = 0;    ///< attempts after a death
-    std::uint64_t requeued = 0;   ///< claimed by a worker that died before it began
-    std::uint64_t timed_out = 0;  ///< tasks, and elements of chunks
-    std::uint64_t lost = 0;       ///< ended by the death of a worker; chunks do not count
-    std::uint64_t corrupted = 0;  ///< ended because somebody had overwritten what says how they stand
-    std::uint64_t damaged = 0;    ///< times that overwritten words were noticed: of tasks, lanes, workers
-  };
+  using options = dispatcher_options;
+  using statistics = dispatcher_statistics;
 
   /// Lifetime: borrows board and arena.
   dispatcher(board& board, arena& memory, options settings);
@@ -213,45 +160,7 @@ public:
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
 
 private:
-  // What a locked section leaves to be done after unlocking: mostly nothing.
-  class finished_list {
-  public:
-    void tell(completion_sink& sink, task_record& record) { rest().told.emplace_back(&sink, &record); }
-    void free(block payload) { rest().freed.push_back(std::move(payload)); }
-    void call(std::function<void()> emptied) { rest().emptied = std::move(emptied); }
-    /// Tells whom there is to tell. Requires: the mutex is not held.
-    void finish() const noexcept {
-      if (rest_ != nullptr) rest_->finish();
-    }
-
-  private:
-    struct items {
-      void finish() const noexcept;
-
-      std::vector<std::pair<completion_sink*, task_record*>> told;  // sinks, of which task
-      std::vector<block> freed;                                     // payloads: giving pages back may take long
-      std::function<void()> emptied;
-    };
-    items& rest() {
-      if (rest_ == nullptr) rest_ = std::make_unique<items>();
-      return *rest_;
-    }
-
-    std::unique_ptr<items> rest_;
-  };
-
-  // What the parent knows of one request cell, and who is told of the end of its task.
-  struct nested_request final : completion_sink {
-    void settled(task_record& record) noexcept override { owner->answer(*this, record); }
-
-    dispatcher* owner = nullptr;
-    std::uint16_t worker = 0;
-    std::uint16_t cell = 0;
-    bool postponed = false;
-    std::uint64_t generation = 0;
-    task_record* child = nullptr;  // until it is answered
-    block reply;                   // until the worker has read it
-  };
+  struct nested_request;
 
   void end_reservation() noexcept MUSTER_EXCLUDES(mutex_);
   void begin_help() MUSTER_EXCLUDES(mutex_);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+
+#include <muster/base/clock.hpp>
+
+namespace muster {
+
+/// What happens to a task that would be one too many.
+enum class overflow_policy {
+  block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
+  throw_error,  ///< the call throws errc::overflow
+  fail_task     ///< the task fails with errc::overflow
+};
+
+/// How a dispatcher treats what it is given, and whom it tells.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct dispatcher_options {
+  std::size_t max_pending = 0;  ///< 0: without limit
+  overflow_policy overflow = overflow_policy::block;
+  std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  /// Told when a task comes after audit() has said that none is left: audits are due again. Must not call back.
+  std::function<void()> watch{};
+  /// Told when check_times() is due, and was not due earlier. Must not call back.
+  std::function<void(clock::time_point)> watch_time{};
+};
+
+}  // namespace muster

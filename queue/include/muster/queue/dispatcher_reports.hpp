@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+
+namespace muster {
+
+/// What a dispatcher has counted.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct dispatcher_statistics {
+  std::uint64_t accepted = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t waiting = 0;    ///< without a slot
+  std::uint64_t retried = 0;    ///< attempts after a death
+  std::uint64_t requeued = 0;   ///< claimed by a worker that died before it began
+  std::uint64_t timed_out = 0;  ///< tasks, and elements of chunks
+  std::uint64_t lost = 0;       ///< ended by the death of a worker; chunks do not count
+  std::uint64_t corrupted = 0;  ///< ended because somebody had overwritten what says how they stand
+  std::uint64_t damaged = 0;    ///< times that overwritten words were noticed: of tasks, lanes, workers
+};
+
+/// What an audit has found, for whoever can do something about it.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct audit_report {
+  bool more = false;                  ///< tasks are pending: another audit is due
+  std::vector<std::size_t> suspects;  ///< workers whose own words were damaged: kill them
+  bool repeated = false;              ///< damage repeats: kill all workers, then renew() the board
+};
+
+/// Who has run out of time, and when to look again.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct overdue_report {
+  std::vector<std::size_t> workers;  ///< kill them
+  clock::time_point next = clock::time_point::max();
+};
+
+}  // namespace muster
