@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <muster/pool/detail/batch_run.hpp>
+#include <muster/queue/reply_seal.hpp>
 
 #include "step_harness.hpp"
 
@@ -312,7 +313,7 @@ TEST_F(StepKillChunk, FinishedElementsSurvive) {
   };
   sweep({.name = "chunk that grows",
          .begin = begin_at(first + 2),
-         .over = [&] { return shared_board().line(victim).element == first + 3; },
+         .over = [&] { return shared_board().line(victim).element == seal_number(first + 3); },
          .stride = 4,
          .sparse = 250,
          .near = 16});
