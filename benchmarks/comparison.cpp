@@ -87,6 +87,7 @@ struct contender {
 // Every round has another order, so that nobody always comes after the same other.
 std::vector<contender> take_turns(const std::vector<const side*>& sides, const effort& how, double scale) {
   std::vector<contender> all;
+  all.reserve(sides.size());
   for (const auto* each : sides) all.emplace_back(*each, how.turn);
   for (std::size_t round = 0; round < how.rounds; ++round) {
     for (std::size_t step = 0; step < all.size(); ++step) {
@@ -102,12 +103,14 @@ std::vector<contender> take_turns(const std::vector<const side*>& sides, const e
 row compare_with_best(const std::string& name, const effort& how, const side& ours, const std::vector<side>& peers,
                       double scale) {
   std::vector<const side*> sides{&ours};
+  sides.reserve(1 + peers.size());
   for (const auto& each : peers) sides.push_back(&each);
   const auto all = take_turns(sides, how, scale);
   const auto& best = *std::min_element(all.begin() + 1, all.end(), [](const contender& a, const contender& b) {
     return quantile(a.values, 0.5) < quantile(b.values, 0.5);
   });
   std::vector<double> ratios;
+  ratios.reserve(how.rounds);
   for (std::size_t round = 0; round < how.rounds; ++round) {
     ratios.push_back(all.front().values[round] / best.values[round]);
   }

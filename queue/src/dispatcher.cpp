@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include <muster/base/assert.hpp>
 #include <muster/base/futex.hpp>
@@ -17,7 +18,7 @@
 namespace muster {
 
 dispatcher::dispatcher(board& board, arena& memory, options settings)
-    : board_(board), memory_(memory), options_(settings), ring_heads_(board.sizes().workers) {
+    : board_(board), memory_(memory), options_(std::move(settings)), ring_heads_(board.sizes().workers) {
   const scoped_lock lock(mutex_);
   const auto& sizes = board_.sizes();
   in_slot_.resize(sizes.slots);
@@ -38,9 +39,15 @@ dispatcher::~dispatcher() = default;
 
 task_record& dispatcher::post(task_request&& request) {
   finished_list finished;
+  const auto until = options_.max_pending == 0 ? deadline::never() : deadline::after(options_.overflow_wait);
   scoped_lock lock(mutex_);
   if (attention_) attend(request);
-  if (request.limited && options_.max_pending != 0) wait_for_room(lock, request);
+  while (request.limited && must_wait_for_room()) {
+    lock.unlock();
+    wait_for_an_end(until);
+    lock.lock();
+    if (attention_) attend(request);
+  }
   auto& record = new_record(request);
   bool placed = false;
   if (request.limited && exceeds_limit()) {
@@ -73,19 +80,13 @@ std::string dispatcher::describe_overflow(const char* advice) const {
   return text("there are already ", options_.max_pending, " pending tasks (max_pending): ", advice);
 }
 
-// Returns when one more may be accepted, or is to fail; throws when the policy does not allow to wait (longer).
-void dispatcher::wait_for_room(scoped_lock& lock, const task_request& request) {
-  if (options_.overflow == overflow_policy::fail_task) return;
-  const auto until = deadline::after(options_.overflow_wait);
-  while (pending_ >= options_.max_pending) {
-    lock.unlock();
-    wait_for_an_end(until);
-    lock.lock();
-    if (attention_) attend(request);
-  }
+bool dispatcher::must_wait_for_room() const {
+  return options_.max_pending != 0 && pending_ >= options_.max_pending &&
+         options_.overflow != overflow_policy::fail_task;
 }
 
-// Returns when there may be room, or when the dispatcher was closed.
+// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait
+// (longer).
 void dispatcher::wait_for_an_end(deadline until) {
   finished_list finished;
   scoped_lock lock(mutex_);

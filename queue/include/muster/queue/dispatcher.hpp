@@ -179,7 +179,7 @@ private:
     return options_.max_pending != 0 && pending_ > options_.max_pending;
   }
   [[nodiscard]] std::string describe_overflow(const char* advice) const;
-  void wait_for_room(scoped_lock& lock, const task_request& request) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool must_wait_for_room() const MUSTER_REQUIRES(mutex_);
   void wait_for_an_end(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
