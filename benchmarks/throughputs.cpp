@@ -154,7 +154,7 @@ row task_1us(const effort& how) { return busy_tasks("task_1us", how, std::chrono
 row task_10us(const effort& how) { return busy_tasks("task_10us", how, std::chrono::microseconds(10)); }
 
 // Per byte, so that the ratio of times is the inverse of the ratio of speeds.
-row copy_64MiB(const effort& how) {
+row copy_large(const effort& how) {
   constexpr std::size_t bytes = std::size_t{64} << 20U;
   const std::vector<char> payload(bytes, 'x');
   std::vector<char> target(bytes);
@@ -198,7 +198,7 @@ std::vector<workload> throughputs() {
           {.name = "map_tiny", .run = map_tiny, .needs_two_processors = false},
           {.name = "task_1us", .run = task_1us},
           {.name = "task_10us", .run = task_10us},
-          {.name = "copy_64MiB", .run = copy_64MiB},
+          {.name = "copy_64MiB", .run = copy_large},
           {.name = "two_submitters", .run = two_submitters}};
 }
 
