@@ -25,7 +25,7 @@ struct pool_options {
   worker_task initializer{};
   /// Run in a worker that leaves in good order: on close and join, and when it is recycled. Not in one that is killed.
   worker_task finalizer{};
-  /// A worker is replaced after so many tasks (elements, for map). 0: never.
+  /// A worker is replaced after so many tasks (elements, for map; it finishes the chunk that it is at). 0: never.
   std::uint64_t max_tasks_per_worker = 0;
   /// How much freed memory a worker keeps for its next task, at most 2 GiB. Large arguments that are copied out of
   /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
