@@ -100,20 +100,24 @@ void dispatcher::accept(nested_request& request, finished_list& finished) {
   }
 }
 
-void dispatcher::post_nested(nested_request& request, const cell_word& accepted, finished_list& finished) {
-  auto& cell = board_.request(request.worker, request.cell);
-  task_request posted;
-  posted.function = static_cast<function_token>(cell.token);
-  posted.sink = &request;
-  posted.limited = false;
+outgoing_frame dispatcher::read_arguments(const request_cell& cell, const cell_word& accepted) {
   if (accepted.has(cell_flag::block_arguments)) {
     block_ref ref;
     std::memcpy(&ref, cell.arguments.data(), sizeof ref);
-    posted.frame = outgoing_frame(memory_.adopt(ref));
-  } else {
-    posted.frame = outgoing_frame(memory_, inline_argument_bytes);
-    std::memcpy(posted.frame.room().data(), cell.arguments.data(), inline_argument_bytes);
+    return outgoing_frame(memory_.adopt(ref));
   }
+  outgoing_frame frame(memory_, inline_argument_bytes);
+  std::memcpy(frame.room().data(), cell.arguments.data(), inline_argument_bytes);
+  return frame;
+}
+
+void dispatcher::post_nested(nested_request& request, const cell_word& accepted, finished_list& finished) {
+  auto& cell = board_.request(request.worker, request.cell);
+  task_request posted{.function = static_cast<function_token>(cell.token),
+                      .frame = read_arguments(cell, accepted),
+                      .label = {},
+                      .sink = &request,
+                      .limited = false};
   auto& record = new_record(posted);
   record.caller_ = static_cast<std::uint16_t>(request.worker + 1);
   request.child = &record;

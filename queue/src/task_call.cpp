@@ -115,12 +115,15 @@ error_info task_call::describe_current_exception() const noexcept {
 }
 
 task_reply task_call::take_reply() {
-  if (!owns_slot()) return task_reply(error_info(errc::corrupted, "somebody has overwritten the slot of this call"));
-  const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
-  const bool in_line = (reply_ & slot_flag::line_reply) != slot_flag::none;
-  const auto line = std::as_bytes(std::span(slot_.reply)).first(std::min(line_bytes_, inline_reply_bytes));
-  task_reply reply(in_line ? line : std::as_bytes(std::span(&slot_.token, 1)), failed);
-  if (payload_) reply = task_reply(std::move(payload_), failed);
+  const auto read = [this]() -> task_reply {
+    if (!owns_slot()) return task_reply(error_info(errc::corrupted, "somebody has overwritten the slot of this call"));
+    const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
+    if (payload_) return {std::move(payload_), failed};
+    const bool in_line = (reply_ & slot_flag::line_reply) != slot_flag::none;
+    const auto line = std::as_bytes(std::span(slot_.reply)).first(std::min(line_bytes_, inline_reply_bytes));
+    return {in_line ? line : std::as_bytes(std::span(&slot_.token, 1)), failed};
+  };
+  auto reply = read();
   static_cast<void>(make_reply(0));
   return reply;
 }

@@ -264,6 +264,7 @@ private:
   [[nodiscard]] bool has_requests() const MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool can_post_nested() MUSTER_REQUIRES(mutex_);
   void accept(nested_request& request, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  outgoing_frame read_arguments(const request_cell& cell, const cell_word& accepted);
   void post_nested(nested_request& request, const cell_word& accepted, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void answer(nested_request& request, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
   void write_answer(nested_request& request, task_reply reply) MUSTER_REQUIRES(mutex_);
