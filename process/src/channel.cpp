@@ -47,9 +47,8 @@ std::vector<unique_fd> detach_descriptors(msghdr& header) {
 
 // The length of the next message; 0 when the peer is gone, nothing when there is none yet.
 std::optional<std::size_t> next_length(int socket, int flags) {
-  const auto length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);
+  const auto length = try_system_call("recv", ::recv, socket, nullptr, 0U, MSG_PEEK | MSG_TRUNC | flags);
   if (length >= 0) return static_cast<std::size_t>(length);
-  if (errno == EINTR) return next_length(socket, flags);
   if (errno == EAGAIN) return std::nullopt;
   if (errno == ECONNRESET) return 0;
   throw_system_error_with(errno, "recv", socket);

@@ -10,7 +10,6 @@
 #include <muster/base/text.hpp>
 
 #include "crew_impl.hpp"
-#include "spawn.hpp"
 
 namespace muster {
 
@@ -29,8 +28,8 @@ void crew::impl::start() {
   hub().run_on_loop([self = shared_from_this()] {
     self->recovery_ = self->shared().recoveries().add(recovery_stage::slots,
                                                       [raw = self.get()](participant_id dead) { raw->recover(dead); });
-    self->hub().add(self->client_);
-    self->client_.bell_rang();  // arms it
+    self->hub().add(*self);
+    self->bell_rang();  // arms it
     for (auto& each : self->workers_) self->perform(*each, each->life.start());
   });
 }
@@ -39,16 +38,12 @@ void crew::impl::start() {
 void crew::impl::leave() {
   hub().run_on_loop([this] {
     left_ = true;
-    hub().remove(client_);
+    hub().remove(*this);
     recovery_ = {};
     kill_timer_.cancel();
     audit_timer_.cancel();
     time_timer_.cancel();
-    for (auto& each : workers_) {  // one that did not even die of SIGKILL is watched no longer
-      each->start_timer.cancel();
-      each->control.reset();
-      each->process.reset();
-    }
+    for (auto& each : workers_) disconnect(*each);  // one that did not even die of SIGKILL is watched no longer
   });
 }
 
@@ -63,13 +58,12 @@ void crew::impl::wait_until_greeted() {
 }
 
 void crew::impl::begin_stop(worker_order how) {
-  boost::asio::post(hub().loop(), [self = shared_from_this(), how] {
-    if (self->left_) return;
-    self->order_ = how;
-    self->give_orders();
-    self->stop_all();
-    self->watch();  // until they have heard it
-  });
+  boost::asio::post(hub().loop(), handler([this, how] {
+                      order_ = how;
+                      give_orders();
+                      stop_all();
+                      watch();  // until they have heard it
+                    }));
 }
 
 void crew::impl::kill_after(std::chrono::nanoseconds grace) {
@@ -79,9 +73,7 @@ void crew::impl::kill_after(std::chrono::nanoseconds grace) {
       return;
     }
     kill_timer_.expires_at(deadline::after(grace).when());
-    kill_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
-      if (!cancelled) self->kill_all();
-    });
+    kill_timer_.async_wait(handler([this] { kill_all(); }));
   });
 }
 
@@ -136,7 +128,6 @@ void crew::impl::start_process(worker& who) {
   const auto mark = random_mark();
   detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
   const auto participant = shared().participants().enrol();
-  unique_fd child;
   try {
     const auto threads = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(workers_.size()));
     auto started = detail::spawn_worker({.program = options_.program,
@@ -144,22 +135,15 @@ void crew::impl::start_process(worker& who) {
                                          .worker_mark = mark,
                                          .threads_each = threads,
                                          .control = theirs.get()});
-    child = std::move(started.process);
-    who.process.emplace(hub().loop(), child.get());
-    static_cast<void>(child.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
-    who.participant = participant;
-    who.pid = started.pid;
+    connect(who, started, ours);
   } catch (const std::exception&) {
-    if (child) {  // it runs, and nobody would watch it
-      send_signal(child.get(), SIGKILL);
-      static_cast<void>(reap(child.get()));
-    }
+    disconnect(who);
     shared().participants().retire(participant);
     throw;
   }
+  who.participant = participant;
   ++who.incarnation;
   shared().participants().publish(participant, who.pid);
-  who.control.emplace(hub().loop(), ours.release());
   {
     const scoped_lock lock(mutex_);
     ++statistics_.started;
@@ -170,31 +154,59 @@ void crew::impl::start_process(worker& who) {
   listen(who);
 }
 
+// All or nothing: a process that nobody would watch is not left behind.
+void crew::impl::connect(worker& who, detail::child& started, unique_fd& control) {
+  const auto take = [this](auto& stream, unique_fd& from) {
+    stream.emplace(hub().loop(), from.get());
+    static_cast<void>(from.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
+  };
+  try {
+    take(who.control, control);
+    take(who.process, started.process);
+  } catch (const std::exception&) {
+    send_signal(started.process.get(), SIGKILL);
+    hub().have_reaped(std::move(started.process));
+    throw;
+  }
+  who.pid = started.pid;
+  who.lost = false;
+}
+
+void crew::impl::disconnect(worker& who) {
+  who.start_timer.cancel();
+  who.death_timer.cancel();
+  who.control.reset();
+  if (who.process) hub().have_reaped(unique_fd(who.process->release()));
+  who.process.reset();
+}
+
 void crew::impl::watch(worker& who) {
   who.process->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                          [self = shared_from_this(), &who](boost::system::error_code cancelled) {
-                            if (!cancelled && !self->left_) self->bury(who);
-                          });
+                          handler(who, [this, &who] { look_for_death(who); }));
   who.start_timer.expires_at(deadline::after(options_.start_timeout).when());
-  who.start_timer.async_wait([self = shared_from_this(), &who](boost::system::error_code cancelled) {
-    if (!cancelled && !self->left_) self->perform(who, who.life.timed_out());
-  });
+  who.start_timer.async_wait(handler(who, [this, &who] { perform(who, who.life.timed_out()); }));
 }
 
 void crew::impl::listen(worker& who) {
-  who.control->async_wait(boost::asio::posix::stream_descriptor::wait_read, [self = shared_from_this(), &who](
-                                                                                boost::system::error_code cancelled) {
-    if (cancelled || self->left_) return;
-    try {
-      const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
-      if (heard && heard->kind == detail::message_kind::closed) return;  // its pidfd will tell
-      if (heard) self->hear(who, *heard);
-      self->listen(who);
-    } catch (const error& failure) {
-      self->perform(who,
-                    who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+  who.control->async_wait(boost::asio::posix::stream_descriptor::wait_read, handler(who, [this, &who] {
+                            if (hear_next(who)) listen(who);
+                          }));
+}
+
+// Whether there is more to come. A worker that says what cannot be understood or answered is to go.
+bool crew::impl::hear_next(worker& who) {
+  try {
+    const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+    if (heard && heard->kind == detail::message_kind::closed) {
+      look_again(who);
+      return false;
     }
-  });
+    if (heard) hear(who, *heard);
+    return true;
+  } catch (const std::exception& failure) {
+    perform(who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+    return false;
+  }
 }
 
 void crew::impl::hear(worker& who, const detail::message& heard) {
@@ -244,54 +256,6 @@ void crew::impl::refuse(worker& who, const std::string& reason) {
   perform(who, who.life.failed(why));
 }
 
-void crew::impl::bury(worker& who) {
-  who.how = reap(who.process->native_handle());
-  // A last word may still be in the socket: why its initializer failed.
-  try {
-    while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
-      if (heard->kind == detail::message_kind::closed) break;
-      if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
-    }
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
-    // It died while it sent: there is no last word.
-  }
-  who.start_timer.cancel();
-  who.control.reset();
-  who.process.reset();
-  const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;
-  shared().bury(who.participant);  // calls recover()
-  count_end(who, left_in_order);
-  who.pid = 0;
-  const bool spoiled = client_.repair_start();
-  const auto before = who.life.now();
-  if (spoiled && before != worker_lifecycle::state::working) who.life.excuse();  // it read what was overwritten
-  perform(who, who.life.ended(who.how));
-  publish(who);
-  check_gone();
-  if (replacing_) start_again_when_all_are_gone();
-}
-
-void crew::impl::recover(participant_id dead) noexcept {
-  for (auto& each : workers_) {
-    if (each->participant != dead || each->pid == 0) continue;
-    client_.worker_ended(each->index, each->how);
-  }
-}
-
-void crew::impl::count_end(const worker& who, bool left_in_order) {
-  const scoped_lock lock(mutex_);
-  const auto before = who.life.now();
-  if (before == worker_lifecycle::state::starting || before == worker_lifecycle::state::initializing) {
-    if (!replacing_) ++statistics_.failed_starts;
-  } else if (left_in_order && who.how.success()) {
-    if (before == worker_lifecycle::state::working) ++statistics_.recycled;
-  } else if (who.how.how() == exit_status::kind::killed) {
-    if (before == worker_lifecycle::state::working) ++statistics_.killed;
-  } else {
-    ++statistics_.exited;
-  }
-}
-
 void crew::impl::give_up(const error_info& why) {
   if (giving_up_) return;
   giving_up_ = why;
@@ -301,29 +265,31 @@ void crew::impl::give_up(const error_info& why) {
   check_gone();
 }
 
-void crew::impl::kill(worker& who) {
-  if (who.process) send_signal(who.process->native_handle(), SIGKILL);
+// After a handler that threw. What it was about may never be heard of again, so everything that is pending ends here.
+void crew::impl::break_down(const std::exception& failure) noexcept {
+  try {
+    give_up(error_info(errc::pool_broken, text("the supervisor failed: ", failure.what())));
+  } catch (const std::exception&) {  // not even memory for words
+    giving_up_.emplace();
+    kill_all();
+    check_gone();
+  }
 }
 
 void crew::impl::stop_all() {
   for (auto& each : workers_) perform(*each, each->life.stop());
 }
 
-void crew::impl::kill_all() {
-  for (auto& each : workers_) {
-    kill(*each);
-  }
-}
-
 void crew::impl::publish(const worker& who) {
   const scoped_lock lock(mutex_);
-  infos_[who.index] = {.index = who.index, .pid = who.pid, .incarnation = who.incarnation, .state = who.life.now()};
+  const auto pid = who.lost ? 0 : who.pid;  // nobody waits for one that is lost
+  infos_[who.index] = {.index = who.index, .pid = pid, .incarnation = who.incarnation, .state = who.life.now()};
   changed_.notify_all();
 }
 
 void crew::impl::check_gone() {
   for (const auto& each : workers_) {
-    if (each->pid != 0) return;
+    if (each->pid != 0 && !each->lost) return;
   }
   if (!giving_up_) return;
   client_.crew_broken(*giving_up_);

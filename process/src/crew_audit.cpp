@@ -16,16 +16,14 @@ constexpr auto audit_interval = std::chrono::milliseconds(500);
 }  // namespace
 
 void crew::impl::watch() {
-  boost::asio::post(hub().loop(), [self = shared_from_this()] {
-    if (!self->left_ && !std::exchange(self->watching_, true)) self->next_audit();
-  });
+  boost::asio::post(hub().loop(), handler([this] {
+                      if (!std::exchange(watching_, true)) next_audit();
+                    }));
 }
 
 void crew::impl::next_audit() {
   audit_timer_.expires_after(audit_interval);
-  audit_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
-    if (!cancelled && !self->left_) self->audit();
-  });
+  audit_timer_.async_wait(handler([this] { audit(); }));
 }
 
 void crew::impl::audit() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <muster/process/crew.hpp>
 
 #include "channel.hpp"
+#include "spawn.hpp"
 #include "supervisor_impl.hpp"
 
 namespace muster {
@@ -21,7 +23,7 @@ namespace muster {
 ///
 /// Thread safety: members marked "loop" belong to the supervisor's thread; those guarded by the mutex are what other
 /// threads may see.
-class crew::impl : public std::enable_shared_from_this<crew::impl> {
+class crew::impl final : public std::enable_shared_from_this<crew::impl>, private supervised {
 public:
   impl(supervisor& watcher, board& tasks, crew_options options, crew_client& client)
       : supervisor_(watcher),
@@ -56,7 +58,7 @@ public:
 private:
   struct worker {
     worker(std::size_t which, unsigned tries, boost::asio::io_context& loop)
-        : index(which), life(tries), start_timer(loop) {}
+        : index(which), life(tries), start_timer(loop), death_timer(loop) {}
 
     std::size_t index;
     worker_lifecycle life;
@@ -67,29 +69,69 @@ private:
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
     std::optional<boost::asio::posix::stream_descriptor> control;
     boost::asio::steady_timer start_timer;
+    boost::asio::steady_timer death_timer;
+    std::chrono::milliseconds death_delay{};
+    bool lost = false;  // it can neither be killed nor watched: nobody waits for it any more
   };
 
   [[nodiscard]] supervisor::impl& hub() const noexcept { return supervisor_.internals(); }
   [[nodiscard]] domain& shared() const noexcept { return *supervisor_.shared(); }
 
+  /// A handler for the loop, which runs `what` unless the crew has been left by then. What it throws breaks the crew:
+  /// nobody would come back to what the handler was told, and somebody may wait for it.
+  template <class F>
+  [[nodiscard]] auto handler(F what) {
+    return [self = shared_from_this(), what](boost::system::error_code cancelled = {}) {
+      if (!cancelled && !self->left_) self->guard(what);
+    };
+  }
+  /// The same, for what happens to the process that `who` has now.
+  template <class F>
+  [[nodiscard]] auto handler(worker& who, F what) {
+    return handler([&who, of = who.incarnation, what] {
+      if (who.pid != 0 && who.incarnation == of) what();
+    });
+  }
+  template <class F>
+  void guard(const F& what) noexcept {
+    try {
+      what();
+    } catch (const std::exception& failure) {
+      break_down(failure);
+    }
+  }
+
   // Loop.
+  void bell_rang() noexcept override { client_.bell_rang(); }
+  void break_down(const std::exception& failure) noexcept override MUSTER_EXCLUDES(mutex_);
   void perform(worker& who, worker_lifecycle::action what);
   void spawn(worker& who);
   void start_process(worker& who);
+  void connect(worker& who, detail::child& started, unique_fd& control);
+  void disconnect(worker& who);
   void watch(worker& who);
   void listen(worker& who);
+  [[nodiscard]] bool hear_next(worker& who);
   void hear(worker& who, const detail::message& heard);
   void answer_hello(worker& who, const detail::message& heard);
   void refuse(worker& who, const std::string& reason);
-  void bury(worker& who);
-  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
-  void recover(participant_id dead) noexcept;
   void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
-  static void kill(worker& who);
   void stop_all();
-  void kill_all();
   void publish(const worker& who) MUSTER_EXCLUDES(mutex_);
   void check_gone() MUSTER_EXCLUDES(mutex_);
+
+  // Loop: crew_death.cpp.
+  void kill(worker& who) noexcept;
+  void kill_all() noexcept;
+  void lose(worker& who, const std::exception& failure) noexcept;
+  void look_for_death(worker& who);
+  void look_again(worker& who);
+  void look_again_later(worker& who);
+  [[nodiscard]] exit_status take_status(worker& who);
+  void bury(worker& who);
+  void hear_last(worker& who) noexcept;
+  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
+  void recover(participant_id dead) noexcept;
 
   // Loop: crew_audit.cpp.
   void next_audit();

@@ -7,18 +7,16 @@
 namespace muster {
 
 void crew::impl::watch_time(clock::time_point when) {
-  boost::asio::post(hub().loop(), [self = shared_from_this(), when] {
-    if (!self->left_ && when < self->next_check_) self->next_check(when);
-  });
+  boost::asio::post(hub().loop(), handler([this, when] {
+                      if (when < next_check_) next_check(when);
+                    }));
 }
 
 void crew::impl::next_check(clock::time_point when) {
   next_check_ = when;
   if (when == clock::time_point::max()) return;
   time_timer_.expires_at(when);  // cancels what was asked for before
-  time_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
-    if (!cancelled && !self->left_) self->check_times();
-  });
+  time_timer_.async_wait(handler([this] { check_times(); }));
 }
 
 // The client may ask for an earlier time while it is being asked: that arrives behind this.

@@ -4,9 +4,8 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-#include <csignal>
-
 #include <muster/base/mutex.hpp>
+#include <muster/base/signals_blocked.hpp>
 #include <muster/base/system_call.hpp>
 
 #include "lifeline.hpp"
@@ -17,22 +16,6 @@ namespace muster {
 namespace {
 
 unique_fd make_bell() { return unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)); }
-
-// Threads inherit the mask of their maker: the program's signal handlers are not to run on the supervisor.
-class signals_blocked {
-public:
-  signals_blocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -51,7 +34,10 @@ supervisor::impl::impl(const domain_options& options, log_sink log)
 }
 
 supervisor::impl::~impl() {
-  boost::asio::post(loop_, [this] { static_cast<void>(bell_stream_.release()); });  // ends the wait; bell_ owns it
+  boost::asio::post(loop_, [this] {
+    static_cast<void>(bell_stream_.release());  // ends the wait; bell_ owns it
+    undertaker_.stop();
+  });
   work_.reset();
   thread_.join();
 }
@@ -62,8 +48,8 @@ void supervisor::impl::run() noexcept {
       loop_.run();
       return;
     } catch (const std::exception& failure) {
-      // Handlers deal with the failures that can be expected. After any other, going on is better than leaving the
-      // workers without a supervisor.
+      // Crews deal with what their handlers throw. After anything else nobody knows who waits for what was not done.
+      for (auto* each : crews_) each->break_down(failure);
       log_(log_level::error, text("the supervisor of process ", ::getpid(), " goes on after: ", failure.what()));
     }
   }
@@ -73,8 +59,9 @@ void supervisor::impl::listen() {
   bell_stream_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code failure) {
     if (failure) return;  // closed
     std::uint64_t count = 0;
-    static_cast<void>(!::read(bell_.get(), &count, sizeof count));
-    for (auto* client : clients_) client->bell_rang();
+    // A count that stays there does no harm: the next ring is an event of its own.
+    static_cast<void>(try_system_call("read", ::read, bell_.get(), &count, sizeof count));
+    for (auto* each : crews_) each->bell_rang();
     listen();
   });
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -17,7 +18,21 @@
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 
+#include "undertaker.hpp"
+
 namespace muster {
+
+/// What lives on the supervisor's loop. Called there.
+class supervised {
+public:
+  /// Completions may have been entered into rings: look, and arm the bell again.
+  virtual void bell_rang() noexcept = 0;
+  /// Something on the loop failed, and nobody knows what it leaves undone: end what may wait for it.
+  virtual void break_down(const std::exception& failure) noexcept = 0;
+
+protected:
+  ~supervised() = default;
+};
 
 /// The supervisor's loop and what its crews share.
 ///
@@ -37,8 +52,10 @@ public:
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
 
   /// Loop: whose bell it is.
-  void add(crew_client& client) { clients_.push_back(&client); }
-  void remove(crew_client& client) { std::erase(clients_, &client); }
+  void add(supervised& crew) { crews_.push_back(&crew); }
+  void remove(supervised& crew) { std::erase(crews_, &crew); }
+  /// Loop: has a child reaped that is nobody's worker any more.
+  void have_reaped(unique_fd process) { undertaker_.take(std::move(process)); }
 
   /// Runs `what` on the loop and waits for it. Requires: called from another thread.
   template <class F>
@@ -62,7 +79,8 @@ private:
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
-  std::vector<crew_client*> clients_;                         // loop
+  detail::undertaker undertaker_{loop_};                      // loop
+  std::vector<supervised*> crews_;                            // loop
   std::thread thread_;
 };
 

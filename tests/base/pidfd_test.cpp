@@ -6,9 +6,14 @@
 
 #include <csignal>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+
+#include "processes.hpp"
+#include "refused_calls.hpp"
+#include "tracer.hpp"
 
 namespace muster {
 namespace {
@@ -53,6 +58,50 @@ TEST(Pidfd, OpeningNobodyThrows) {
   const auto pid = fork_child(0);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
   EXPECT_THROW(static_cast<void>(open_pidfd(pid)), error);
+}
+
+TEST(Pidfd, TryReapHasNothingWhileTheChildRuns) {
+  const auto process = open_pidfd(fork_sleeper());
+  EXPECT_FALSE(has_ended(process.get()));
+  EXPECT_EQ(try_reap(process.get()), std::nullopt);
+  send_signal(process.get(), SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
+  EXPECT_EQ(try_reap(process.get()), exit_status::killed(SIGKILL));
+  EXPECT_TRUE(has_ended(process.get()));
+  EXPECT_EQ(try_reap(process.get()), exit_status::lost());
+}
+
+TEST(Pidfd, AChildThatDiesUnderATracerHasEndedAndSaysHow) {
+  const auto pid = fork_sleeper();
+  const auto process = open_pidfd(pid);
+  test::tracer tracer(pid);
+  send_signal(process.get(), SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
+  if (tracer.works()) {
+    EXPECT_EQ(try_reap(process.get()), std::nullopt);
+    EXPECT_EQ(status_of_zombie(pid), exit_status::killed(SIGKILL));
+  }
+  tracer.let_go();
+  EXPECT_EQ(reap(process.get()), exit_status::killed(SIGKILL));
+}
+
+TEST(Pidfd, TheStatusOfAProcessThatRunsIsLost) { EXPECT_EQ(status_of_zombie(::getpid()), exit_status::lost()); }
+
+TEST(Pidfd, ADescriptorThatIsNoneCannotBeAsked) {
+  EXPECT_THAT([] { static_cast<void>(has_ended(987'654)); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("poll(987654)")));
+  EXPECT_THROW(send_signal(987'654, SIGKILL), error);
+  EXPECT_EQ(try_reap(987'654), exit_status::lost());
+}
+
+TEST(RefusedCalls, FailAsOftenAsTheTestSays) {
+  const auto process = open_pidfd(fork_child(0));
+  {
+    const test::refused_calls scope("poll", EPERM, 1);
+    EXPECT_THROW(static_cast<void>(has_ended(process.get())), error);
+    EXPECT_NO_THROW(static_cast<void>(has_ended(process.get())));
+  }
+  static_cast<void>(reap(process.get()));
 }
 
 }  // namespace

@@ -61,6 +61,11 @@ std::string surplus(const std::set<std::string>& before, const std::set<std::str
   return text;
 }
 
+std::string surplus(const footprint& before, const footprint& after) {
+  return surplus(before.descriptors, after.descriptors) + surplus(before.shared_memory, after.shared_memory) +
+         surplus(before.children, after.children);
+}
+
 }  // namespace
 
 footprint take_footprint() {
@@ -70,11 +75,12 @@ footprint take_footprint() {
 void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take_footprint(); }
 
 void leak_check::OnTestEnd(const testing::TestInfo& info) {
-  // Workers of a program that has just ended get a moment to be killed by the kernel.
-  static_cast<void>(eventually([&] { return surplus(before_.children, running_children()).empty(); }));
-  const auto after = take_footprint();
-  const auto left = surplus(before_.descriptors, after.descriptors) +
-                    surplus(before_.shared_memory, after.shared_memory) + surplus(before_.children, after.children);
+  // Some ends take a moment: of workers whose program has just ended, and of zombies whose tracer has let go of them.
+  std::string left;
+  static_cast<void>(eventually([&] {
+    left = surplus(before_, take_footprint());
+    return left.empty();
+  }));
   if (!left.empty()) ADD_FAILURE() << info.name() << " left behind:\n" << left;
 }
 

@@ -9,6 +9,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 #include <muster/base/exit_status.hpp>
 #include <muster/base/unique_fd.hpp>
 
@@ -19,10 +21,25 @@ namespace muster {
 [[nodiscard]] unique_fd open_pidfd(pid_t pid);
 
 /// Sends `signal` to the process behind a pidfd; returns false when the process has already been reaped.
+/// Throws muster::error: EPERM when this process may not, EBADF when the descriptor is no pidfd.
 bool send_signal(int process, int signal);
 
+/// Whether the process has ended, with all its threads; reaped or not. Never blocks.
+/// Throws muster::error when the descriptor cannot be asked.
+[[nodiscard]] bool has_ended(int process);
+
 /// Waits for the child to end and reaps it. exit_status::lost() when somebody else did, or when SIGCHLD is ignored.
-/// Unblocked by: the end of the child. Returns at once when the pidfd is readable.
+/// Unblocked by: the end of the child; of one that is traced, the tracer's letting go of it.
+/// Requires: the descriptor is blocking, as open_pidfd makes it.
 [[nodiscard]] exit_status reap(int process);
+
+/// Reaps the child if that is possible now: nothing while it runs, and nothing while it has ended under a tracer (a
+/// debugger, strace), who alone may have it until he lets go. exit_status::lost() when there is nothing to wait for.
+/// Never blocks.
+[[nodiscard]] std::optional<exit_status> try_reap(int process) noexcept;
+
+/// How a child ended that nobody has reaped yet, which a tracer cannot keep from us: /proc says it.
+/// exit_status::lost() where it does not.
+[[nodiscard]] exit_status status_of_zombie(pid_t pid) noexcept;
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 //
 // Thread safety: as the system call.
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -42,17 +43,40 @@ template <class... Arguments>
   throw_system_error(cause, name, std::move(out).str());
 }
 
+using call_filter = int (*)(std::string_view name);
+
+/// For tests, which cannot have the kernel fail any call at any time: asked before every checked call of this process
+/// while it is set. What it returns, unless 0, is the errno that the call then fails with instead of being made.
+inline constinit std::atomic<call_filter> refused_calls = nullptr;
+
+[[nodiscard]] inline bool is_refused(std::string_view name) {
+  const auto filter = refused_calls.load(std::memory_order_acquire);
+  if (filter == nullptr) return false;
+  errno = filter(name);
+  return errno != 0;
+}
+
 }  // namespace detail
 
-/// Calls `call(arguments...)`, again while it fails with EINTR, and returns what it returned.
-/// Throws muster::error with errno's code when the call returns -1.
+/// Calls `call(arguments...)`, again while it fails with EINTR, and returns what it returned; -1, with errno set, when
+/// it failed. For calls of which a failure is an expected outcome.
 template <class Call, class... Arguments>
-auto system_call(std::string_view name, Call call, Arguments... arguments) {
+auto try_system_call(std::string_view name, Call call, Arguments... arguments) {
+  using result_type = decltype(call(arguments...));
+  constexpr auto failed = static_cast<result_type>(-1);
+  if (detail::is_refused(name)) return failed;
   for (;;) {
     const auto result = call(arguments...);
-    if (result != static_cast<decltype(result)>(-1)) return result;
-    if (errno != EINTR) detail::throw_system_error_with(errno, name, arguments...);
+    if (result != failed || errno != EINTR) return result;
   }
+}
+
+/// The same, but throws muster::error with errno's code when the call failed.
+template <class Call, class... Arguments>
+auto system_call(std::string_view name, Call call, Arguments... arguments) {
+  const auto result = try_system_call(name, call, arguments...);
+  if (result == static_cast<decltype(result)>(-1)) detail::throw_system_error_with(errno, name, arguments...);
+  return result;
 }
 
 }  // namespace muster

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+// How the supervisor kills workers, learns that they are dead, and buries them. docs/design/deaths.md.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include <muster/base/pidfd.hpp>
+#include <muster/base/text.hpp>
+
+#include "crew_impl.hpp"
+#include "death_delay.hpp"
+
+namespace muster {
+
+// ---- killing
+
+void crew::impl::kill(worker& who) noexcept {
+  if (!who.process) return;
+  try {
+    send_signal(who.process->native_handle(), SIGKILL);
+    look_again(who);
+  } catch (const std::exception& failure) {
+    lose(who, failure);
+  }
+}
+
+void crew::impl::kill_all() noexcept {
+  for (auto& each : workers_) kill(*each);
+}
+
+// It may go on for ever, and nobody can do anything about it or would hear of it: what it has is given up for lost.
+void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
+  who.lost = true;
+  guard([&] {
+    throw error(errc::pool_broken, text("worker ", who.index, " (process ", who.pid,
+                                        ") can neither be ended nor watched: ", failure.what()));
+  });
+  publish(who);
+  check_gone();  // the crew may have been broken before
+}
+
+// ---- learning of it
+
+// A process is dead when its pidfd is readable, whoever may keep it from being reaped.
+void crew::impl::look_for_death(worker& who) {
+  try {
+    if (!has_ended(who.process->native_handle())) return look_again_later(who);
+  } catch (const error& failure) {
+    return lose(who, failure);
+  }
+  bury(who);
+}
+
+// One that was killed, or has hung up, is about to end: it is looked at until it has, because of one that is traced the
+// kernel (6.18) does not always say so to those who wait for its pidfd.
+void crew::impl::look_again(worker& who) {
+  who.death_delay = detail::first_death_delay;
+  look_again_later(who);
+}
+
+void crew::impl::look_again_later(worker& who) {
+  who.death_timer.expires_after(who.death_delay);  // ends an earlier wait
+  who.death_delay = detail::next_death_delay(who.death_delay);
+  who.death_timer.async_wait(handler(who, [this, &who] { look_for_death(who); }));
+}
+
+// ---- burying
+
+// Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status.
+exit_status crew::impl::take_status(worker& who) {
+  unique_fd process(who.process->release());
+  who.process.reset();
+  if (const auto how = try_reap(process.get())) return *how;
+  hub().have_reaped(std::move(process));
+  return status_of_zombie(who.pid);
+}
+
+void crew::impl::bury(worker& who) {
+  who.how = take_status(who);
+  hear_last(who);
+  disconnect(who);
+  const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;
+  shared().bury(who.participant);  // calls recover()
+  count_end(who, left_in_order);
+  who.pid = 0;
+  const bool spoiled = client_.repair_start();
+  const auto before = who.life.now();
+  if (spoiled && before != worker_lifecycle::state::working) who.life.excuse();  // it read what was overwritten
+  perform(who, who.life.ended(who.how));
+  publish(who);
+  check_gone();
+  if (replacing_) start_again_when_all_are_gone();
+}
+
+// A last word may still be in the socket: why its initializer failed.
+void crew::impl::hear_last(worker& who) noexcept {
+  try {
+    while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
+      if (heard->kind == detail::message_kind::closed) break;
+      if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // It died while it sent: there is no last word.
+  }
+}
+
+void crew::impl::recover(participant_id dead) noexcept {
+  for (auto& each : workers_) {
+    if (each->participant != dead || each->pid == 0) continue;
+    client_.worker_ended(each->index, each->how);
+  }
+}
+
+void crew::impl::count_end(const worker& who, bool left_in_order) {
+  const scoped_lock lock(mutex_);
+  const auto before = who.life.now();
+  if (before == worker_lifecycle::state::starting || before == worker_lifecycle::state::initializing) {
+    if (!replacing_) ++statistics_.failed_starts;
+  } else if (left_in_order && who.how.success()) {
+    if (before == worker_lifecycle::state::working) ++statistics_.recycled;
+  } else if (who.how.how() == exit_status::kind::killed) {
+    if (before == worker_lifecycle::state::working) ++statistics_.killed;
+  } else {
+    ++statistics_.exited;
+  }
+}
+
+}  // namespace muster

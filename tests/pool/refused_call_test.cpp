@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whatever system call fails on the supervisor, and whenever it does: the pool goes on or ends with the error, and nobody
+// waits for ever. docs/design/deaths.md
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/pool/pool.hpp>
+
+#include "processes.hpp"
+#include "refused_calls.hpp"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+int add(int a, int b) { return a + b; }
+void hang() {
+  for (;;) ::pause();
+}
+
+pool_options two_quiet_workers() {
+  return {.workers = 2, .log = [](log_level, std::string_view) {}};
+}
+
+// Either way is right, but one it must be.
+void expect_served_or_refused(pool& pool) {
+  try {
+    EXPECT_EQ(pool.apply(add, 20, 22), 42);
+  } catch (const task_error& failure) {
+    EXPECT_EQ(failure.code(), errc::pool_broken) << failure.what();
+  }
+}
+
+// The call, and how many of it fail: all of them (-1), or so many.
+class RefusedCall : public testing::TestWithParam<std::tuple<const char*, int>> {
+protected:
+  test::refused_calls refuse() const { return test::refused_calls(std::get<0>(GetParam()), EPERM, std::get<1>(GetParam())); }
+};
+
+TEST_P(RefusedCall, WhileAWorkerDiesEndsItsTask) {
+  pool pool(two_quiet_workers());
+  {
+    const auto scope = refuse();
+    const auto ended = pool.apply_async([] { ::raise(SIGKILL); }).get_result();
+    ASSERT_FALSE(ended);
+    EXPECT_THAT(ended.error().code(), testing::AnyOf(errc::worker_died, errc::pool_broken));
+    expect_served_or_refused(pool);
+  }
+  expect_served_or_refused(pool);
+}
+
+TEST_P(RefusedCall, WhileATaskIsOverdueEndsIt) {
+  pool pool(two_quiet_workers());
+  const auto scope = refuse();
+  const auto ended = pool.with({.timeout = 10ms}).apply_async(hang).get_result();
+  ASSERT_FALSE(ended);
+  EXPECT_THAT(ended.error().code(), testing::AnyOf(errc::timed_out, errc::worker_died, errc::pool_broken));
+}
+
+TEST_P(RefusedCall, WhileAPoolStartsIsItsErrorOrNone) {
+  const auto scope = refuse();
+  try {
+    pool pool(two_quiet_workers());
+    expect_served_or_refused(pool);
+  } catch (const error& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("failed")) << "names the call";
+  }
+}
+
+TEST_P(RefusedCall, WhileAPoolEndsLeavesNobodyWaiting) {
+  std::optional<pool> pool(two_quiet_workers());
+  auto pending = pool->apply_async(hang);
+  EXPECT_EQ(pool->apply(add, 20, 22), 42);
+  const auto scope = refuse();
+  pool->terminate();
+  EXPECT_FALSE(pending.get_result());
+}
+
+std::string name_of(const testing::TestParamInfo<RefusedCall::ParamType>& info) {
+  return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) < 0 ? "_always" : "_once");
+}
+
+INSTANTIATE_TEST_SUITE_P(Supervisor, RefusedCall,
+                         testing::Combine(testing::Values("pidfd_open", "pidfd_send_signal", "poll", "read", "recv",
+                                                          "recvmsg", "sendmsg", "socketpair", "waitid"),
+                                          testing::Values(-1, 1)),
+                         name_of);
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "tracer.hpp"
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+
+namespace muster::test {
+
+namespace {
+
+// Waits for stops only: the end of the traced one stays as it is.
+int pass_on_signals(pid_t traced) {
+  for (;;) {
+    siginfo_t seen{};
+    if (::waitid(P_PID, static_cast<id_t>(traced), &seen, WSTOPPED | WEXITED | WNOWAIT | __WALL) != 0) return 1;
+    if (seen.si_code != CLD_TRAPPED && seen.si_code != CLD_STOPPED) break;
+    int status = 0;
+    ::waitpid(traced, &status, __WALL);
+    ::ptrace(PTRACE_CONT, traced, nullptr, WSTOPSIG(status));
+  }
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+tracer::tracer(pid_t traced)
+    : process_(spawn(1, [this, traced](std::size_t) {
+        const bool done = ::ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0;
+        *traces_ = done ? 1 : -1;
+        return done ? pass_on_signals(traced) : 0;
+      })) {
+  static_cast<void>(eventually([this] { return *traces_ != 0; }));
+}
+
+void tracer::let_go() { process_.reset(); }
+
+bool is_zombie(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const auto end_of_name = line.rfind(')');
+  return end_of_name != std::string::npos && line.compare(end_of_name + 2, 1, "Z") == 0;
+}
+
+}  // namespace muster::test
