@@ -16,7 +16,7 @@ function(muster_component name)
   target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF CXX_CLANG_TIDY "${MUSTER_LINT}"
-    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    VERIFY_INTERFACE_HEADER_SETS ${MUSTER_VERIFY_HEADERS})
   install(TARGETS ${target} EXPORT musterTargets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 

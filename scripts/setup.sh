@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSL-1.0
 # Read by the other scripts: brings what building and testing muster needs, and says what it does.
 
-# What a build of everything needs, and what the sanitizers, lints and fuzzers need on top of it.
-build_packages=(g++ cmake ninja-build git pkg-config libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev
-  libbenchmark-dev libcli11-dev nlohmann-json3-dev libtbb-dev libxxhash-dev)
+# What the gate and the demo need; on top of it the benchmarks and models; the sanitizers, lints and fuzzers.
+gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev libcli11-dev
+  nlohmann-json3-dev pkg-config libxxhash-dev)
+bench_packages=(libbenchmark-dev libtbb-dev)
 check_packages=(binutils lld clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*"; }

@@ -26,7 +26,7 @@ std::string repeat(const std::string& text, int times) {
 
 std::chrono::seconds soak_time() {
   const char* seconds = std::getenv("MUSTER_SOAK_SECONDS");
-  return std::chrono::seconds(seconds != nullptr ? std::atol(seconds) : 10);
+  return std::chrono::seconds(seconds != nullptr ? std::atol(seconds) : 5);
 }
 
 constexpr task_options patient{.retries = 1000000};
