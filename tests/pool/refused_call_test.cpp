@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whatever system call fails on the supervisor, and whenever it does: the pool goes on or ends with the error, and nobody
-// waits for ever. docs/design/deaths.md
+// Whatever system call fails on the supervisor, and whenever it does: the pool goes on or ends with the error, and
+// nobody waits for ever. docs/design/deaths.md
 #include <unistd.h>
 
 #include <csignal>
@@ -42,7 +42,9 @@ void expect_served_or_refused(pool& pool) {
 // The call, and how many of it fail: all of them (-1), or so many.
 class RefusedCall : public testing::TestWithParam<std::tuple<const char*, int>> {
 protected:
-  test::refused_calls refuse() const { return test::refused_calls(std::get<0>(GetParam()), EPERM, std::get<1>(GetParam())); }
+  test::refused_calls refuse() const {
+    return test::refused_calls(std::get<0>(GetParam()), EPERM, std::get<1>(GetParam()));
+  }
 };
 
 TEST_P(RefusedCall, WhileAWorkerDiesEndsItsTask) {

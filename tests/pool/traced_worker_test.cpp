@@ -36,7 +36,9 @@ protected:
   }
 
   // Whatever was done to the worker: the tracer still keeps it from being reaped.
-  void expect_kept() const { EXPECT_TRUE(test::eventually([&] { return test::is_zombie(worker_); })); }
+  void expect_kept() const {
+    EXPECT_TRUE(test::eventually([&] { return test::is_zombie(worker_); }));
+  }
 
   void expect_no_zombie_after_the_tracer() {
     expect_kept();
