@@ -84,7 +84,7 @@ duration map_async_returns() {
   });
 }
 
-bounded workload(const std::string& name, duration bound, duration (*once)()) {
+bounded bound_of(const std::string& name, duration bound, duration (*once)()) {
   return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
 }
 
@@ -92,13 +92,13 @@ bounded workload(const std::string& name, duration bound, duration (*once)()) {
 
 const std::vector<bounded>& bounded_workloads() {
   static const std::vector<bounded> all{
-      workload("death_to_result", 1s, death_to_result),
-      workload("exit_to_result", 1s, exit_to_result),
-      workload("after_all_idle_died", 1s, after_all_idle_died),
-      workload("close_join_empty", 500ms, close_and_join_after_empty_stream),
-      workload("close_join_lost", 500ms, close_and_join_after_lost_task),
-      workload("terminate_full", 1s, terminate_full_pool),
-      workload("map_async_returns", 20ms, map_async_returns),
+      bound_of("death_to_result", 1s, death_to_result),
+      bound_of("exit_to_result", 1s, exit_to_result),
+      bound_of("after_all_idle_died", 1s, after_all_idle_died),
+      bound_of("close_join_empty", 500ms, close_and_join_after_empty_stream),
+      bound_of("close_join_lost", 500ms, close_and_join_after_lost_task),
+      bound_of("terminate_full", 1s, terminate_full_pool),
+      bound_of("map_async_returns", 20ms, map_async_returns),
   };
   return all;
 }

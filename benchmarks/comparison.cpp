@@ -19,6 +19,7 @@ namespace bench {
 namespace {
 
 double nanoseconds_of(const side& which, std::size_t operations) {
+  if (which.timed) return std::chrono::duration<double, std::nano>(which.timed(operations)).count();
   if (which.once) {
     std::chrono::duration<double, std::nano> all{};
     for (std::size_t index = 0; index < operations; ++index) all += which.once();

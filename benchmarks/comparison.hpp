@@ -12,12 +12,13 @@
 
 namespace bench {
 
-/// One way to do something: `run(n)` does it n times, or `once()` does it once, prepares it as long as it likes, and
-/// says how long the thing itself took.
+/// One way to do something: `run(n)` does it n times; or `once()` does it once, or `timed(n)` n times, prepares it as
+/// long as it likes, and says how long the thing itself took.
 struct side {
   std::string name;
   std::function<void(std::size_t)> run = {};
   std::function<std::chrono::nanoseconds()> once = {};
+  std::function<std::chrono::nanoseconds(std::size_t)> timed = {};
   std::function<void()> begin = [] {};  ///< before a turn; its time does not count
   std::function<void()> end = [] {};    ///< after a turn
 };

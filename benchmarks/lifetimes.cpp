@@ -34,10 +34,6 @@ void spawn_and_wait() {
   muster::system_call("waitpid", ::waitpid, child, static_cast<int*>(nullptr), 0);
 }
 
-side spawning_peer() {
-  return {.name = "posix_spawn of /bin/true and wait", .once = [] { return time_of(spawn_and_wait); }};
-}
-
 row start_2(const effort& how) {
   const side ours{.name = "pool of 2, first result", .once = [] {
                     std::optional<muster::pool> pool;
@@ -126,6 +122,10 @@ row respawn(const effort& how) {
 }
 
 }  // namespace
+
+side spawning_peer() {
+  return {.name = "posix_spawn of /bin/true and wait", .once = [] { return time_of(spawn_and_wait); }};
+}
 
 std::vector<workload> lifetimes() {
   return {{.name = "start_2", .run = start_2, .needs_two_processors = false},

@@ -10,10 +10,50 @@
 //
 //   submit_throughput         apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1), futures
 //   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
+//   p2p_throughput            256 tiny tasks under way in a p2p_pool of 2 ÷ in a pool of 2
 //   map_tiny                  map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array
 //   task_1us, task_10us       busy tasks on 2 workers ÷ the best of a queue under a mutex, asio and TBB, 2 threads each
 //   copy_64MiB                a vector argument of 64 MiB to a worker that keeps its heap, bytes per second ÷ memcpy's
 //   two_submitters            two threads that submit to one worker, per task ÷ one thread
+//
+//   co_await_rtt              a call that a coroutine awaits on the pool's loop ÷ pool.apply
+//   async_throughput          a thousand coroutines that do so, per task ÷ as submit_throughput
+//   asio_event                from a task's end to the handler, the loop asleep ÷ the same for an eventfd of a process
+//   trace_overhead            as submit_throughput with a trace ÷ without
+//
+//   tensor_ref_64KiB, tensor_ref_256MiB  a call with a tensor of that size ÷ a call without
+//   tensor_vs_fd              64 KiB made, written, handed over, read ÷ the same by memfd, SCM_RIGHTS and mmap
+//   tensor_vs_torch           a call with a shared tensor of 256 MiB ÷ torch.multiprocessing's, by file descriptor
+//   alloc                     64 KiB of shared memory taken, written and let go ÷ malloc and free
+//
+//   queue_2p2c                messages of 64 bytes, 2 producers and 2 consumers in workers ÷ a ring under a mutex with
+//                             conditions, as many threads
+//   queue_vs_boost            a stream of the same to one worker ÷ Boost.Interprocess's message_queue
+//   p2p_queue_vs_boost        the same through a p2p_queue
+//
+//   graph_overlap             a graph of 4 sends and 4 computations, 50 ms each ÷ blocking sends, then the computations
+//
+//   allreduce_8B, allreduce_64KiB, allreduce_1MiB, allreduce_16MiB, allreduce_64MiB
+//                             the sum of f32 in two ranks, in place ÷ MPI_Allreduce of Open MPI
+//   allreduce_64KiB_4ranks    the same of four ranks on two processors
+//   allreduce_64MiB_limit     the same, bytes read and written per second ÷ two threads on memory of their own
+//   allreduce_32MiB_gloo      the same ÷ torch.distributed with gloo
+//   broadcast_64MiB, all_gather_64MiB, reduce_scatter_64MiB
+//                             a whole of 64 MiB, broadcast and all_gather in place ÷ Open MPI
+//   barrier                   of two ranks ÷ two processes that spin on a shared page, there and back
+//   pingpong_8B               a message there and one back ÷ MPI_Send and MPI_Recv
+//   sendrecv_64MiB            a message of that size ÷ the same
+//
+//   call_empty                a call of a world of two ranks that does nothing ÷ two processes that spin on a page
+//   call_scalar               the same with a number of each rank, averaged ÷ without
+//   efficiency_50ms           a call that computes 50 ms in each of two ranks ÷ the same in one
+//   efficiency_mnist_like     7 ms of computing, a loss, and 0.64 MB of gradient reduced into weights, two ranks ÷ one
+//   slices_overhead           a call of 5 ms in 16 slices ÷ in one
+//   scatter_list              100 of 1000 images of 3 x 224 x 224 f32 by a list, two ranks ÷ one thread's copy of them
+//   kill_recovery             a rank killed in a call, to the next call's end ÷ posix_spawn and wait
+//
+//   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
+//                             of a pool ÷ the same server hashing by itself
 //
 //   start_2                   pool of 2 made and its first result ÷ posix_spawn of /bin/true and wait
 //   death_to_error            SIGKILL of a worker to worker_died in the future ÷ SIGKILL to a readable pidfd
@@ -39,6 +79,7 @@
 #include <muster/base/effective_cpus.hpp>
 
 #include "bounds.hpp"
+#include "mpi_ranks.hpp"
 #include "python_peer.hpp"
 #include "workloads.hpp"
 
@@ -47,7 +88,8 @@ namespace {
 
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
-  for (const auto& some : {round_trips(), throughputs(), lifetimes(), costs()}) {
+  for (const auto& some : {round_trips(), throughputs(), loops(), tensors(), queues(), collectives(), graphs(),
+                           worlds(), services(), lifetimes(), costs()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& each : bounded_workloads()) {
@@ -66,6 +108,10 @@ void print(const row& found) {
 const char* hindrance(const workload& which) {
   if (which.needs_two_processors && muster::effective_cpus() < 2) return "it needs two processors";
   if (which.needs_python && !python_peer::is_there()) return "there is no /usr/bin/python3";
+  if (which.needs_torch && !python_peer::has_torch()) return "/usr/bin/python3 has no torch: install python3-torch";
+  if (which.needs_mpi && !mpi_ranks::is_there()) {
+    return "mpi_peer was not built, or there is no /usr/bin/mpirun: install openmpi-bin and libopenmpi-dev";
+  }
   return nullptr;
 }
 

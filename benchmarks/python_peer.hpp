@@ -10,18 +10,35 @@
 
 namespace bench {
 
-/// A Python interpreter with a multiprocessing.Pool that does what it is told, so many times: our turns and its turns
-/// can alternate.
+/// What a Python peer runs.
+struct python_program {
+  std::string setup;  ///< makes `pool`
+  std::string body;   ///< statements that do the thing `count` times
+};
+
+/// A multiprocessing.Pool of so many workers, with functions add(a, b) and add_one(x).
+[[nodiscard]] python_program with_pool(unsigned workers, const std::string& body);
+/// A torch.multiprocessing.Pool of one worker, a tensor `t` of so many bytes in shared memory, and function first(t).
+/// Memory goes by file descriptor.
+[[nodiscard]] python_program with_torch(std::size_t bytes, const std::string& body);
+/// Two processes, each bound to a processor, that sum a tensor of so many bytes by torch.distributed and gloo.
+[[nodiscard]] python_program with_gloo(std::size_t bytes);
+/// Likewise, with a model of so many f32 parameters, in 25 tensors, that learns by DistributedDataParallel and SGD. Its
+/// gradient is 1 everywhere.
+[[nodiscard]] python_program with_ddp(std::size_t parameters);
+
+/// A Python interpreter that does what it is told, so many times: our turns and its turns can alternate.
 class python_peer {
 public:
-  /// `body`: a Python expression that does the thing `count` times with `pool`; `workers` of them.
-  python_peer(const std::string& body, unsigned workers);
+  explicit python_peer(const python_program& what);
   python_peer(const python_peer&) = delete;
   python_peer& operator=(const python_peer&) = delete;
   ~python_peer();
 
   /// Whether there is an interpreter to be started.
   [[nodiscard]] static bool is_there();
+  /// Whether that finds torch.
+  [[nodiscard]] static bool has_torch();
 
   void run(std::size_t count);
 

@@ -70,14 +70,14 @@ row apply_rtt_asleep(const effort& how) {
 }
 
 row apply_vs_python(const effort& how) {
-  python_peer python("for _ in range(count): pool.apply(add, (2, 3))", 2);
+  python_peer python(with_pool(2, "for _ in range(count): pool.apply(add, (2, 3))"));
   const muster::pool pool({.workers = 2});
   return compare("apply_vs_python", how, apply_on(pool),
                  {.name = "multiprocessing.Pool.apply", .run = [&](std::size_t count) { python.run(count); }});
 }
 
 row imap_vs_python(const effort& how) {
-  python_peer python("for _ in pool.imap(add_one, range(count), chunksize=1): pass", 2);
+  python_peer python(with_pool(2, "for _ in pool.imap(add_one, range(count), chunksize=1): pass"));
   const muster::pool pool({.workers = 2});
   const side ours{.name = "imap, chunk 1", .run = [&](std::size_t count) {
                     std::vector<int> input(count);

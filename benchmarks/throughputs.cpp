@@ -13,7 +13,11 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <muster/pool/p2p_pool.hpp>
+#include <muster/pool/thread_pool.hpp>
+
 #include "mutex_pool.hpp"
+#include "windows.hpp"
 #include "workloads.hpp"
 
 namespace bench {
@@ -21,29 +25,6 @@ namespace bench {
 namespace {
 
 namespace asio = boost::asio;
-
-constexpr std::size_t window = 256;
-
-// Keeps `window` futures under way.
-template <class Submit>
-void run_window(std::size_t count, Submit submit) {
-  std::vector<decltype(submit())> under_way(window);
-  for (std::size_t index = 0; index < count; ++index) {
-    auto& slot = under_way[index % window];
-    if (slot.valid()) slot.get();
-    slot = submit();
-  }
-  for (auto& each : under_way) {
-    if (each.valid()) each.get();
-  }
-}
-
-int add(int a, int b) { return a + b; }
-
-side window_on(const muster::pool& pool) {
-  return {.name = "apply_async",
-          .run = [&pool](std::size_t count) { run_window(count, [&] { return pool.apply_async(add, 2, 3); }); }};
-}
 
 row submit_throughput(const effort& how) {
   asio::thread_pool threads(1);
@@ -56,6 +37,26 @@ row submit_throughput(const effort& how) {
   return compare("submit_throughput", how, window_on(*pool), peer);
 }
 
+// Threads on both sides: what a task costs in one process.
+row thread_pool_submit(const effort& how) {
+  asio::thread_pool threads(1);
+  asio::post(threads, asio::use_future([] { pin(0, callee); })).get();
+  const muster::thread_pool pool({.workers = 1});
+  pool.apply([] { pin(0, callee); });
+  pin(0, caller);
+  const side ours{.name = "apply_async", .run = [&](std::size_t count) {
+                    run_window(count, [&] { return pool.apply_async([](int a, int b) { return a + b; }, 2, 3); });
+                  }};
+  const side peer{.name = "asio::thread_pool(1), std::packaged_task", .run = [&](std::size_t count) {
+                    run_window(count, [&] {
+                      return asio::post(threads, std::packaged_task<int()>([a = 2, b = 3] { return a + b; }));
+                    });
+                  }};
+  auto found = compare("thread_pool_submit", how, ours, peer);
+  unpin();
+  return found;
+}
+
 // Fires a window of tasks and collects their results, again and again.
 row submit_vs_tbb(const effort& how) {
   const muster::pool pool;
@@ -63,18 +64,30 @@ row submit_vs_tbb(const effort& how) {
   const side ours{.name = "apply_async", .run = [&](std::size_t count) {
                     std::vector<muster::future<int>> fired(window);
                     for (std::size_t done = 0; done < count; done += window) {
-                      for (auto& each : fired) each = pool.apply_async(add, 2, 3);
+                      for (auto& each : fired) each = pool.apply_async(added, 2, 3);
                       for (std::size_t index = 0; index < window; ++index) results[index] = fired[index].get();
                     }
                   }};
   const side peer{.name = "tbb::task_group", .run = [&](std::size_t count) {
                     for (std::size_t done = 0; done < count; done += window) {
                       tbb::task_group group;
-                      for (auto& each : results) group.run([&each] { each = add(2, 3); });
+                      for (auto& each : results) group.run([&each] { each = added(2, 3); });
                       group.wait();
                     }
                   }};
   return compare("submit_vs_tbb", how, ours, peer);
+}
+
+// Dealt out in turn, beside taken by whoever is free.
+row p2p_throughput(const effort& how) {
+  const muster::p2p_pool dealt({.workers = 2});
+  const muster::pool shared({.workers = 2});
+  const side ours{.name = "p2p_pool",
+                  .run = [&](std::size_t count) { run_window(count, [&] { return dealt.apply_async(added, 2, 3); }); }};
+  const side peer{.name = "pool", .run = [&](std::size_t count) {
+                    run_window(count, [&] { return shared.apply_async(added, 2, 3); });
+                  }};
+  return compare("p2p_throughput", how, ours, peer);
 }
 
 row map_tiny(const effort& how) {
@@ -182,8 +195,8 @@ row copy_large(const effort& how) {
 row two_submitters(const effort& how) {
   const muster::pool pool({.workers = 1});
   const side two{.name = "two threads", .run = [&](std::size_t count) {
-                   std::jthread other([&] { run_window(count / 2, [&] { return pool.apply_async(add, 2, 3); }); });
-                   run_window(count - count / 2, [&] { return pool.apply_async(add, 2, 3); });
+                   std::jthread other([&] { run_window(count / 2, [&] { return pool.apply_async(added, 2, 3); }); });
+                   run_window(count - count / 2, [&] { return pool.apply_async(added, 2, 3); });
                  }};
   auto one = window_on(pool);
   one.name = "one thread";
@@ -194,7 +207,9 @@ row two_submitters(const effort& how) {
 
 std::vector<workload> throughputs() {
   return {{.name = "submit_throughput", .run = submit_throughput},
+          {.name = "thread_pool_submit", .run = thread_pool_submit},
           {.name = "submit_vs_tbb", .run = submit_vs_tbb},
+          {.name = "p2p_throughput", .run = p2p_throughput},
           {.name = "map_tiny", .run = map_tiny, .needs_two_processors = false},
           {.name = "task_1us", .run = task_1us},
           {.name = "task_10us", .run = task_10us},

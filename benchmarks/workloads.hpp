@@ -17,14 +17,30 @@ struct workload {
   std::function<row(const effort&)> run;
   bool needs_two_processors = true;  ///< to spin on
   bool needs_python = false;
+  bool needs_torch = false;
+  bool needs_mpi = false;
 };
 
 /// One call and its answer.
 [[nodiscard]] std::vector<workload> round_trips();
 /// Many calls.
 [[nodiscard]] std::vector<workload> throughputs();
+/// On a loop of Boost.Asio's, and what a trace costs.
+[[nodiscard]] std::vector<workload> loops();
 /// Starting and dying.
 [[nodiscard]] std::vector<workload> lifetimes();
+/// Tensors by reference, and their memory.
+[[nodiscard]] std::vector<workload> tensors();
+/// Queues between processes.
+[[nodiscard]] std::vector<workload> queues();
+/// Graphs of computation and communication.
+[[nodiscard]] std::vector<workload> graphs();
+/// What ranks do together, and messages between them.
+[[nodiscard]] std::vector<workload> collectives();
+/// Data-parallel calls.
+[[nodiscard]] std::vector<workload> worlds();
+/// Servers whose requests are tasks.
+[[nodiscard]] std::vector<workload> services();
 /// Memory, allocations, and what is used while there is nothing to do.
 [[nodiscard]] std::vector<workload> costs();
 
@@ -32,17 +48,24 @@ struct workload {
 inline constexpr std::size_t caller = 0;
 inline constexpr std::size_t callee = 1;
 
+/// What starting a process and waiting for its end costs: posix_spawn of /bin/true.
+[[nodiscard]] side spawning_peer();
+
 /// A pool of one worker, bound to the callee's processor; the calling thread is bound to the caller's.
 class bound_pool {
 public:
-  explicit bound_pool(const muster::pool_options& options = {.workers = 1}) : pool_(options) {
+  explicit bound_pool(const muster::pool_options& options = {.workers = 1}) : pool_(options) { bind(); }
+  explicit bound_pool(boost::asio::io_context& loop) : pool_(loop, {.workers = 1}) { bind(); }
+  [[nodiscard]] const muster::pool& operator*() const { return pool_; }
+  [[nodiscard]] const muster::pool* operator->() const { return &pool_; }
+  [[nodiscard]] muster::pool* operator->() { return &pool_; }
+
+private:
+  void bind() const {
     pin(pool_.workers().front().pid, callee);
     pin(0, caller);
   }
-  [[nodiscard]] const muster::pool& operator*() const { return pool_; }
-  [[nodiscard]] const muster::pool* operator->() const { return &pool_; }
 
-private:
   muster::pool pool_;
 };
 

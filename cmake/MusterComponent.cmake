@@ -10,14 +10,21 @@ function(muster_component name)
   set(target muster_${name})
   add_library(${target} ${arg_SOURCES})
   add_library(muster::${name} ALIAS ${target})
+  set(details ${arg_HEADERS})
+  list(FILTER details INCLUDE REGEX ^detail/)
+  list(FILTER arg_HEADERS EXCLUDE REGEX ^detail/)
+  list(TRANSFORM details PREPEND include/muster/${name}/)
   list(TRANSFORM arg_HEADERS PREPEND include/muster/${name}/)
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS}
+    FILE_SET details TYPE HEADERS BASE_DIRS include FILES ${details})
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF CXX_CLANG_TIDY "${MUSTER_LINT}"
-    VERIFY_INTERFACE_HEADER_SETS ${MUSTER_VERIFY_HEADERS})
-  install(TARGETS ${target} EXPORT musterTargets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    VERIFY_INTERFACE_HEADER_SETS ${MUSTER_VERIFY_HEADERS} INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+  install(TARGETS ${target} EXPORT musterTargets
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILE_SET details DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # Installs the exported targets and the package files that find_package(muster) reads.

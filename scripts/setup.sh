@@ -3,9 +3,9 @@
 
 # What the gate and the demo need; on top of it the benchmarks and models; the sanitizers, lints and fuzzers.
 gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev libcli11-dev
-  nlohmann-json3-dev pkg-config libxxhash-dev)
+  libeigen3-dev nlohmann-json3-dev pkg-config libxxhash-dev python3-numpy)
 bench_packages=(libbenchmark-dev libtbb-dev)
-check_packages=(binutils lld clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+check_packages=(binutils lld llvm-19 clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() { printf 'muster: %s\n' "$*" >&2; exit 1; }
@@ -48,7 +48,7 @@ install_missing() {
 need_commands() {
   local each missing=()
   for each in g++ cmake ninja git; do command -v "$each" >/dev/null || missing+=("$each"); done
-  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81, cereal, CLI11, nlohmann-json, xxHash, GoogleTest, Google Benchmark and TBB, and for its checks Clang 19"
+  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81, cereal, CLI11, Eigen, nlohmann-json, xxHash, GoogleTest, Google Benchmark and TBB, and for its checks Clang 19"
 }
 
 # quietly LOG COMMAND… : runs it with its output in LOG; shows the end of that if it fails.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/effective_cpus.hpp>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <limits>
 #include <sstream>
-#include <vector>
 
 #include <muster/base/cgroup.hpp>
+#include <muster/base/cpu_list.hpp>
 
 namespace muster {
 
@@ -17,17 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
-
-unsigned affinity_count() {
-  for (std::size_t cpus = 1024; cpus <= 1U << 20U; cpus *= 2) {  // the kernel's mask may be larger than cpu_set_t
-    std::vector<cpu_set_t> mask(CPU_ALLOC_SIZE(cpus) / sizeof(cpu_set_t));
-    const auto bytes = mask.size() * sizeof(cpu_set_t);
-    if (::sched_getaffinity(0, bytes, mask.data()) == 0) {
-      return static_cast<unsigned>(CPU_COUNT_S(bytes, mask.data()));
-    }
-  }
-  return 1;
-}
 
 // cpu.max: "QUOTA PERIOD" or "max PERIOD".
 double quota_of_version_2(const fs::path& directory) {
@@ -58,7 +45,7 @@ double cpu_quota(const fs::path& system_root) {
 }  // namespace
 
 unsigned effective_cpus(const fs::path& system_root) {
-  const auto allowed = static_cast<double>(affinity_count());
+  const auto allowed = static_cast<double>(allowed_cpus().size());
   return std::max(1U, static_cast<unsigned>(std::min(allowed, cpu_quota(system_root))));
 }
 

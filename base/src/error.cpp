@@ -26,6 +26,7 @@ public:
       case errc::remote_exception: return "exception in the worker";
       case errc::module_mismatch: return "parent and worker run different builds";
       case errc::start_failed: return "a worker could not be started";
+      case errc::peer_lost: return "a member of the group was lost";
     }
     return "unknown error " + std::to_string(value);
   }

@@ -2,6 +2,7 @@
 #include <muster/memory/arena.hpp>
 
 #include <fcntl.h>
+#include <linux/mman.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/memory_budget.hpp>
+#include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
 #include "slab.hpp"
@@ -22,6 +24,9 @@ namespace {
 constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
 constexpr std::size_t most_admitted_ahead = std::size_t{32} << 20U;
 constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
+constexpr std::size_t huge_page_bytes = arena::alignment;
+
+constexpr std::size_t round_up(std::size_t number, std::size_t step) { return (number + step - 1) / step * step; }
 
 }  // namespace
 
@@ -34,12 +39,20 @@ arena::arena(extent_map extents, block_table blocks, std::span<std::byte> bytes,
   for (std::size_t index = 0; index < detail::slab::class_count(); ++index) {
     slabs_.push_back(std::make_unique<detail::slab>(index));
   }
+  if (options_.members.empty()) return;
+  // Where whoever had the number before has stopped: its signatures must not be taken for ours.
+  change_ =
+      static_cast<std::uint32_t>(options_.members[index_of(options_.self)].change.load(std::memory_order_acquire));
 }
 
 arena::~arena() = default;
 
+// A page of them at first: holds come and go, and with few blocks none of them should be the one that allocates.
 arena::record& arena::record_of(std::uint32_t descriptor) {
-  if (descriptor >= records_.size()) records_.resize(std::max<std::size_t>(descriptor + 1, 2 * records_.size()));
+  constexpr std::size_t at_first = 4096 / sizeof(record);
+  if (descriptor >= records_.size()) {
+    records_.resize(std::max({std::size_t{descriptor} + 1, 2 * records_.size(), at_first}));
+  }
   return records_[descriptor];
 }
 
@@ -67,6 +80,7 @@ block arena::allocate_small(std::size_t bytes) {
     if (!run) throw_exhausted(bytes, 0, "no part of the arena is free");
     extent_hint_ = run->first + 1;
     slab.add_extent(*run);
+    ++slab_extents_;
     offset = slab.cut();
   }
   MUSTER_ASSERT(offset.has_value());  // a fresh extent has room
@@ -106,7 +120,7 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
   const auto count = extents_for(bytes);
   if (count > extents_.size()) throw_exhausted(bytes, copies, "the arena is smaller than that");
   admit(bytes, copies);
-  auto run = extents_.claim(options_.self, count, extent_hint_);
+  auto run = extents_.claim(options_.self, count, place_for(count));
   if (!run && !cache_.empty()) {
     trim_cache(0);
     run = extents_.claim(options_.self, count, 0);
@@ -139,6 +153,38 @@ std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
 void arena::populate(extent_run run) noexcept {
   if (run.size_bytes() < populate_from_bytes) return;
   static_cast<void>(::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), MADV_POPULATE_WRITE));
+  collapse(run.offset_bytes(), run.size_bytes());
+}
+
+// Huge pages are wanted where they can be: then a run that has room for one begins with one.
+std::size_t arena::place_for(std::size_t extents) const noexcept {
+  const bool huge = options_.huge_pages == huge_pages::where_possible && extents * extent_bytes >= huge_page_bytes;
+  return huge ? round_up(extent_hint_, huge_page_bytes / extent_bytes) : extent_hint_;
+}
+
+// Every huge page by itself: where one cannot be had, others can.
+void arena::collapse(std::size_t offset, std::size_t bytes) noexcept {
+  if (options_.huge_pages == huge_pages::none) return;
+  for (auto at = round_up(offset, huge_page_bytes); at + huge_page_bytes <= offset + bytes; at += huge_page_bytes) {
+    if (::madvise(bytes_.data() + at, huge_page_bytes, MADV_COLLAPSE) == 0) huge_bytes_ += huge_page_bytes;
+  }
+}
+
+void arena::prefault(std::size_t bytes) {
+  if (bytes == 0) return;
+  if (bytes > bytes_.size()) {
+    throw error(errc::invalid_argument, text(text_of_bytes(bytes), " were to be prefaulted, but the arena has ",
+                                             text_of_bytes(bytes_.size()), ": ask for less, or for a larger arena"));
+  }
+  const scoped_lock lock(mutex_);
+  admit(bytes, 0);
+  const auto populate_all = [&] { return ::madvise(bytes_.data(), bytes, MADV_POPULATE_WRITE); };
+  try {
+    system_call("madvise MADV_POPULATE_WRITE", populate_all);
+  } catch (const error& failure) {
+    throw_exhausted(bytes, 0, text("prefaulting failed: ", failure.what()));
+  }
+  collapse(0, bytes);
 }
 
 void arena::admit(std::size_t bytes, unsigned copies) {
@@ -163,18 +209,22 @@ void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::strin
   const auto copying = copies == 0 ? std::string()
                                    : text(" (and as much again for ", copies, " private cop", copies == 1 ? "y" : "ies",
                                           " where it is used)");
-  throw error(
-      errc::out_of_memory,
-      text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ", reason, "; the arena has ",
-           text_of_bytes(bytes_.size()), ", ", text_of_bytes(extents_.held_count() * extent_bytes),
-           " of it in use, of which ", text_of_bytes(cached_bytes_),
-           " are cached by this process: send less at a time, keep fewer results, or raise the limit"));
+  const auto held = extents_.held_count() * extent_bytes;
+  throw error(errc::out_of_memory, text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ",
+                                        reason, "; the arena has ", text_of_bytes(bytes_.size()), ", ",
+                                        text_of_bytes(held), " of it in use, of which ", text_of_bytes(cached_bytes_),
+                                        " are cached by this process, and ", text_of_bytes(bytes_.size() - held),
+                                        " free: send less at a time, keep fewer results, or raise the limit"));
 }
 
 bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
   return ref && found.owner.state == block_state::live && found.owner.generation == ref.generation &&
-         (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && found.capacity <= bytes_.size() &&
-         found.offset <= bytes_.size() - found.capacity && found.offset % detail::slab::smallest_bytes == 0;
+         (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && is_within(found);
+}
+
+bool arena::is_within(const block_snapshot& found) const noexcept {
+  return found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity &&
+         found.offset % detail::slab::smallest_bytes == 0;
 }
 
 block arena::adopt(block_ref ref) {
@@ -239,6 +289,10 @@ void arena::lend(block_ref ref) noexcept {
 
 void arena::release(block_ref ref) noexcept {
   const scoped_lock lock(mutex_);
+  release_live(ref);
+}
+
+void arena::release_live(block_ref ref) noexcept {
   const auto& known = record_of(ref.descriptor);
   MUSTER_ASSERT(known.state == block_state::live && known.generation == ref.generation);
   --live_blocks_;
@@ -308,6 +362,7 @@ void arena::discard(extent_run run) noexcept {
 
 void arena::recover(participant_id dead) noexcept {
   const scoped_lock lock(mutex_);
+  if (!options_.members.empty()) recover_shares(dead);
   for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) recover_block(descriptor, dead);
   recover_extents(dead);
   extent_hint_ = 0;
@@ -334,6 +389,12 @@ void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
   // Only a live block can be another's; of one that it was just binding, the other fields may be of an earlier life.
   if (found.home == dead || found.owner.state != block_state::live) {
     blocks_.unbind(descriptor);
+  } else if (found.home == participant_id::everybody) {  // it was just giving the block to everybody, or taking it
+    if (is_within(found)) {
+      const extent_run run{.first = found.offset / extent_bytes, .count = extents_for(found.capacity)};
+      extents_.unshare(descriptor, dead, run);  // freed with its others
+    }
+    blocks_.unbind(descriptor);
   } else {  // it had adopted the block from a home that lives on
     const record part{.offset = found.offset, .capacity = found.capacity};
     if (found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity) {
@@ -355,8 +416,12 @@ void arena::recover_extents(participant_id dead) {
 
 arena::statistics arena::read_statistics() const {
   const scoped_lock lock(mutex_);
-  return {
-      .live_blocks = live_blocks_, .held_bytes = extents_.held_count() * extent_bytes, .cached_bytes = cached_bytes_};
+  return {.live_blocks = live_blocks_,
+          .holds = holds_,
+          .held_bytes = extents_.held_count() * extent_bytes,
+          .cached_bytes = cached_bytes_,
+          .slab_bytes = slab_extents_ * extent_bytes,
+          .huge_bytes = huge_bytes_};
 }
 
 }  // namespace muster

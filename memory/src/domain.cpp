@@ -3,21 +3,27 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
 
 #include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
+#include <muster/base/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/memory_budget.hpp>
+#include <muster/base/mutex.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d75737465720001;  // "muster", layout version 1
+constexpr std::uint64_t magic = 0x6d75737465720003;  // "muster", layout version 3
 
 // The first bytes of the control file. Layout: docs/formats/domain.md.
 struct header {
@@ -27,6 +33,7 @@ struct header {
   std::uint64_t extents;
   std::atomic<std::uint64_t> blocks_used;
   std::atomic<std::uint64_t> extents_used;
+  std::atomic<std::uint32_t> deaths;
 };
 
 // The sizes as read once.
@@ -60,11 +67,14 @@ struct layout {
 };
 
 std::size_t default_arena_bytes() {
-  auto bytes = available_memory().limit_bytes;
-  rlimit address_space{};
-  system_call("getrlimit", ::getrlimit, RLIMIT_AS, &address_space);
-  if (address_space.rlim_cur != RLIM_INFINITY) bytes = std::min<std::uint64_t>(bytes, address_space.rlim_cur / 2);
-  return bytes;
+  // RLIM_INFINITY is the largest number; half of it is no limit either.
+  const auto limit_of = [](auto which) {
+    rlimit found{};
+    system_call("getrlimit", ::getrlimit, which, &found);
+    return std::uint64_t{found.rlim_cur};
+  };
+  return std::min({available_memory().limit_bytes, limit_of(RLIMIT_AS) / 2, limit_of(RLIMIT_FSIZE)}) / extent_bytes *
+         extent_bytes;
 }
 
 table_counts sizes_of(const domain_options& options) {
@@ -104,37 +114,97 @@ std::size_t cache_of(participant_id self, std::size_t arena_bytes) {
 }
 
 std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, const mapping& payload,
-                                  const unique_fd& file, participant_id self) {
+                                  const unique_fd& file, participant_id self, domain& owner, huge_pages pages) {
   auto& marks = *reinterpret_cast<header*>(control.bytes().data());
   return std::make_unique<arena>(
       extent_map(layout::table<extent_map::word>(control, where.extents, where.counts.extents),
                  table_mark(marks.extents_used)),
       block_table(layout::table<block_descriptor>(control, where.blocks, where.counts.blocks),
                   table_mark(marks.blocks_used)),
-      payload.bytes(), file, arena::options{.self = self, .cache_bytes = cache_of(self, payload.bytes().size())});
+      payload.bytes(), file,
+      arena::options{
+          .self = self,
+          .cache_bytes = cache_of(self, payload.bytes().size()),
+          .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
+          .huge_pages = pages,
+          .owner = &owner});
 }
+
+// The one process-wide object that the design calls for: pools of one program share their tensors through it. It does
+// not own: the domain lives as long as something uses it.
+struct program_domain {
+  mutex guard;
+  std::weak_ptr<domain> joined MUSTER_GUARDED_BY(guard);
+  std::weak_ptr<domain> hosted MUSTER_GUARDED_BY(guard);
+
+  static program_domain& get() {
+    static program_domain one;
+    return one;
+  }
+};
 
 }  // namespace
 
-domain::domain(const domain_options& options) : self_(participant_id::host) {
+std::shared_ptr<domain> domain::of_program(const domain_options& options) {
+  auto joined = entered();
+  return joined ? joined : hosted_by_program(options);
+}
+
+std::shared_ptr<domain> domain::entered() {
+  auto& program = program_domain::get();
+  const scoped_lock lock(program.guard);
+  auto joined = program.joined.lock();
+  return joined && joined->forks_ == fork_count() ? joined : nullptr;
+}
+
+std::shared_ptr<domain> domain::hosted_by_program(const domain_options& options) {
+  auto& program = program_domain::get();
+  const scoped_lock lock(program.guard);
+  if (auto existing = program.hosted.lock(); existing && existing->forks_ == fork_count()) {
+    const auto size = existing->blocks().size_bytes();
+    if (options.arena_bytes <= size) return existing;
+    throw error(errc::invalid_argument,
+                text("an arena of ", text_of_bytes(options.arena_bytes),
+                     " was asked for, but this program's pools and tensors share one of ", text_of_bytes(size),
+                     " already: ask for it before the first of them is made, or set isolated"));
+  }
+  auto made = std::make_shared<domain>(options);
+  program.hosted = made;
+  return made;
+}
+
+std::shared_ptr<domain> domain::of(const shared_block& which) noexcept {
+  auto* const arena = which.owner();
+  return arena != nullptr && arena->owner() != nullptr ? arena->owner()->weak_from_this().lock() : nullptr;
+}
+
+void domain::enter(const std::shared_ptr<domain>& joined) {
+  auto& program = program_domain::get();
+  const scoped_lock lock(program.guard);
+  program.joined = joined;
+}
+
+domain::domain(const domain_options& options) : forks_(fork_count()), self_(participant_id::host) {
   const layout where(sizes_of(options));
   files_.control = make_memfd("muster-control", where.total);
   files_.arena = make_memfd("muster-arena", where.counts.extents * extent_bytes);
   control_ = mapping(files_.control, where.total, mapping::inherit::yes);
-  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::yes);
+  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::yes, arena::alignment);
   sizes_ = {.participants = where.counts.participants, .blocks = where.counts.blocks, .extents = where.counts.extents};
   restore_header();
-  participants_ = std::make_unique<participant_table>(
-      layout::table<participant_entry>(control_, where.participants, where.counts.participants), ::getpid());
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_);
+  members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
+  participants_ = std::make_unique<participant_table>(members_, ::getpid());
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
+  arena_->prefault(options.prefault_bytes);
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
-domain::domain(domain_files files, participant_id self) : files_(std::move(files)), self_(self) {
+domain::domain(domain_files files, participant_id self) : forks_(fork_count()), files_(std::move(files)), self_(self) {
   const layout where(read_sizes(files_.control));
   control_ = mapping(files_.control, where.total, mapping::inherit::no);
-  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no);
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_);
+  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);
+  members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none);
 }
 
 domain::~domain() = default;
@@ -151,9 +221,23 @@ bool domain::restore_header() noexcept {
 
 participant_table& domain::participants() noexcept { return *participants_; }
 
+const std::atomic<std::uint32_t>& domain::deaths() const noexcept {
+  return reinterpret_cast<const header*>(control_.bytes().data())->deaths;
+}
+
+std::uint64_t domain::occupant(participant_id id) const noexcept {
+  return index_of(id) < members_.size() ? members_[index_of(id)].word.load(std::memory_order_acquire) : 0;
+}
+
+// Whoever waits for something looks again after every death: the dead one may have owed him a wake.
 void domain::bury(participant_id dead) {
+  participants_->withdraw(dead);
   recoveries_.run(dead);
   participants_->retire(dead);
+  auto& deaths = reinterpret_cast<header*>(control_.bytes().data())->deaths;
+  deaths.fetch_add(1, std::memory_order_acq_rel);
+  futex_wake(futex_address(deaths), INT_MAX, futex_scope::shared);
+  keepsakes_.tidy();
 }
 
 }  // namespace muster

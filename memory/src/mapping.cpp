@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 
 #include <boost/interprocess/exceptions.hpp>
 
@@ -15,6 +17,8 @@ namespace muster {
 namespace {
 
 namespace bip = boost::interprocess;
+
+constexpr std::size_t page_bytes = 4096;
 
 // What mapped_region asks of a thing to map.
 struct mappable {
@@ -30,14 +34,62 @@ std::string address_space_limit() {
               ": raise it (ulimit -v), or ask for a smaller arena_bytes");
 }
 
+[[noreturn]] void throw_no_room(std::size_t bytes, const char* why) {
+  throw error(errc::out_of_memory, text("mapping ", text_of_bytes(bytes), " of shared memory failed in process ",
+                                        ::getpid(), ": ", why, "; ", address_space_limit()));
+}
+
+// Addresses that nobody uses, for a mapping that is put over the middle of them.
+class address_range {
+public:
+  explicit address_range(std::size_t bytes) : bytes_(bytes) {
+    begin_ = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin_ == MAP_FAILED) throw_no_room(bytes, std::strerror(errno));
+  }
+  address_range(const address_range&) = delete;
+  address_range& operator=(const address_range&) = delete;
+  ~address_range() { give_back(begin(), bytes_); }
+
+  [[nodiscard]] std::byte* begin() const noexcept { return static_cast<std::byte*>(begin_); }
+  [[nodiscard]] std::byte* aligned(std::size_t alignment) const noexcept {
+    const auto beyond = reinterpret_cast<std::uintptr_t>(begin_) % alignment;
+    return begin() + (beyond == 0 ? 0 : alignment - beyond);
+  }
+  /// What lies before and behind the bytes that have been mapped is free again; those are no longer ours.
+  void keep(std::byte* first, std::size_t bytes) noexcept {
+    give_back(begin(), static_cast<std::size_t>(first - begin()));
+    give_back(first + bytes, static_cast<std::size_t>(begin() + bytes_ - (first + bytes)));
+    bytes_ = 0;
+  }
+
+private:
+  static void give_back(std::byte* from, std::size_t bytes) noexcept {
+    if (bytes != 0) ::munmap(from, bytes);
+  }
+
+  void* begin_ = nullptr;
+  std::size_t bytes_;
+};
+
 }  // namespace
 
 mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children) : children_(children) {
+  map(memfd, bytes, nullptr, 0);
+}
+
+mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children, std::size_t alignment)
+    : children_(children) {
+  address_range reserved(bytes + alignment);
+  auto* const at = reserved.aligned(alignment);
+  map(memfd, bytes, at, MAP_FIXED);
+  reserved.keep(at, (bytes + page_bytes - 1) / page_bytes * page_bytes);
+}
+
+void mapping::map(const unique_fd& memfd, std::size_t bytes, void* at, int options) {
   try {
-    region_ = bip::mapped_region(mappable{memfd.get()}, bip::read_write, 0, bytes, nullptr, MAP_NORESERVE);
+    region_ = bip::mapped_region(mappable{memfd.get()}, bip::read_write, 0, bytes, at, MAP_NORESERVE | options);
   } catch (const bip::interprocess_exception& failure) {
-    throw error(errc::out_of_memory, text("mapping ", text_of_bytes(bytes), " of shared memory failed in process ",
-                                          ::getpid(), ": ", failure.what(), "; ", address_space_limit()));
+    throw_no_room(bytes, failure.what());
   }
   set_advice();
 }

@@ -39,6 +39,10 @@ void participant_table::publish(participant_id id, pid_t pid) {
   entries_[index_of(id)].word.store(incarnation << 32U | static_cast<std::uint32_t>(pid), std::memory_order_release);
 }
 
+void participant_table::withdraw(participant_id id) noexcept {
+  entries_[index_of(id)].word.store(0, std::memory_order_seq_cst);
+}
+
 void participant_table::retire(participant_id id) {
   const scoped_lock lock(mutex_);
   MUSTER_ASSERT(records_[index_of(id)].taken && id != participant_id::host);

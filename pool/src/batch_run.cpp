@@ -14,10 +14,10 @@ namespace muster::detail {
 namespace {
 
 // Enough that a worker never waits for the parent, few enough that chunk sizes can still adapt.
-std::size_t chunks_in_flight(const chunk_policy::limits& chunking) {
+std::size_t chunks_in_flight(const chunk_policy::limits& chunking, std::size_t workers) {
   constexpr std::size_t per_worker_by_time = 3;
   constexpr std::size_t per_worker_given = 16;
-  return chunking.workers * (chunking.given == 0 ? per_worker_by_time : per_worker_given);
+  return workers * (chunking.given == 0 ? per_worker_by_time : per_worker_given);
 }
 
 batch_header header_of(const block& batch) {
@@ -45,21 +45,24 @@ chunk_reply read_line(const task_reply& reply) {
 
 }  // namespace
 
-map_job::map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast)
+map_job::map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast, bool workers_stop)
     : block_(memory.allocate(job_header::state_offset + state_bytes, 1)), code_(code), fail_fast_(fail_fast) {
   header().stop.store(0, std::memory_order_relaxed);
-  header().fail_fast = fail_fast ? 1 : 0;
+  header().fail_fast = workers_stop ? 1 : 0;
 }
 
-batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, block batch, settings how)
+batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, packed_batch batch, settings how)
     : core_(std::move(core)),
       job_(std::move(job)),
       settings_(std::move(how)),
-      header_(header_of(batch)),
+      header_(header_of(batch.memory)),
       count_(header_.count),
-      most_in_flight_(chunks_in_flight(settings_.chunking)),
-      batch_(std::move(batch)),
-      policy_(settings_.chunking) {}
+      attachments_(std::move(batch.attachments)),
+      batch_(std::move(batch.memory)),
+      policy_(settings_.chunking) {
+  const auto elements_end = header_.results_offset != 0 ? header_.results_offset : batch_.size();
+  core_->count_argument_bytes(elements_end - header_.elements_offset, batch.referenced_bytes);
+}
 
 batch_run::~batch_run() = default;
 
@@ -116,14 +119,19 @@ bool batch_run::next_range(range& next) {
     return true;
   }
   if (untouched_ == count_) return false;
-  next = {.first = untouched_, .count = policy_.next(count_ - untouched_), .attempt = 1};
+  next = {.first = untouched_, .count = policy_.next(count_ - untouched_)};
   untouched_ += next.count;
   return true;
 }
 
 void batch_run::post_more() {
+  const auto deadline = settings_.terms.deadline;
+  if (deadline != clock::time_point::max() && deadline <= clock::now()) return expire();
+  const auto workers = settings_.route.workers(core_->workers());  // their number may have changed
+  policy_.set_workers(workers);
+  const auto most = chunks_in_flight(settings_.chunking, workers) + delayed_chunks();
   range next;
-  while (in_flight_.size() < most_in_flight_ && next_range(next)) {
+  while (in_flight_.size() < most && next_range(next)) {
     try {
       post(next);
     } catch (const error& refused) {  // the pool was closed meanwhile, or there is no memory
@@ -142,13 +150,36 @@ void batch_run::post(const range& which) {
                          .frame = outgoing_frame::of(core_->memory(), arguments),
                          .label = settings_.label,
                          .sink = in_flight_.back().get(),
-                         .timeout = settings_.timeout,
+                         .terms = settings_.terms.some() ? &settings_.terms : nullptr,
+                         .attempt = which.attempt,
+                         .lane = core_->lane_for(settings_.route, settings_.urgency),
                          .chunk = true,
-                         .limited = false});
+                         .admitted = admission::reserved,
+                         .elements = which.count});
   } catch (const error&) {
     in_flight_.pop_back();
     throw;
   }
+}
+
+// Those that wait to be tried again keep no worker busy.
+std::size_t batch_run::delayed_chunks() const {
+  if (settings_.terms.retry_delay.count() == 0) return 0;
+  return static_cast<std::size_t>(
+      std::count_if(in_flight_.begin(), in_flight_.end(), [](const auto& each) { return each->delayed(); }));
+}
+
+// Nothing is begun any more: what is not under way has failed.
+void batch_run::expire() {
+  if (given_up_) return;
+  const auto too_late = [&](std::size_t first, std::size_t count, unsigned attempt) MUSTER_REQUIRES(mutex_) {
+    if (count == 0) return;
+    core_->count_timeouts(count);
+    fail(first, count, error_info(errc::timed_out, "the deadline passed before a worker had begun it"), attempt);
+  };
+  for (const auto& each : std::exchange(again_, {})) too_late(each.first, each.count, each.attempt);
+  const auto first = std::exchange(untouched_, count_);
+  too_late(first, count_ - first, 1);
 }
 
 // ---- chunks that end
@@ -174,11 +205,7 @@ void batch_run::account(const range& which, task_reply& reply, std::size_t eleme
   if (reply.succeeded()) return account_reply(which, reply, place);
   auto error = reply.error();
   if (error.code() == errc::worker_died) return account_death(which, reply, element);
-  if (error.code() == errc::timed_out) {
-    const auto finished = finished_before(which, element);
-    account_finished(which, finished, reply);
-    return account_failure(which, finished, std::move(error));
-  }
+  if (error.code() == errc::timed_out) return account_timeout(which, reply, element, std::move(error));
   fail(which.first, which.count, std::move(error), which.attempt);  // the chunk as such could not be run
 }
 
@@ -200,11 +227,18 @@ void batch_run::account_reply(const range& which, task_reply& reply, const task_
   if (line.error != 0 && finished < which.count) {
     auto error = read_error(reply.take_attached(error_attachment));
     error.set_place(place);
-    account_failure(which, finished, std::move(error));
+    const auto attempt = finished == 0 ? which.attempt : 1;
+    if (may_try_again(attempt) && settings_.terms.retry_on.after(error)) {
+      try_again(which, finished, finished == 0 ? which.deaths : 0);
+    } else {
+      account_failure(which, finished, std::move(error));
+    }
   } else if (finished < which.count && !given_up_) {
     // It was told to stop by a chunk whose failure is still on its way to us, or was lost with its worker.
     job_->resume();
-    again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = 1});
+    range rest{.first = which.first + finished, .count = which.count - finished};
+    if (finished == 0) rest = which;
+    again_.push_back(rest);
   }
 }
 
@@ -217,19 +251,47 @@ std::size_t batch_run::finished_before(const range& which, std::size_t element) 
 void batch_run::account_death(const range& which, task_reply& reply, std::size_t element) {
   const auto finished = finished_before(which, element);
   account_finished(which, finished, reply);
-  const auto attempt = finished == 0 ? which.attempt : 1;
-  const bool runs_again = attempt <= settings_.retries && !given_up_;
-  core_->count_element_death(runs_again);
-  if (runs_again) {
-    again_.push_back({.first = which.first + finished, .count = which.count - finished, .attempt = attempt + 1});
-  } else {
-    account_failure({.first = which.first, .count = which.count, .attempt = attempt}, finished, reply.error());
+  const auto deaths = (finished == 0 ? which.deaths : 0) + 1;
+  const bool again = may_try_again(finished == 0 ? which.attempt : 1) && settings_.terms.retry_on.after_death();
+  const bool poisonous = core_->quarantine_after() != 0 && deaths >= core_->quarantine_after();
+  if (again && !poisonous) return try_again(which, finished, deaths);
+  core_->count_element_loss(again);
+  auto error = reply.error();
+  if (again) {
+    auto words = error.words();
+    error = error_info::quarantined(error.status(), deaths);
+    error.set_words(std::move(words));
   }
+  account_failure(which, finished, std::move(error));
+}
+
+void batch_run::account_timeout(const range& which, task_reply& reply, std::size_t element, error_info error) {
+  const auto finished = finished_before(which, element);
+  account_finished(which, finished, reply);
+  const auto& terms = settings_.terms;
+  const bool again = may_try_again(finished == 0 ? which.attempt : 1) && terms.retry_on.after_timeout();
+  if (again && terms.deadline > clock::now()) return try_again(which, finished, finished == 0 ? which.deaths : 0);
+  account_failure(which, finished, std::move(error));
+}
+
+// The element behind the finished ones; if it has to wait, those behind it do not wait with it.
+void batch_run::try_again(const range& which, std::size_t finished, unsigned deaths) {
+  core_->count_element_retry();
+  range again{.first = which.first + finished,
+              .count = which.count - finished,
+              .attempt = (finished == 0 ? which.attempt : 1) + 1,
+              .deaths = deaths};
+  if (settings_.terms.retry_delay.count() > 0 && again.count > 1) {
+    again_.push_back({.first = again.first + 1, .count = again.count - 1});
+    again.count = 1;
+  }
+  again_.push_back(again);
 }
 
 void batch_run::account_finished(const range& which, std::size_t finished, task_reply& reply) {
   if (finished == 0) return;
   settled_ += finished;
+  if (settings_.progress) settings_.progress->add(finished);
   pieces_.push_back({.first = which.first, .count = finished, .results = reply.take_attached(results_attachment)});
 }
 
@@ -238,7 +300,7 @@ void batch_run::account_failure(const range& which, std::size_t finished, error_
   fail(which.first + finished, 1, std::move(error), finished == 0 ? which.attempt : 1);
   const auto done = finished + 1;
   if (done < which.count && !given_up_) {
-    again_.push_back({.first = which.first + done, .count = which.count - done, .attempt = 1});
+    again_.push_back({.first = which.first + done, .count = which.count - done});
   }
 }
 
@@ -250,6 +312,7 @@ void batch_run::fail(std::size_t first, std::size_t count, error_info error, uns
   error.set_place(std::move(place));
   failures_.push_back({.first = first, .count = count, .error = std::move(error)});
   settled_ += count;
+  if (settings_.progress) settings_.progress->add(count);
   if (!job_->fails_fast()) return;
   job_->stop();
   given_up_ = true;

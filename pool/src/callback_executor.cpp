@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/callback_executor.hpp>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
 #include <muster/base/demangle.hpp>
 #include <muster/base/text.hpp>
 
@@ -11,17 +14,21 @@ callback_executor::~callback_executor() {
   if (thread_.joinable()) thread_.detach();
 }
 
-void callback_executor::post(job what) {
-  {
-    const scoped_lock lock(mutex_);
-    if (!stopped_) {
-      jobs_.push_back(std::move(what));
-      if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
-      changed_.notify_one();
-      return;
-    }
+void callback_executor::post(const job& what) {
+  if (!try_post(what)) run(what);
+}
+
+bool callback_executor::try_post(const job& what) {
+  const scoped_lock lock(mutex_);
+  if (stopped_) return false;
+  if (loop_ != nullptr) {
+    boost::asio::post(*loop_, [self = shared_from_this(), what] { self->run(what); });
+    return true;
   }
-  run(what);
+  jobs_.push_back(what);
+  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  changed_.notify_one();
+  return true;
 }
 
 void callback_executor::stop() {

@@ -35,6 +35,7 @@ std::uint64_t seal_of(const chunk_arguments& arguments, const chunk_reply& reply
 chunk_run::chunk_run(task_call& call) : call_(call), start_(clock::now()) {
   line() = {};  // the slot's line may still hold another chunk's
   std::memcpy(&arguments_, call.arguments().data(), sizeof arguments_);
+  call.begin_chunk(arguments_.first);
   job_ = call.memory().view(block_ref::of_handle(arguments_.job));
   batch_ = call.memory().view(block_ref::of_handle(arguments_.batch));
   const bool whole = job_.size() >= job_header::state_offset && batch_.size() >= sizeof header_;

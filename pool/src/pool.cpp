@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
+#include <muster/pool/detail/trace_writer.hpp>
 
 #include "worker_loop.hpp"
 
@@ -17,18 +19,76 @@ namespace muster {
 
 namespace {
 
-std::size_t worker_count(const pool_options& options) {
-  const std::size_t count = options.workers != 0 ? options.workers : effective_cpus();
-  if (count <= most_workers) return count;
+std::size_t worker_count(std::size_t asked, std::size_t most, const char* hint = "") {
+  const std::size_t count = asked != 0 ? asked : effective_cpus();
+  if (count <= most) return count;
   throw error(errc::invalid_argument,
-              text("a pool of ", count, " workers was asked for; possible are 1 to ", most_workers,
-                   ", or 0 for as many as there are processors (", effective_cpus(), ')'));
+              text("a pool of ", count, " workers was asked for; possible are 1 to ", most,
+                   ", or 0 for as many as there are processors (", effective_cpus(), ')', hint));
+}
+
+board_sizes sizes_of(const pool_options& options) {
+  constexpr std::size_t usual = 64;
+  const auto workers = worker_count(options.workers, most_workers);
+  if (options.max_workers == 0) return {.workers = std::max(workers, usual), .active = workers};
+  if (options.max_workers >= workers && options.max_workers <= most_workers)
+    return {.workers = options.max_workers, .active = workers};
+  throw error(errc::invalid_argument,
+              text("pool_options::max_workers is ", options.max_workers, " for a pool of ", workers,
+                   " workers; possible are as many as that, to ", most_workers, ", or 0 for at least ", usual));
+}
+
+void check_jitter(double jitter, const char* name) {
+  if (jitter >= 0 && jitter <= 1) return;  // NaN is neither
+  throw error(errc::invalid_argument, text("pool_options::", name, " is ", jitter, ": it is a part, from 0 to 1"));
 }
 
 void check(const pool_options& options) {
-  if (options.start_tries > 0) return;
-  throw error(errc::invalid_argument, "pool_options::start_tries is 0: a worker must be tried at least once");
+  if (options.start_tries == 0) {
+    throw error(errc::invalid_argument, "pool_options::start_tries is 0: a worker must be tried at least once");
+  }
+  if (options.max_worker_age < options.max_worker_age.zero()) {
+    throw error(errc::invalid_argument, "pool_options::max_worker_age is negative");
+  }
+  if (!options.worker_cgroup.empty() && options.worker_memory == 0) {
+    throw error(errc::invalid_argument,
+                "pool_options::worker_cgroup is given without worker_memory, the limit of the groups made there");
+  }
+  check_jitter(options.age_jitter, "age_jitter");
+  check_jitter(options.tasks_jitter, "tasks_jitter");
 }
+
+}  // namespace
+
+namespace {
+
+/// How long each worker has been ready for tasks while times were taken.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class timed_service {
+public:
+  using members = std::vector<crew_member_statistics>;
+
+  [[nodiscard]] bool is_on() const noexcept { return on_; }
+  void begin(const members& now) {
+    on_ = true;
+    before_.resize(now.size());
+    for (std::size_t worker = 0; worker < now.size(); ++worker) before_[worker] -= now[worker].served;
+  }
+  void end(const members& now) {
+    on_ = false;
+    before_.resize(now.size());
+    for (std::size_t worker = 0; worker < now.size(); ++worker) before_[worker] += now[worker].served;
+  }
+  [[nodiscard]] std::chrono::nanoseconds of(std::size_t worker, const crew_member_statistics& now) const {
+    const auto before = worker < before_.size() ? before_[worker] : std::chrono::nanoseconds(0);
+    return on_ ? before + now.served : before;
+  }
+
+private:
+  bool on_ = false;
+  std::vector<std::chrono::nanoseconds> before_;  // while it is on, less what they had served when it began
+};
 
 }  // namespace
 
@@ -65,10 +125,22 @@ private:
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class pool::impl {
 public:
-  impl(const pool_options& options, std::shared_ptr<supervisor> watcher, std::shared_ptr<detail::pool_core> core)
-      : grace_(options.destructor_grace), core_(std::move(core)), crew_options_(make_crew_options(options)) {
+  impl(const pool_options& options, std::span<const worker_task> contexts, std::shared_ptr<supervisor> watcher,
+       std::shared_ptr<detail::pool_core> core)
+      : grace_(options.destructor_grace),
+        always_timed_(options.timing),
+        core_(std::move(core)),
+        crew_options_(make_crew_options(options, contexts)) {
+    core_->tasks().time_statistics(always_timed_);
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
-    crew_->wait_until_greeted();
+    if (always_timed_) {
+      const scoped_lock lock(trace_mutex_);
+      service_.begin(timed_service::members(core_->workers()));  // from the start
+    }
+    if (options.wait_for_start) {
+      crew_->wait_until_greeted();
+      core_->start().end();  // of which the supervisor may be about to tell
+    }
     leaving_->open(*crew_);
     core_->set_watch(&*crew_);
   }
@@ -92,26 +164,93 @@ public:
 
   bool wait_until_gone(deadline until) { return crew_->wait_until_gone(until); }
 
+  // The locks keep two calls from ending with the board at one size and the crew at another.
+  void resize(std::size_t workers, std::shared_ptr<detail::local_state<void>> done) MUSTER_EXCLUDES(size_mutex_) {
+    const scoped_lock lock(size_mutex_);
+    core_->tasks().set_active(workers);
+    crew_->resize(workers, [done = std::move(done)](const error_info* failure) {
+      done->complete(failure == nullptr ? detail::outcome<void>::of_value()
+                                        : detail::outcome<void>::of_error(*failure));
+    });
+  }
+
   // Running tasks get the grace, then everything that has not ended is cancelled.
   void terminate(std::chrono::nanoseconds grace) {
     closing_ = true;
     core_->tasks().close(error_info(errc::pool_closed, "the pool was terminated: it takes no more tasks"));
     crew_->stop(grace);
     core_->tasks().stop(error_info(errc::cancelled, "the pool was terminated before the task had ended"));
+    core_->start().end(error_info(errc::cancelled, "the pool was terminated before its workers had started"));
   }
 
   void destroy() {
     terminate(grace_);
-    core_->callbacks().stop();
+    core_->stop_callbacks();
+    if (core_->attendant() != nullptr) core_->attendant()->stop();
+    try {
+      end_trace();
+    } catch (const error& failure) {
+      crew_options_.log(log_level::error, failure.what());
+    }
+  }
+
+  void trace_to(const std::filesystem::path& file) MUSTER_EXCLUDES(trace_mutex_) {
+    const scoped_lock lock(trace_mutex_);
+    finish_trace();
+    detail::trace_text text([core = core_.get()](function_token token) { return core->name_of(token); });
+    text.add_rows(crew_options_.name, core_->workers());
+    trace_ = std::make_unique<detail::trace_writer>(file, core_->tasks(), std::move(text));
+    core_->set_names_functions(true);
+    if (!always_timed_) service_.begin(crew_->read_member_statistics());
+  }
+
+  void end_trace() MUSTER_EXCLUDES(trace_mutex_) {
+    const scoped_lock lock(trace_mutex_);
+    finish_trace();
+  }
+
+  [[nodiscard]] std::vector<worker_statistics> read_workers() MUSTER_EXCLUDES(trace_mutex_) {
+    const auto counts = core_->tasks().read_worker_counts();
+    const scoped_lock lock(trace_mutex_);
+    const auto members = crew_->read_member_statistics();
+    std::vector<worker_statistics> found;
+    for (std::size_t worker = 0; worker < members.size(); ++worker) {
+      const auto& each = members[worker];
+      const auto working = counts[worker].working;
+      found.push_back({.index = worker,
+                       .pid = each.now.pid,
+                       .incarnation = each.now.incarnation,
+                       .state = each.now.state,
+                       .tasks_done = counts[worker].done,
+                       .working = working,
+                       .idle = std::max(service_.of(worker, each) - working, std::chrono::nanoseconds(0)),
+                       .start_up = each.start_up,
+                       .processes = each.processes});
+    }
+    return found;
   }
 
 private:
-  crew_options make_crew_options(const pool_options& options) {
+  void finish_trace() MUSTER_REQUIRES(trace_mutex_) {
+    const auto ended = std::move(trace_);
+    if (ended == nullptr) return;
+    core_->set_names_functions(false);
+    if (!always_timed_) service_.end(crew_->read_member_statistics());
+    ended->finish();
+  }
+
+  crew_options make_crew_options(const pool_options& options, std::span<const worker_task> contexts) {
     detail::worker_settings settings;
-    settings.initializer = send(options.initializer, initializer_frame_);
-    settings.finalizer = send(options.finalizer, finalizer_frame_);
+    settings.initializer = send(options.initializer);
+    settings.finalizer = send(options.finalizer);
+    settings.contexts = send_all(contexts);
+    settings.context_count = contexts.size();
     settings.max_tasks = options.max_tasks_per_worker;
+    settings.tasks_jitter = options.tasks_jitter;
     settings.heap_bytes = options.worker_heap_bytes;
+    settings.max_rss = options.max_worker_rss;
+    settings.memory_limit = options.worker_cgroup.empty() ? options.worker_memory : 0;
+    settings.early_successors = options.early_successors ? 1 : 0;
     std::vector<std::byte> payload(sizeof settings);
     std::memcpy(payload.data(), &settings, sizeof settings);
     return {.name = options.name,
@@ -119,13 +258,31 @@ private:
             .payload = std::move(payload),
             .start_tries = options.start_tries,
             .start_timeout = options.start_timeout,
+            .capture = options.output.capture(),
+            .crash_reports = options.crash_reports,
+            .max_age = options.max_worker_age,
+            .age_jitter = options.age_jitter,
+            .cpus = options.pin.resolve(),
+            .memory_group = options.worker_cgroup,
+            .memory_limit = options.worker_memory,
+            .early_successors = options.early_successors,
+            .loop_bell = core_->attendant() != nullptr ? core_->attendant()->bell() : -1,
             .log = options.log};
   }
 
-  detail::sent_worker_task send(const worker_task& task, block& kept) {
+  block_ref send_all(std::span<const worker_task> tasks) {
+    if (tasks.empty()) return {};
+    std::vector<detail::sent_worker_task> sent;
+    for (const auto& each : tasks) sent.push_back(send(each));
+    const auto& kept = frames_.emplace_back(core_->memory().allocate(std::span(sent).size_bytes()));
+    std::memcpy(kept.data(), sent.data(), std::span(sent).size_bytes());
+    return kept.ref();
+  }
+
+  detail::sent_worker_task send(const worker_task& task) {
     if (!task) return {};
     auto frame = task.encode(core_->memory(), core_->functions());
-    kept = core_->memory().allocate(frame.room().size());
+    const auto& kept = frames_.emplace_back(core_->memory().allocate(frame.room().size()));
     if (!frame.room().empty()) std::memcpy(kept.data(), frame.room().data(), frame.room().size());
     return {.thunk = static_cast<std::uint64_t>(core_->functions().encode(task.thunk())),
             .frame = kept.ref(),
@@ -134,23 +291,40 @@ private:
 
   const pid_t owner_ = ::getpid();
   const std::chrono::nanoseconds grace_;
+  const bool always_timed_;
   const std::shared_ptr<detail::pool_core> core_;
-  block initializer_frame_;
-  block finalizer_frame_;
+  std::vector<block> frames_;  // of what workers run besides tasks
   const std::shared_ptr<leave_gate> leaving_ = std::make_shared<leave_gate>();
   const crew_options crew_options_;
   std::optional<crew> crew_;
   std::atomic<bool> closing_ = false;
+  mutex size_mutex_;
+  mutex trace_mutex_;
+  timed_service service_ MUSTER_GUARDED_BY(trace_mutex_);
+  std::unique_ptr<detail::trace_writer> trace_ MUSTER_GUARDED_BY(trace_mutex_);
 };
 
-pool::pool(const pool_options& options) {
+pool::pool(const pool_options& options) : pool(options, {}, {}) {}
+
+pool::pool(boost::asio::io_context& loop, const pool_options& options) : pool(options, {}, {}, &loop) {}
+
+pool::pool(const pool_options& options, detail::lane_route route, std::span<const worker_task> contexts,
+           boost::asio::io_context* loop)
+    : route_(route) {
   detail::require_init();
   check(options);
-  const auto workers = worker_count(options);
-  const domain_options size{.arena_bytes = options.arena_bytes};
+  const domain_options size{
+      .arena_bytes = options.arena_bytes, .prefault_bytes = options.prefault_bytes, .huge_pages = options.huge_pages};
   auto watcher = options.isolated ? std::make_shared<supervisor>(size, options.log) : supervisor::of_program(size);
-  core_ = std::make_shared<detail::pool_core>(watcher->shared(), watcher->spin(), workers, options);
-  impl_ = std::make_unique<impl>(options, std::move(watcher), core_);
+  core_ = std::make_shared<detail::pool_core>(watcher->shared(), watcher->spin(), sizes_of(options), options, loop);
+  if (loop != nullptr) core_->attendant()->attend(core_);
+  try {
+    impl_ = std::make_unique<impl>(options, contexts, std::move(watcher), core_);
+  } catch (...) {
+    core_->stop_callbacks();  // workers that failed may have written
+    if (loop != nullptr) core_->attendant()->stop();
+    throw;
+  }
 }
 
 pool::~pool() {
@@ -171,6 +345,23 @@ bool pool::drain_until(deadline until) {
   return core_->tasks().wait_until_empty(until);
 }
 
+future<void> pool::drain_async() {
+  close();
+  auto drained = std::make_shared<detail::local_state<void>>();
+  core_->tasks().close(error_info(errc::pool_closed, "the pool is closed: it takes no more tasks"),
+                       [drained] { drained->complete(detail::outcome<void>::of_value()); });
+  return detail::future_access::of_source<void>(core_, std::move(drained));
+}
+
+future<void> pool::resize_async(std::size_t workers) {
+  const auto count = worker_count(workers, core_->most_workers(), " (pool_options::max_workers)");
+  if (impl_->is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
+  auto resized = std::make_shared<detail::local_state<void>>();
+  impl_->resize(count, resized);
+  return detail::future_access::of_source<void>(core_, std::move(resized));
+}
+future<void> pool::started() { return detail::future_access::of_source<void>(core_, core_->start().add()); }
+
 void pool::terminate() { impl_->terminate(std::chrono::nanoseconds(0)); }
 
 bool pool::join_until(deadline until) {
@@ -187,7 +378,13 @@ pool_statistics pool::stats() const {
   return {.tasks = core_->read_statistics(),
           .workers = impl_->workers().read_statistics(),
           .memory = core_->memory().read_statistics(),
-          .pending = core_->tasks().pending()};
+          .pending = core_->tasks().pending(),
+          .each_worker = impl_->read_workers(),
+          .slowest = core_->tasks().read_slowest()};
 }
+
+void pool::trace_to(const std::filesystem::path& file) { impl_->trace_to(file); }
+
+void pool::end_trace() { impl_->end_trace(); }
 
 }  // namespace muster

@@ -1,43 +1,91 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/pool_core.hpp>
 
+#include <algorithm>
+
+#include <muster/base/demangle.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
 
-pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, std::size_t workers,
-                     const pool_options& options)
-    : domain_(std::move(shared)),
+pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,
+                     const pool_options& options, boost::asio::io_context* loop)
+    : future_home(options.log, loop),
+      domain_(std::move(shared)),
       max_tasks_per_worker_(options.max_tasks_per_worker),
-      board_({.workers = workers}, spin),
+      quarantine_after_(options.quarantine_after),
+      board_(sizes, spin),
       functions_(board_.modules()),
+      attendant_(loop != nullptr
+                     ? std::make_shared<loop_attendant>(*loop, [this](clock::time_point when) { watch_time(when); })
+                     : nullptr),
+      name_(options.name),
       tasks_(board_, domain_->blocks(),
              {.max_pending = options.max_pending,
               .overflow = options.overflow,
               .overflow_wait = options.overflow_wait,
+              .quarantine_after = options.quarantine_after,
               .watch = [this] { start_watch(); },
-              .watch_time = [this](clock::time_point when) { watch_time(when); }}),
-      callbacks_(std::make_shared<callback_executor>(options.log)) {}
+              .call_back = [this](std::size_t worker) { call_back(worker); },
+              .watch_time = [this](clock::time_point when) { watch_time(when); },
+              .call_loop = loop != nullptr ? [this] { attendant_->call(); } : std::function<void()>(),
+              .release_loop = [this] { attendant_->ring(); }}),
+      output_(options.output.to() ? std::make_shared<output_relay>(options.output.to(), shared_steps()) : nullptr) {}
 
 pool_core::~pool_core() = default;
 
 task_record& pool_core::submit(function_token function, outgoing_frame frame, const task_options& options,
-                               bool limited) {
+                               const task_terms& terms, lane_route route, admission admitted) {
   return tasks_.post({.function = function,
                       .frame = std::move(frame),
                       .retries = options.retries,
                       .label = options.label.view(),
-                      .timeout = options.timeout,
-                      .limited = limited});
+                      .terms = terms.some() ? &terms : nullptr,
+                      .lane = lane_for(route, options.priority),
+                      .admitted = admitted});
+}
+
+std::size_t pool_core::lane_for(lane_route route, priority urgency) noexcept {
+  if (route.is_shared()) return static_cast<std::size_t>(urgency);
+  if (!route.is_in_turn()) return board::shared_lanes + route.worker();
+  return board::shared_lanes + turn_.fetch_add(1, std::memory_order_relaxed) % workers();
+}
+
+lane_route pool_core::route_to(std::size_t worker) const {
+  if (worker < workers()) return lane_route::to(worker);
+  throw error(errc::invalid_argument,
+              text("on(", worker, ") of a pool of ", workers(), " workers: they are 0 to ", workers() - 1));
 }
 
 dispatcher::statistics pool_core::read_statistics() const {
   auto counted = tasks_.read_statistics();
   counted.retried += elements_retried_.load(std::memory_order_relaxed);
   counted.lost += elements_lost_.load(std::memory_order_relaxed);
+  counted.timed_out += elements_timed_out_.load(std::memory_order_relaxed);
+  counted.quarantined += elements_quarantined_.load(std::memory_order_relaxed);
+  counted.argument_bytes_copied += element_bytes_copied_.load(std::memory_order_relaxed);
+  counted.argument_bytes_referenced += element_bytes_referenced_.load(std::memory_order_relaxed);
   return counted;
+}
+
+void pool_core::name_function(function_token token, const std::type_info& callable) {
+  const scoped_lock lock(names_mutex_);
+  auto& name = names_[token];
+  if (name.empty()) name = muster::name_of(callable);
+}
+
+std::string pool_core::name_of(function_token token) {
+  const scoped_lock lock(names_mutex_);
+  const auto found = names_.find(token);
+  return found != names_.end() ? found->second : text("function ", std::hex, static_cast<std::uint64_t>(token));
+}
+
+std::shared_ptr<void> pool_core::listen() {
+  if (attendant_ == nullptr) return nullptr;
+  tasks_.begin_listening();
+  return {&tasks_, [core = shared_from_this()](dispatcher* tasks) { tasks->end_listening(); }};
 }
 
 bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline until) {
@@ -51,6 +99,7 @@ bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline un
       });
     }
     if (is_done()) break;
+    tasks_.retire_loop();  // it may be this very thread's
     // Asleep, the supervisor goes on with what this thread was helping.
     if (!futex_wait(futex_address(done), 0, futex_scope::within_process, until)) return is_done();
   }
@@ -59,13 +108,27 @@ bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline un
 
 void pool_core::worker_started(std::size_t worker, pid_t pid) noexcept { tasks_.set_worker(worker, pid); }
 
-void pool_core::worker_ended(std::size_t worker, const exit_status& how) noexcept { tasks_.recover(worker, how); }
+void pool_core::crew_greeted() noexcept { start_.end(); }
+
+void pool_core::crew_will_be_killed() noexcept {
+  tasks_.expect_kills(error_info(errc::cancelled, "the pool was terminated while the task ran"));
+}
+
+void pool_core::worker_wrote(const worker_output& line) noexcept {
+  if (output_) output_->push(line);
+}
+
+void pool_core::worker_ended(std::size_t worker, const exit_status& how, const last_words& words) noexcept {
+  tasks_.recover(worker, how, words);
+}
 
 void pool_core::crew_broken(const error_info& why) noexcept {
+  start_.end(error_info(why.code(), text("the pool '", name_, "' cannot be started: ", why.describe())));
   tasks_.stop(error_info(errc::pool_broken, text("the pool is broken: ", why.describe())));
 }
 
 void pool_core::bell_rang() noexcept {
+  if (attendant_ && attendant_->sees_to_it(tasks_)) return;
   tasks_.drain();
   tasks_.arm_bell();
 }
@@ -87,18 +150,28 @@ void pool_core::watch_time(clock::time_point when) {
   if (watch_ != nullptr) watch_->watch_time(when);
 }
 
+void pool_core::call_back(std::size_t worker) {
+  const scoped_lock lock(watch_mutex_);
+  if (watch_ != nullptr) watch_->call_back(worker);
+}
+
+bool pool_core::needs_worker(std::size_t worker) noexcept { return tasks_.needs_worker(worker); }
+
 bool pool_core::repair_start() noexcept {
-  const bool header = board_.restore_header();
+  const bool header = tasks_.restore_header();
   const bool modules = functions_.restore_directory();
   const bool domain = domain_->restore_header();
-  if (!header && !modules && !domain) return false;
-  tasks_.report_damage();
-  return true;
+  if (modules || domain) tasks_.report_damage();
+  return header || modules || domain;
 }
 
 audit_report pool_core::audit() noexcept { return tasks_.audit(); }
 
-overdue_report pool_core::check_times() noexcept { return tasks_.check_times(); }
+overdue_report pool_core::check_times() noexcept {
+  auto report = tasks_.check_times();
+  if (attendant_) report.next = std::min(report.next, attendant_->look_after(tasks_));
+  return report;
+}
 
 void pool_core::crew_replaced() noexcept {
   tasks_.renew();

@@ -15,7 +15,7 @@ stream_engine::stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<ma
       job_(std::move(job)),
       input_(std::move(input)),
       settings_(std::move(how)),
-      policy_({.workers = core_->workers(), .given = settings_.chunk, .most = core_->max_tasks_per_worker()}) {}
+      policy_({.workers = workers(), .given = settings_.chunk, .most = core_->max_tasks_per_worker()}) {}
 
 stream_engine::~stream_engine() {
   for (const auto& each : under_way_) each->abandon();
@@ -24,13 +24,23 @@ stream_engine::~stream_engine() {
 std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
   ahead_ -= consumed;
   fill();
+  if (settings_.progress) settings_.progress->show();
   if (under_way_.empty()) {
+    if (settings_.progress) settings_.progress->finish();
     if (input_failure_) std::rethrow_exception(std::exchange(input_failure_, nullptr));
     return nullptr;
   }
   auto done = wait_for_one();
   policy_.observe(done->count(), done->elapsed());
   return done;
+}
+
+void stream_engine::when_next(std::size_t consumed, std::function<void()> then) {
+  ahead_ -= consumed;
+  fill();
+  if (settings_.progress) settings_.progress->show();
+  if (under_way_.empty()) return then();
+  finished_->when(settings_.ordered ? under_way_.front().get() : nullptr, std::move(then));
 }
 
 void stream_engine::fill() {
@@ -53,25 +63,28 @@ void stream_engine::fill() {
 // How many elements to take now; 0 when the window is full.
 std::size_t stream_engine::next_size() const noexcept {
   const auto wanted = policy_.next(SIZE_MAX);
-  if (settings_.window == 0) return under_way_.size() < batches_per_worker * core_->workers() ? wanted : 0;
+  if (settings_.window == 0) return under_way_.size() < batches_per_worker * workers() ? wanted : 0;
   const auto room = settings_.window - std::min(settings_.window, ahead_);
   // Of a small window every worker should get something.
-  const auto share = std::max<std::size_t>(1, settings_.window / (2 * core_->workers()));
+  const auto share = std::max<std::size_t>(1, settings_.window / (2 * workers()));
   return std::min({wanted, room, settings_.chunk != 0 ? wanted : share});
 }
 
-void stream_engine::begin(block batch, std::size_t count) {
+void stream_engine::begin(packed_batch batch, std::size_t count) {
   auto run = std::make_shared<batch_run>(
       core_, job_, std::move(batch),
-      batch_run::settings{
-          .retries = settings_.retries,
-          .timeout = settings_.timeout,
-          .label = settings_.label,
-          .first_element = taken_,
-          .chunking = {.workers = core_->workers(), .given = count, .most = core_->max_tasks_per_worker()}});
-  std::function<void()> then;
-  if (!settings_.ordered) then = [finished = finished_, raw = run.get()] { finished->add(*raw); };
-  run->start(std::move(then));
+      batch_run::settings{.retries = settings_.retries,
+                          .terms = settings_.terms,
+                          .urgency = settings_.urgency,
+                          .label = settings_.label,
+                          .first_element = taken_,
+                          .chunking = {.workers = workers(), .given = count, .most = core_->max_tasks_per_worker()},
+                          .route = settings_.route,
+                          .progress = settings_.progress});
+  run->start([finished = finished_, ordered = settings_.ordered, raw = run.get()] {
+    if (!ordered) finished->add(*raw);
+    finished->tell(*raw);
+  });
   under_way_.push_back(std::move(run));
   taken_ += count;
   ahead_ += count;
@@ -82,7 +95,7 @@ std::shared_ptr<batch_run> stream_engine::wait_for_one() {
   if (settings_.ordered) {
     (*which)->wait();
   } else {
-    core_->wait_helping(finished_->some, deadline::never());
+    wait_showing(*core_, finished_->some, deadline::never(), settings_.progress.get());
     const auto* const first = finished_->take();
     which = std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& each) { return each.get() == first; });
   }
@@ -96,6 +109,28 @@ void stream_engine::finished_batches::add(batch_run& run) {
   order.push_back(&run);
   some.store(1, std::memory_order_release);
   futex_wake(futex_address(some), INT_MAX, futex_scope::within_process);
+}
+
+void stream_engine::finished_batches::tell(const batch_run& run) {
+  std::function<void()> what;
+  {
+    const scoped_lock lock(guard);
+    if (awaited == nullptr || awaited == &run) what = std::exchange(then, nullptr);
+  }
+  if (what) what();
+}
+
+void stream_engine::finished_batches::when(const batch_run* which, std::function<void()> what) {
+  {
+    const scoped_lock lock(guard);
+    awaited = which;
+    then = nullptr;
+    if (which != nullptr ? !which->is_done() : order.empty()) {
+      then = std::move(what);
+      return;
+    }
+  }
+  what();
 }
 
 batch_run* stream_engine::finished_batches::take() {

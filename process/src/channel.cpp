@@ -45,12 +45,15 @@ std::vector<unique_fd> detach_descriptors(msghdr& header) {
   return descriptors;
 }
 
+// Of a peer that went without reading all, the kernel says so once, before what it had sent and then its end.
+bool is_told_once(int error) { return error == ECONNRESET; }
+
 // The length of the next message; 0 when the peer is gone, nothing when there is none yet.
 std::optional<std::size_t> next_length(int socket, int flags) {
   const auto length = try_system_call("recv", ::recv, socket, nullptr, 0U, MSG_PEEK | MSG_TRUNC | flags);
   if (length >= 0) return static_cast<std::size_t>(length);
+  if (is_told_once(errno)) return next_length(socket, flags);
   if (errno == EAGAIN) return std::nullopt;
-  if (errno == ECONNRESET) return 0;
   throw_system_error_with(errno, "recv", socket);
 }
 
@@ -90,7 +93,9 @@ std::optional<message> receive_message(int socket, wait_mode mode) {
   descriptor_buffer buffer{};
   header.msg_control = buffer.bytes.data();
   header.msg_controllen = buffer.bytes.size();
-  system_call("recvmsg", ::recvmsg, socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  while (try_system_call("recvmsg", ::recvmsg, socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) {
+    if (!is_told_once(errno)) throw_system_error_with(errno, "recvmsg", socket);
+  }
   received.descriptors = detach_descriptors(header);
   return received;
 }

@@ -18,7 +18,7 @@
 namespace muster::detail {
 
 /// The version of the messages below and of the layouts that they lead to.
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 
 /// What parent and worker say to each other over the control socket, in this order.
 enum class message_kind : std::uint32_t {
@@ -28,7 +28,20 @@ enum class message_kind : std::uint32_t {
   refusal,   ///< … parent: the reason
   ready,     ///< worker: takes tasks
   failure,   ///< worker: an error_info; it exits then
-  closed     ///< never sent: what receive_message returns when the peer is gone
+  closed,    ///< never sent: what receive_message returns when the peer is gone
+  // A program that joins, and its host (join_messages.hpp):
+  join,    ///< joining program: a join_message; the host answers with joined, or refusal
+  joined,  ///< host, with descriptors
+  ask,     ///< joined program: an ask_message; the host answers with found, or refusal
+  found,   ///< host: a found_value
+  list,    ///< joined program; the host answers with names
+  names,   ///< host: all names that it offers
+  leave,   ///< joined program: it has nothing of the domain any more
+  // Behind those, whose numbers other builds know:
+  crash,   ///< worker, in a signal handler: a crash_record
+  memory,  ///< worker: it has too much memory, and waits to be told to leave
+  soon,    ///< worker: it will leave before long
+  begin    ///< parent: who stands by takes tasks from now on
 };
 
 struct hello_message {
@@ -41,18 +54,22 @@ struct hello_message {
   }
 };
 
-/// Comes with descriptors in this order: control file, arena file, board file, lifeline, bell.
+/// Comes with descriptors in this order: control file, arena file, board file, lifeline, bell, and
+/// the bell of the program's loop, if there is one.
 struct welcome_message {
   std::string crew_name;
   std::uint64_t index = 0;
   std::uint32_t incarnation = 0;
   std::uint16_t participant = 0;
   std::uint64_t entry = 0;  // function token
+  bool captured = false;    // stdout and stderr are the parent's pipes
+  bool reports_crashes = false;
+  bool stands_by = false;  // once ready, it waits for `begin`
   std::vector<std::byte> payload;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(crew_name, index, incarnation, participant, entry, payload);
+    archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, payload);
   }
 };
 

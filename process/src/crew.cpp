@@ -10,6 +10,8 @@
 #include <muster/base/text.hpp>
 
 #include "crew_impl.hpp"
+#include "output_pipe.hpp"
+#include "spawn.hpp"
 
 namespace muster {
 
@@ -30,7 +32,10 @@ void crew::impl::start() {
                                                       [raw = self.get()](participant_id dead) { raw->recover(dead); });
     self->hub().add(*self);
     self->bell_rang();  // arms it
-    for (auto& each : self->workers_) self->perform(*each, each->life.start());
+    for (std::size_t index = 0; index < self->size_; ++index) {
+      auto& who = *self->workers_[index];
+      if (!self->giving_up_) self->perform(who, who.life.start());
+    }
   });
 }
 
@@ -43,44 +48,72 @@ void crew::impl::leave() {
     kill_timer_.cancel();
     audit_timer_.cancel();
     time_timer_.cancel();
-    for (auto& each : workers_) disconnect(*each);  // one that did not even die of SIGKILL is watched no longer
+    for (auto& each : workers_) disconnect(*each);
+    for (auto& each : successors_) {
+      if (each) disconnect(*each);
+    }
+    old_groups_.clear();
   });
+}
+
+// One that did not even die of SIGKILL is watched no longer; it is reaped all the same.
+void crew::impl::disconnect(worker& who) {
+  who.start_timer.cancel();
+  who.death_timer.cancel();
+  who.age_timer.cancel();
+  who.control.reset();
+  for (auto& stream : who.streams) stream.pipe.reset();
+  if (who.process) hub().have_reaped(unique_fd(who.process->release()));
+  who.process.reset();
+}
+
+bool crew::impl::all_are_greeted() const {
+  const auto end = greeted_.begin() + static_cast<std::ptrdiff_t>(shown_size_);
+  return std::find(greeted_.begin(), end, false) == end;
 }
 
 void crew::impl::wait_until_greeted() {
   scoped_lock lock(mutex_);
-  const auto all = [this]() MUSTER_REQUIRES(mutex_) {
-    return std::find(greeted_.begin(), greeted_.end(), false) == greeted_.end();
-  };
-  while (!all() && !broken_) changed_.wait(lock);
+  while (!all_are_greeted() && !broken_) changed_.wait(lock);
   if (broken_)
-    throw error(broken_->code(), text("the pool '", options_.name, "' cannot be started: ", broken_->describe()));
+    throw error(broken_->code(),
+                text("the ", options_.kind, " '", options_.name, "' cannot be started: ", broken_->describe()));
 }
 
 void crew::impl::begin_stop(worker_order how) {
-  boost::asio::post(hub().loop(), handler([this, how] {
-                      order_ = how;
-                      give_orders();
-                      stop_all();
-                      watch();  // until they have heard it
-                    }));
+  boost::asio::post(
+      hub().loop(), handler([this, how] {
+        order_ = how;
+        give_orders();
+        stop_all();
+        const error_info stopped(errc::cancelled,
+                                 "the workers are told to leave: their number does not change any more");
+        tell_size(&stopped);
+        watch();  // until they have heard it
+      }));
+}
+
+void crew::impl::kill_at_last() {
+  client_.crew_will_be_killed();
+  kill_all();
 }
 
 void crew::impl::kill_after(std::chrono::nanoseconds grace) {
   hub().run_on_loop([&] {
     if (grace <= grace.zero()) {
-      kill_all();
+      kill_at_last();
       return;
     }
     kill_timer_.expires_at(deadline::after(grace).when());
-    kill_timer_.async_wait(handler([this] { kill_all(); }));
+    kill_timer_.async_wait(handler([this] { kill_at_last(); }));
   });
 }
 
 bool crew::impl::wait_until_gone(deadline until) {
   scoped_lock lock(mutex_);
   const auto all = [this]() MUSTER_REQUIRES(mutex_) {
-    return std::all_of(infos_.begin(), infos_.end(), [](const worker_info& each) { return each.pid == 0; });
+    return standing_by_ == 0 &&
+           std::all_of(infos_.begin(), infos_.end(), [](const worker_info& each) { return each.pid == 0; });
   };
   while (!all()) {
     if (!changed_.wait_until(lock, until)) return all();
@@ -88,14 +121,41 @@ bool crew::impl::wait_until_gone(deadline until) {
   return true;
 }
 
+bool crew::impl::send(std::size_t worker, int signal) {
+  bool sent = false;
+  hub().run_on_loop([&] {
+    auto& who = *workers_.at(worker);
+    sent = who.process && send_signal(who.process->native_handle(), signal);
+  });
+  return sent;
+}
+
 std::vector<worker_info> crew::impl::workers() const {
   const scoped_lock lock(mutex_);
-  return infos_;
+  std::vector<worker_info> found;
+  for (const auto& each : infos_) {
+    if (each.index < shown_size_ || each.pid != 0) found.push_back(each);
+  }
+  return found;
 }
 
 crew_statistics crew::impl::read_statistics() const {
   const scoped_lock lock(mutex_);
   return statistics_;
+}
+
+std::vector<crew_member_statistics> crew::impl::read_member_statistics() const {
+  const scoped_lock lock(mutex_);
+  const auto now = clock::now();
+  std::vector<crew_member_statistics> found;
+  for (std::size_t index = 0; index < board_.used(); ++index) {
+    const auto& each = members_[index];
+    found.push_back({.now = infos_[index],
+                     .processes = each.processes,
+                     .start_up = each.start_up,
+                     .served = each.served + (each.ready ? now - *each.ready : clock::duration(0))});
+  }
+  return found;
 }
 
 // ---- on the supervisor's thread
@@ -112,7 +172,8 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
 void crew::impl::spawn(worker& who) {
   if (replacing_) return;  // when all are gone
   client_.repair_start();
-  board_.line(who.index).order.store(static_cast<std::uint32_t>(order_), std::memory_order_release);
+  who.too_old = who.too_big = who.leaves = false;
+  board_.line(who.index).order.store(static_cast<std::uint32_t>(order_for(who)), std::memory_order_release);
   try {
     start_process(who);
   } catch (const std::exception& failure) {
@@ -126,18 +187,26 @@ void crew::impl::spawn(worker& who) {
 void crew::impl::start_process(worker& who) {
   auto [ours, theirs] = detail::make_channel();
   const auto mark = random_mark();
+  who.started = clock::now();
+  who.ready.reset();
   detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
+  std::array<detail::output_pipe, 2> pipes;
+  if (options_.capture != output_capture::none) pipes = {detail::make_output_pipe(), detail::make_output_pipe()};
   const auto participant = shared().participants().enrol();
   try {
-    const auto threads = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(workers_.size()));
-    auto started = detail::spawn_worker({.program = options_.program,
-                                         .label = text("[muster worker ", options_.name, '#', who.index, ']'),
-                                         .worker_mark = mark,
-                                         .threads_each = threads,
-                                         .control = theirs.get()});
-    connect(who, started, ours);
+    if (!options_.memory_group.empty()) {
+      who.group = std::make_unique<detail::memory_group>(options_.memory_group, options_.memory_limit);
+    }
+    auto started = execute(who.index, {.program = options_.program,
+                                       .label = text("[muster worker ", options_.name, '#', who.index, ']'),
+                                       .worker_mark = mark,
+                                       .control = theirs.get(),
+                                       .out = pipes[0].write_end.get(),
+                                       .err = pipes[1].write_end.get()});
+    connect(who, started, ours, pipes);
   } catch (const std::exception&) {
     disconnect(who);
+    who.group.reset();
     shared().participants().retire(participant);
     throw;
   }
@@ -146,22 +215,31 @@ void crew::impl::start_process(worker& who) {
   shared().participants().publish(participant, who.pid);
   {
     const scoped_lock lock(mutex_);
-    ++statistics_.started;
+    count(who, &crew_statistics::started);
+    if (who.stands_by) ++standing_by_;
   }
-  client_.worker_started(who.index, who.pid);
+  if (!who.stands_by) client_.worker_started(who.index, who.pid);
   publish(who);
   watch(who);
   listen(who);
+  for (const auto which : {output_stream::out, output_stream::err}) {
+    if (who.streams[static_cast<std::size_t>(which)].pipe) listen_to_output(who, which);
+  }
 }
 
 // All or nothing: a process that nobody would watch is not left behind.
-void crew::impl::connect(worker& who, detail::child& started, unique_fd& control) {
+void crew::impl::connect(worker& who, detail::child& started, unique_fd& control,
+                         std::array<detail::output_pipe, 2>& pipes) {
   const auto take = [this](auto& stream, unique_fd& from) {
     stream.emplace(hub().loop(), from.get());
     static_cast<void>(from.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
   };
   try {
+    if (who.group) who.group->enter(started.pid);
     take(who.control, control);
+    for (std::size_t index = 0; index < pipes.size(); ++index) {
+      if (pipes[index].read_end) take(who.streams[index].pipe, pipes[index].read_end);
+    }
     take(who.process, started.process);
   } catch (const std::exception&) {
     send_signal(started.process.get(), SIGKILL);
@@ -172,12 +250,14 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
   who.lost = false;
 }
 
-void crew::impl::disconnect(worker& who) {
-  who.start_timer.cancel();
-  who.death_timer.cancel();
-  who.control.reset();
-  if (who.process) hub().have_reaped(unique_fd(who.process->release()));
-  who.process.reset();
+// What a thread starts may run where the thread may.
+detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
+  request.threads_each = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(size_));
+  if (options_.cpus.empty()) return detail::spawn_worker(request);
+  const auto& cpus = options_.cpus[index % options_.cpus.size()];
+  request.threads_each = static_cast<unsigned>(cpus.size());
+  const affinity_scope bound(cpus);
+  return detail::spawn_worker(request);
 }
 
 void crew::impl::watch(worker& who) {
@@ -212,11 +292,14 @@ bool crew::impl::hear_next(worker& who) {
 void crew::impl::hear(worker& who, const detail::message& heard) {
   switch (heard.kind) {
     case detail::message_kind::hello: answer_hello(who, heard); break;
-    case detail::message_kind::ready:
-      who.start_timer.cancel();
-      perform(who, who.life.ready());
-      break;
+    case detail::message_kind::ready: be_ready(who); break;
     case detail::message_kind::failure: perform(who, who.life.failed(heard.read<error_info>())); break;
+    case detail::message_kind::crash: who.crash = heard.body; break;
+    case detail::message_kind::memory:
+      who.too_big = true;
+      succeed(who);
+      break;
+    case detail::message_kind::soon: succeed(who); break;
     default: throw error(errc::corrupted, "a worker sent a message that only parents send");
   }
   publish(who);
@@ -238,16 +321,25 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                         .incarnation = who.incarnation,
                                         .participant = static_cast<std::uint16_t>(who.participant),
                                         .entry = static_cast<std::uint64_t>(options_.entry),
+                                        .captured = options_.capture != output_capture::none,
+                                        .reports_crashes = options_.crash_reports,
+                                        .stands_by = who.stands_by,
                                         .payload = options_.payload};
   const auto& files = shared().files();
-  const std::array descriptors = {files.control.get(), files.arena.get(), board_.file().get(), hub().lifeline().get(),
-                                  hub().bell().get()};
+  const std::array descriptors = {files.control.get(),    files.arena.get(),  board_.file().get(),
+                                  hub().lifeline().get(), hub().bell().get(), options_.loop_bell};
   detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome),
-                       descriptors);
+                       std::span(descriptors).first(options_.loop_bell != -1 ? 6 : 5));
   perform(who, who.life.greeted());
-  const scoped_lock lock(mutex_);
-  greeted_[who.index] = true;
-  changed_.notify_all();
+  bool all = false;
+  {
+    const scoped_lock lock(mutex_);
+    greeted_[who.index] = true;
+    all = all_are_greeted();
+    changed_.notify_all();
+  }
+  if (all) client_.crew_greeted();
+  check_size();
 }
 
 void crew::impl::refuse(worker& who, const std::string& reason) {
@@ -259,9 +351,10 @@ void crew::impl::refuse(worker& who, const std::string& reason) {
 void crew::impl::give_up(const error_info& why) {
   if (giving_up_) return;
   giving_up_ = why;
-  log(log_level::error, text("the pool '", options_.name, "' is broken: ", why.describe()));
+  log(log_level::error, text("the ", options_.kind, " '", options_.name, "' is broken: ", why.describe()));
   stop_all();
   kill_all();
+  tell_size(&why);
   check_gone();
 }
 
@@ -278,20 +371,32 @@ void crew::impl::break_down(const std::exception& failure) noexcept {
 
 void crew::impl::stop_all() {
   for (auto& each : workers_) perform(*each, each->life.stop());
+  dismiss_all();
 }
 
 void crew::impl::publish(const worker& who) {
+  if (who.stands_by) return;
   const scoped_lock lock(mutex_);
   const auto pid = who.lost ? 0 : who.pid;  // nobody waits for one that is lost
   infos_[who.index] = {.index = who.index, .pid = pid, .incarnation = who.incarnation, .state = who.life.now()};
   changed_.notify_all();
 }
 
+void crew::impl::note_ready(const worker& who) {
+  const scoped_lock lock(mutex_);
+  auto& member = members_[who.index];
+  if (member.ready) return;
+  member.ready = clock::now();
+  member.start_up = who.ready.value_or(*member.ready) - who.started;
+}
+
+void crew::impl::count(const worker& who, std::uint64_t crew_statistics::* what) {
+  ++(statistics_.*what);
+  ++(members_[who.index].processes.*what);
+}
+
 void crew::impl::check_gone() {
-  for (const auto& each : workers_) {
-    if (each->pid != 0 && !each->lost) return;
-  }
-  if (!giving_up_) return;
+  if (!giving_up_ || !all_are_gone()) return;
   client_.crew_broken(*giving_up_);
   const scoped_lock lock(mutex_);
   if (!broken_) broken_ = giving_up_;
@@ -301,7 +406,10 @@ void crew::impl::check_gone() {
 // ---- the handle
 
 crew::crew(std::shared_ptr<supervisor> watcher, board& tasks, crew_options options, crew_client& client)
-    : supervisor_(std::move(watcher)), impl_(std::make_shared<impl>(*supervisor_, tasks, std::move(options), client)) {
+    : supervisor_(std::move(watcher)) {
+  if (!options.memory_group.empty())
+    detail::memory_group(options.memory_group, options.memory_limit);  // it is possible
+  impl_ = std::make_shared<impl>(*supervisor_, tasks, std::move(options), client);
   impl_->start();
 }
 
@@ -321,6 +429,14 @@ void crew::watch() { impl_->watch(); }
 
 void crew::watch_time(clock::time_point when) { impl_->watch_time(when); }
 
+void crew::resize(std::size_t size, std::function<void(const error_info*)> done) {
+  impl_->resize(size, std::move(done));
+}
+
+void crew::call_back(std::size_t worker) { impl_->call_back(worker); }
+
+bool crew::send(std::size_t worker, int signal) { return impl_->send(worker, signal); }
+
 void crew::begin_stop(worker_order how) { impl_->begin_stop(how); }
 
 bool crew::wait_until_gone(deadline until) { return impl_->wait_until_gone(until); }
@@ -336,5 +452,7 @@ void crew::stop(std::chrono::nanoseconds grace, worker_order how) {
 std::vector<worker_info> crew::workers() const { return impl_->workers(); }
 
 crew_statistics crew::read_statistics() const { return impl_->read_statistics(); }
+
+std::vector<crew_member_statistics> crew::read_member_statistics() const { return impl_->read_member_statistics(); }
 
 }  // namespace muster

@@ -40,16 +40,24 @@ void crew::impl::audit() {
 
 // The supervisor's word against the board's: what was ordered is ordered again.
 void crew::impl::give_orders() {
-  const auto right = static_cast<std::uint32_t>(order_);
   for (const auto& each : workers_) {
+    if (each->pid == 0) continue;
+    const auto order = order_for(*each);
+    const auto right = static_cast<std::uint32_t>(order);
     const bool changed = board_.line(each->index).order.exchange(right, std::memory_order_acq_rel) != right;
-    if (changed || order_ != worker_order::work) board_.wake_always(each->index);
+    if (changed || order != worker_order::work) board_.wake_always(each->index);
   }
 }
 
+worker_order crew::impl::order_for(const worker& who) const {
+  if (order_ != worker_order::work) return order_;
+  if (who.index >= size_) return worker_order::retire;
+  return who.leaves ? worker_order::leave : worker_order::work;
+}
+
 bool crew::impl::is_leaving() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const auto& each) {
-    return each->pid != 0 && each->life.now() == worker_lifecycle::state::stopping;
+  return std::any_of(workers_.begin(), workers_.end(), [this](const auto& each) {
+    return each->pid != 0 && (each->life.now() == worker_lifecycle::state::stopping || each->index >= size_);
   });
 }
 
@@ -60,7 +68,7 @@ void crew::impl::kill_suspect(worker& who) {
   who.life.excuse();
   kill(who);
   const scoped_lock lock(mutex_);
-  ++statistics_.suspected;
+  count(who, &crew_statistics::suspected);
 }
 
 void crew::impl::replace_all() {
@@ -72,17 +80,18 @@ void crew::impl::replace_all() {
     const scoped_lock lock(mutex_);
     ++statistics_.replacements;
   }
-  for (auto& each : workers_) {
-    each->life.excuse();
-    kill(*each);
+  for (auto* const each : {&workers_, &successors_}) {
+    for (auto& who : *each) {
+      if (!who) continue;
+      who->life.excuse();
+      kill(*who);
+    }
   }
   start_again_when_all_are_gone();  // there may be none at the moment
 }
 
 void crew::impl::start_again_when_all_are_gone() {
-  for (const auto& each : workers_) {
-    if (each->pid != 0) return;
-  }
+  if (!all_are_gone()) return;
   replacing_ = false;
   client_.crew_replaced();
   give_orders();

@@ -8,10 +8,21 @@
 #include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 
+#include "crash_text.hpp"
 #include "crew_impl.hpp"
 #include "death_delay.hpp"
 
 namespace muster {
+
+namespace {
+
+// Whoever was accepted and had nothing to complain about was on its way, whether or not its word has been heard.
+bool has_begun(const worker_lifecycle& life) {
+  return life.now() == worker_lifecycle::state::working ||
+         (life.now() == worker_lifecycle::state::initializing && !life.has_failed());
+}
+
+}  // namespace
 
 // ---- killing
 
@@ -27,6 +38,9 @@ void crew::impl::kill(worker& who) noexcept {
 
 void crew::impl::kill_all() noexcept {
   for (auto& each : workers_) kill(*each);
+  for (auto& each : successors_) {
+    if (each) kill(*each);
+  }
 }
 
 // It may go on for ever, and nobody can do anything about it or would hear of it: what it has is given up for lost.
@@ -77,28 +91,67 @@ exit_status crew::impl::take_status(worker& who) {
 }
 
 void crew::impl::bury(worker& who) {
+  // Its children are in its group, whose number is nobody else's until it is reaped.
+  static_cast<void>(::kill(-who.pid, SIGKILL));
   who.how = take_status(who);
   hear_last(who);
+  end_output(who);
+  who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
+  who.crash.clear();
+  if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+  bury_group(who);
   disconnect(who);
   const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;
   shared().bury(who.participant);  // calls recover()
-  count_end(who, left_in_order);
-  who.pid = 0;
-  const bool spoiled = client_.repair_start();
-  const auto before = who.life.now();
-  if (spoiled && before != worker_lifecycle::state::working) who.life.excuse();  // it read what was overwritten
-  perform(who, who.life.ended(who.how));
-  publish(who);
+  if (who.stands_by) {
+    who.pid = 0;
+    bury_successor(who);
+  } else {
+    count_end(who, left_in_order);
+    who.pid = 0;
+    replace(who);
+  }
   check_gone();
+  check_size();
   if (replacing_) start_again_when_all_are_gone();
 }
 
-// A last word may still be in the socket: why its initializer failed.
+// What it had started may take a while to die.
+void crew::impl::bury_group(worker& who) {
+  if (who.group) old_groups_.push_back(std::move(who.group));
+  std::erase_if(old_groups_, [](const auto& each) { return each->try_to_remove(); });
+}
+
+void crew::impl::replace(worker& who) {
+  const bool spoiled = client_.repair_start();
+  const auto before = who.life.now();
+  if (spoiled && before != worker_lifecycle::state::working) who.life.excuse();  // it read what was overwritten
+  if (!options_.replaces && has_begun(who.life)) static_cast<void>(who.life.stop());
+  if (!is_wanted(who)) static_cast<void>(who.life.stop());
+  if (hand_over(who)) return;
+  perform(who, who.life.ended(who.how, std::exchange(who.words, {})));
+  publish(who);
+}
+
+bool crew::impl::all_are_gone() const {
+  const auto is_gone = [](const auto& who) { return !who || who->pid == 0 || who->lost; };
+  return std::all_of(workers_.begin(), workers_.end(), is_gone) &&
+         std::all_of(successors_.begin(), successors_.end(), is_gone);
+}
+
+// A last word may still be in the socket: that it has become ready, why its initializer failed, or where it crashed.
 void crew::impl::hear_last(worker& who) noexcept {
   try {
     while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
       if (heard->kind == detail::message_kind::closed) break;
+      if (heard->kind == detail::message_kind::ready) {
+        who.ready = clock::now();
+        if (!who.stands_by) note_ready(who);
+        static_cast<void>(who.life.ready());
+      }
       if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
+      if (heard->kind == detail::message_kind::crash) who.crash = heard->body;
+      if (heard->kind == detail::message_kind::memory) who.too_big = true;
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // It died while it sent: there is no last word.
@@ -108,21 +161,28 @@ void crew::impl::hear_last(worker& who) noexcept {
 void crew::impl::recover(participant_id dead) noexcept {
   for (auto& each : workers_) {
     if (each->participant != dead || each->pid == 0) continue;
-    client_.worker_ended(each->index, each->how);
+    client_.worker_ended(each->index, each->how, each->words);
   }
 }
 
 void crew::impl::count_end(const worker& who, bool left_in_order) {
   const scoped_lock lock(mutex_);
+  auto& member = members_[who.index];
+  if (member.ready) member.served += clock::now() - *std::exchange(member.ready, std::nullopt);
   const auto before = who.life.now();
   if (before == worker_lifecycle::state::starting || before == worker_lifecycle::state::initializing) {
-    if (!replacing_) ++statistics_.failed_starts;
+    if (!who.life.is_excused()) count(who, &crew_statistics::failed_starts);
   } else if (left_in_order && who.how.success()) {
-    if (before == worker_lifecycle::state::working) ++statistics_.recycled;
+    if (before != worker_lifecycle::state::working) return;
+    if (who.index >= size_) return count(who, &crew_statistics::retired);
+    count(who, &crew_statistics::recycled);
+    count(who, who.too_big   ? &crew_statistics::recycled_memory
+               : who.too_old ? &crew_statistics::recycled_age
+                             : &crew_statistics::recycled_tasks);
   } else if (who.how.how() == exit_status::kind::killed) {
-    if (before == worker_lifecycle::state::working) ++statistics_.killed;
+    if (before == worker_lifecycle::state::working) count(who, &crew_statistics::killed);
   } else {
-    ++statistics_.exited;
+    count(who, &crew_statistics::exited);
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
+#include <array>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include <muster/process/crew.hpp>
 
 #include "channel.hpp"
+#include "line_splitter.hpp"
+#include "memory_group.hpp"
+#include "output_pipe.hpp"
 #include "spawn.hpp"
 #include "supervisor_impl.hpp"
 
@@ -32,33 +36,43 @@ public:
         client_(client),
         kill_timer_(hub().loop()),
         audit_timer_(hub().loop()),
-        time_timer_(hub().loop()) {
+        time_timer_(hub().loop()),
+        size_(board_.active()) {
     for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
       workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
+      successors_.emplace_back();
     }
     const scoped_lock lock(mutex_);
+    shown_size_ = size_;
     infos_.resize(workers_.size());
     for (std::size_t index = 0; index < infos_.size(); ++index) infos_[index].index = index;
     greeted_.resize(workers_.size());
+    members_.resize(workers_.size());
   }
 
   void start();
   void leave();
+  [[nodiscard]] bool all_are_greeted() const MUSTER_REQUIRES(mutex_);
   void wait_until_greeted() MUSTER_EXCLUDES(mutex_);
   void begin_stop(worker_order how);
   void kill_after(std::chrono::nanoseconds grace);
+  void kill_at_last();
+  void resize(std::size_t size, std::function<void(const error_info*)> done);
+  void call_back(std::size_t worker);
   void watch();
   void watch_time(clock::time_point when);
+  bool send(std::size_t worker, int signal);
   bool wait_until_gone(deadline until) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<worker_info> workers() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] crew_statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<crew_member_statistics> read_member_statistics() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_owner() const noexcept { return hub().is_owner(); }
   void log(log_level level, const std::string& message) const { options_.log(level, message); }
 
 private:
   struct worker {
     worker(std::size_t which, unsigned tries, boost::asio::io_context& loop)
-        : index(which), life(tries), start_timer(loop), death_timer(loop) {}
+        : index(which), life(tries), start_timer(loop), death_timer(loop), age_timer(loop) {}
 
     std::size_t index;
     worker_lifecycle life;
@@ -67,11 +81,27 @@ private:
     pid_t pid = 0;
     exit_status how;
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
+    std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
     boost::asio::steady_timer start_timer;
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay{};
-    bool lost = false;  // it can neither be killed nor watched: nobody waits for it any more
+    bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more
+    boost::asio::steady_timer age_timer;  // armed while it works, if it may only become so old
+    bool too_old = false;                 // it is to be replaced for that
+    bool too_big = false;                 // or for that, as it said
+    bool leaves = false;                  // it is told to
+    bool stands_by = false;               // it is to follow another
+    clock::time_point started;
+    std::optional<clock::time_point> ready;
+    struct captured_stream {
+      std::optional<boost::asio::posix::stream_descriptor> pipe;
+      detail::line_splitter lines;
+    };
+    std::array<captured_stream, 2> streams;  // by output_stream
+    detail::last_lines last_lines;
+    std::vector<std::byte> crash;  // a crash_record
+    last_words words;              // while it is buried
   };
 
   [[nodiscard]] supervisor::impl& hub() const noexcept { return supervisor_.internals(); }
@@ -107,7 +137,8 @@ private:
   void perform(worker& who, worker_lifecycle::action what);
   void spawn(worker& who);
   void start_process(worker& who);
-  void connect(worker& who, detail::child& started, unique_fd& control);
+  void connect(worker& who, detail::child& started, unique_fd& control, std::array<detail::output_pipe, 2>& pipes);
+  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
   void disconnect(worker& who);
   void watch(worker& who);
   void listen(worker& who);
@@ -118,7 +149,10 @@ private:
   void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
   void stop_all();
   void publish(const worker& who) MUSTER_EXCLUDES(mutex_);
+  void note_ready(const worker& who) MUSTER_EXCLUDES(mutex_);
+  void count(const worker& who, std::uint64_t crew_statistics::* what) MUSTER_REQUIRES(mutex_);
   void check_gone() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool all_are_gone() const;
 
   // Loop: crew_death.cpp.
   void kill(worker& who) noexcept;
@@ -127,11 +161,13 @@ private:
   void look_for_death(worker& who);
   void look_again(worker& who);
   void look_again_later(worker& who);
-  [[nodiscard]] exit_status take_status(worker& who);
   void bury(worker& who);
+  [[nodiscard]] exit_status take_status(worker& who);
   void hear_last(worker& who) noexcept;
-  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
+  void bury_group(worker& who);
+  void replace(worker& who);
   void recover(participant_id dead) noexcept;
+  void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
 
   // Loop: crew_audit.cpp.
   void next_audit();
@@ -140,11 +176,44 @@ private:
   void replace_all() MUSTER_EXCLUDES(mutex_);
   void start_again_when_all_are_gone();
   void give_orders();
+  [[nodiscard]] worker_order order_for(const worker& who) const;
+
+  // Loop: crew_size.cpp.
+  void set_size(std::size_t size) MUSTER_EXCLUDES(mutex_);
+  void start_if_absent(worker& who);
+  void forget_start(worker& who);
+  [[nodiscard]] bool is_wanted(const worker& who);
+  [[nodiscard]] bool has_size() const MUSTER_EXCLUDES(mutex_);
+  void tell_size(const error_info* failure);
+  void check_size() MUSTER_EXCLUDES(mutex_);
+
+  // Loop: crew_age.cpp.
+  void begin_to_age(worker& who);
+
+  // Loop: crew_succession.cpp.
+  void succeed(worker& who);
+  void prepare_successor(const worker& who);
+  void end_preparation(worker& next);
+  void retire(worker& who);
+  void be_ready(worker& who);
+  void bury_successor(worker& next);
+  [[nodiscard]] bool may_hand_over(const worker& before) const;
+  bool hand_over(const worker& before);
+  void tell_to_begin(worker& who);
+  void dismiss(worker& next);
+  void dismiss_all();
+  [[nodiscard]] bool has_successor(const worker& who) const;
+
+  // Loop: crew_output.cpp.
+  void listen_to_output(worker& who, output_stream which);
+  void read_output(worker& who, output_stream which, std::size_t most_bytes);
+  void end_output(worker& who);
+  void tell(worker& who, output_stream which, std::string_view text, bool ends_line);
 
   // Loop: crew_time.cpp.
   void next_check(clock::time_point when);
   void check_times();
-  void kill_overdue(worker& who) MUSTER_EXCLUDES(mutex_);
+  void kill_for_task(worker& who, bool cancelled) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_leaving() const;
 
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
@@ -152,7 +221,9 @@ private:
   const crew_options options_;
   crew_client& client_;
 
-  std::vector<std::unique_ptr<worker>> workers_;             // loop
+  std::vector<std::unique_ptr<worker>> workers_;                         // loop
+  std::vector<std::unique_ptr<const detail::memory_group>> old_groups_;  // loop: of the dead, while somebody dies there
+  std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody
   boost::asio::steady_timer kill_timer_;                     // loop
   boost::asio::steady_timer audit_timer_;                    // loop
   boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
@@ -160,16 +231,28 @@ private:
   bool watching_ = false;                                    // loop: audits are due
   bool replacing_ = false;                                   // loop: all are to be gone before one is started again
   worker_order order_ = worker_order::work;                  // loop: what they were told last
-  std::optional<error_info> giving_up_;                      // loop
-  bool left_ = false;                                        // loop: the handle is gone, and with it board and client
-  recovery_registry::registration recovery_;                 // loop
+  std::size_t size_;                                         // loop: workers beyond are to leave
+  std::vector<std::function<void(const error_info*)>> size_waiters_;  // loop: of resize
+  std::optional<error_info> giving_up_;                               // loop
+  std::minstd_rand chance_{std::random_device()()};                   // loop
+  bool left_ = false;                         // loop: the handle is gone, and with it board and client
+  recovery_registry::registration recovery_;  // loop
 
   mutable mutex mutex_;
   condition changed_;
   std::vector<worker_info> infos_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<bool> greeted_ MUSTER_GUARDED_BY(mutex_);  // at least once
+  std::vector<bool> greeted_ MUSTER_GUARDED_BY(mutex_);    // at least once since it became part of the crew
+  std::size_t shown_size_ MUSTER_GUARDED_BY(mutex_) = 0;   // size_
+  std::size_t standing_by_ MUSTER_GUARDED_BY(mutex_) = 0;  // successors with a process
   std::optional<error_info> broken_ MUSTER_GUARDED_BY(mutex_);
   crew_statistics statistics_ MUSTER_GUARDED_BY(mutex_);
+  struct member {
+    crew_statistics processes;
+    std::optional<clock::time_point> ready;  // since when it takes tasks
+    std::chrono::nanoseconds start_up{};
+    std::chrono::nanoseconds served{};  // by earlier ones
+  };
+  std::vector<member> members_ MUSTER_GUARDED_BY(mutex_);  // by worker
 };
 
 }  // namespace muster

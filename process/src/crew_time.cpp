@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Workers that are at a task for too long. Who they are is for the client to say (queue/src/dispatcher_time.cpp).
+// Workers that are at a task for too long, or at one that nobody wants any more. Who they are is for the client to say
+// (queue/src/dispatcher_time.cpp).
 #include <muster/base/text.hpp>
 
 #include "crew_impl.hpp"
@@ -22,20 +23,21 @@ void crew::impl::next_check(clock::time_point when) {
 // The client may ask for an earlier time while it is being asked: that arrives behind this.
 void crew::impl::check_times() {
   const auto found = client_.check_times();
-  for (const auto index : found.workers) {
-    if (index < workers_.size()) kill_overdue(*workers_[index]);
+  for (const auto& each : found.workers) {
+    if (each.index < workers_.size()) kill_for_task(*workers_[each.index], each.cancelled);
   }
   next_check(found.next);
 }
 
-void crew::impl::kill_overdue(worker& who) {
+void crew::impl::kill_for_task(worker& who, bool cancelled) {
   if (who.pid == 0) return;
-  log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' (process ", who.pid,
-                               ") is killed: its task has run for longer than its timeout"));
+  log(cancelled ? log_level::info : log_level::warning,
+      text("worker ", who.index, " of '", options_.name, "' (process ", who.pid, ") is killed: its task ",
+           cancelled ? "was cancelled" : "has run for longer than its timeout"));
   who.life.excuse();
   kill(who);
   const scoped_lock lock(mutex_);
-  ++statistics_.overdue;
+  count(who, cancelled ? &crew_statistics::cancelled : &crew_statistics::overdue);
 }
 
 }  // namespace muster

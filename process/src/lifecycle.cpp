@@ -25,6 +25,7 @@ worker_lifecycle::action worker_lifecycle::start() {
   MUSTER_ASSERT(state_ == state::absent);
   state_ = state::starting;
   listens_ = false;
+  failure_.reset();
   return action::spawn;
 }
 
@@ -53,20 +54,19 @@ worker_lifecycle::action worker_lifecycle::timed_out() {
   return failed(error_info(errc::start_failed, text("the worker was silent for too long ", hint_for(state_))));
 }
 
-worker_lifecycle::action worker_lifecycle::ended(const exit_status& how) {
+worker_lifecycle::action worker_lifecycle::ended(const exit_status& how, const last_words& words) {
   const auto before = std::exchange(state_, state::absent);
   const bool excused = std::exchange(excused_, false);
   if (before == state::stopping || before == state::absent) return action::none;
   if (excused) failure_.reset();
   if (excused || before == state::working) return start();
   if (!failure_) failure_ = error_info(errc::start_failed, text("the worker ", to_string(how), ' ', hint_for(before)));
+  if (words.some()) failure_->set_words(words);
   return start_again_or_give_up();
 }
 
 worker_lifecycle::action worker_lifecycle::start_again_or_give_up() {
-  if (++failures_ >= tries_) return action::give_up;
-  failure_.reset();
-  return start();
+  return ++failures_ >= tries_ ? action::give_up : start();
 }
 
 worker_lifecycle::action worker_lifecycle::stop() {

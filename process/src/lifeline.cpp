@@ -23,9 +23,11 @@ unique_fd hold_lifeline(const unique_fd& read_end) {
   const auto path = "/proc/self/fd/" + std::to_string(read_end.get());
   const auto reopen = [](const char* which) { return ::open(which, O_RDONLY | O_NONBLOCK | O_CLOEXEC); };
   unique_fd own(system_call("open", reopen, path.c_str()));
+  const auto group = ::getpgrp();  // of its own, with whatever it may start
+  const auto owner = group == ::getpid() ? -group : ::getpid();
   const auto control = [](int fd, int command, int argument) { return ::fcntl(fd, command, argument); };
   system_call("fcntl F_SETSIG", control, own.get(), F_SETSIG, SIGKILL);
-  system_call("fcntl F_SETOWN", control, own.get(), F_SETOWN, static_cast<int>(::getpid()));
+  system_call("fcntl F_SETOWN", control, own.get(), F_SETOWN, static_cast<int>(owner));
   system_call("fcntl F_SETFL", control, own.get(), F_SETFL, O_ASYNC | O_NONBLOCK);
   char nothing = 0;
   if (::read(own.get(), &nothing, 1) == 0) ::_exit(EXIT_FAILURE);  // closed before the signal was armed

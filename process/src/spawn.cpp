@@ -31,14 +31,20 @@ public:
   ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
 
   /// Standard input is empty, the control socket is where it is looked for, and nothing else is left.
-  void arrange(int control) {
+  void arrange(const spawn_request& request) {
     check_spawn(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0), "addopen", "");
-    check_spawn(::posix_spawn_file_actions_adddup2(&actions_, control, control_descriptor), "adddup2", "");
+    if (request.out >= 0) redirect(request.out, STDOUT_FILENO);
+    if (request.err >= 0) redirect(request.err, STDERR_FILENO);
+    redirect(request.control, control_descriptor);
     check_spawn(::posix_spawn_file_actions_addclosefrom_np(&actions_, control_descriptor + 1), "addclosefrom", "");
   }
   [[nodiscard]] const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
 
 private:
+  void redirect(int from, int to) {
+    check_spawn(::posix_spawn_file_actions_adddup2(&actions_, from, to), "adddup2", "");
+  }
+
   posix_spawn_file_actions_t actions_{};
 };
 
@@ -53,7 +59,8 @@ public:
     ::sigaddset(&blocked, SIGINT);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setsigmask(&attributes_, &blocked);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   }
   spawn_attributes(const spawn_attributes&) = delete;
   spawn_attributes& operator=(const spawn_attributes&) = delete;
@@ -92,7 +99,7 @@ private:
 
 child spawn_worker(const spawn_request& request) {
   file_actions actions;
-  actions.arrange(request.control);
+  actions.arrange(request);
   const spawn_attributes attributes;
   const child_environment environment(request);
   std::string name = program_invocation_name;

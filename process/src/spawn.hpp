@@ -26,12 +26,14 @@ struct spawn_request {
   std::string label;          // shows up in ps
   std::string worker_mark;    // value of worker_variable
   unsigned threads_each = 1;  // for OMP_NUM_THREADS and its like, where they are not set
-  int control = -1;           // borrowed
+  int control = -1;           // borrowed, as these; above the standard three
+  int out = -1;               // its stdout; -1: as ours
+  int err = -1;
 };
 
 /// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside
 /// threads and CUDA. Signal dispositions are the defaults; SIGINT is blocked until the worker has chosen to ignore it,
-/// so that Ctrl-C never hits it.
+/// so that Ctrl-C never hits it. It leads a process group of its own, for what it may start.
 /// Throws muster::error: ENOENT, EAGAIN, ENOMEM, EMFILE, as posix_spawn says.
 [[nodiscard]] child spawn_worker(const spawn_request& request);
 

@@ -19,10 +19,10 @@ unique_fd make_bell() { return unique_fd(system_call("eventfd", ::eventfd, 0U, E
 
 }  // namespace
 
-supervisor::impl::impl(const domain_options& options, log_sink log)
+supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
     : owner_(::getpid()),
       log_(std::move(log)),
-      domain_(std::make_shared<domain>(options)),
+      domain_(std::move(watched)),
       spin_(spin_policy::calibrate()),
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
@@ -35,6 +35,7 @@ supervisor::impl::impl(const domain_options& options, log_sink log)
 
 supervisor::impl::~impl() {
   boost::asio::post(loop_, [this] {
+    kept_.clear();
     static_cast<void>(bell_stream_.release());  // ends the wait; bell_ owns it
     undertaker_.stop();
   });
@@ -66,8 +67,8 @@ void supervisor::impl::listen() {
   });
 }
 
-supervisor::supervisor(const domain_options& options, log_sink log)
-    : impl_(std::make_unique<impl>(options, std::move(log))) {}
+supervisor::supervisor(std::shared_ptr<domain> watched, log_sink log)
+    : impl_(std::make_unique<impl>(std::move(watched), std::move(log))) {}
 
 supervisor::~supervisor() {
   // In a forked child there is no thread to wait for, and nothing here is the child's to undo.
@@ -78,21 +79,13 @@ const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl
 const spin_policy& supervisor::spin() const noexcept { return impl_->spin(); }
 
 std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {
-  // The one process-wide object that the design calls for: pools of one program share their tensors through it. It
-  // does not own: the supervisor lives as long as something uses it.
+  // Goes with the program's domain (domain::hosted_by_program), which may outlive it: tensors need no supervisor.
   static mutex guard;
   static std::weak_ptr<supervisor> current;
+  auto watched = domain::hosted_by_program(options);
   const scoped_lock lock(guard);
-  if (auto existing = current.lock(); existing && existing->impl_->is_owner()) {
-    const auto size = existing->shared()->blocks().size_bytes();
-    if (options.arena_bytes <= size) return existing;
-    throw error(errc::invalid_argument,
-                text("an arena of ", text_of_bytes(options.arena_bytes),
-                     " was asked for, but this program's pools share "
-                     "one of ",
-                     text_of_bytes(size), " already: ask for it in the first pool, or set isolated"));
-  }
-  auto made = std::make_shared<supervisor>(options);
+  if (auto existing = current.lock(); existing && existing->shared() == watched) return existing;
+  auto made = std::make_shared<supervisor>(std::move(watched));
   current = made;
   return made;
 }

@@ -39,7 +39,7 @@ protected:
 /// Thread safety: members marked "loop" belong to the loop's thread; the others are constant after construction.
 class supervisor::impl {
 public:
-  impl(const domain_options& options, log_sink log);
+  impl(std::shared_ptr<domain> watched, log_sink log);
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
   ~impl();
@@ -56,6 +56,12 @@ public:
   void remove(supervised& crew) { std::erase(crews_, &crew); }
   /// Loop: has a child reaped that is nobody's worker any more.
   void have_reaped(unique_fd process) { undertaker_.take(std::move(process)); }
+
+  /// Loop: objects with handlers of their own, which they give up when they are destroyed; at the latest with this.
+  void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
+  void drop(const void* what) {
+    std::erase_if(kept_, [what](const auto& each) { return each.get() == what; });
+  }
 
   /// Runs `what` on the loop and waits for it. Requires: called from another thread.
   template <class F>
@@ -81,6 +87,7 @@ private:
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
   detail::undertaker undertaker_{loop_};                      // loop
   std::vector<supervised*> crews_;                            // loop
+  std::vector<std::shared_ptr<void>> kept_;                   // loop
   std::thread thread_;
 };
 

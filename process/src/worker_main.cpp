@@ -7,22 +7,33 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include <muster/base/system_call.hpp>
 #include <muster/process/worker_environment.hpp>
 
 #include "channel.hpp"
+#include "crash_handler.hpp"
 #include "lifeline.hpp"
 #include "spawn.hpp"
 
 namespace muster {
 
-void worker_environment::report_ready() { detail::send_message(control_, detail::message_kind::ready, {}); }
+bool worker_environment::report_ready() {
+  detail::send_message(control_, detail::message_kind::ready, {});
+  if (!identity_.stands_by) return true;
+  const auto answer = detail::receive_message(control_, detail::wait_mode::block);
+  return answer && answer->kind == detail::message_kind::begin;
+}
 
 void worker_environment::report_failure(const error_info& why) {
   detail::send_message(control_, detail::message_kind::failure, detail::body_of(why));
 }
+
+void worker_environment::report_memory() { detail::send_message(control_, detail::message_kind::memory, {}); }
+
+void worker_environment::report_soon() { detail::send_message(control_, detail::message_kind::soon, {}); }
 
 namespace detail {
 
@@ -31,6 +42,7 @@ namespace {
 // Ctrl-C is for the program, which decides what becomes of its workers.
 void ignore_interrupts() {
   std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTTOU, SIG_IGN);  // its group is in the background: it may write to the terminal all the same
   sigset_t interrupt;
   ::sigemptyset(&interrupt);
   ::sigaddset(&interrupt, SIGINT);
@@ -42,26 +54,34 @@ message shake_hands(int control) {
   static_cast<void>(receive_message(control, wait_mode::block));  // the greeting, looked at by init()
   send_message(control, message_kind::hello, body_of(hello_message{.modules = loaded_modules()}));
   auto answer = receive_message(control, wait_mode::block);
-  if (!answer || answer->kind != message_kind::welcome || answer->descriptors.size() != 5) ::_exit(EXIT_FAILURE);
+  if (!answer || answer->kind != message_kind::welcome || answer->descriptors.size() < 5) ::_exit(EXIT_FAILURE);
   return std::move(*answer);
 }
 
 int work(message answer, int control) {
   auto welcome = answer.read<welcome_message>();
+  if (welcome.captured) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // else what it wrote is lost when it dies
+  if (welcome.reports_crashes) report_crashes(control);
   auto& descriptors = answer.descriptors;
   const auto lifeline = hold_lifeline(descriptors[3]);
   descriptors[3].reset();
-  domain shared(domain_files{.control = std::move(descriptors[0]), .arena = std::move(descriptors[1])},
-                static_cast<participant_id>(welcome.participant));
+  // Tensors of the user's may outlive this function, in static objects.
+  const auto shared =
+      std::make_shared<domain>(domain_files{.control = std::move(descriptors[0]), .arena = std::move(descriptors[1])},
+                               static_cast<participant_id>(welcome.participant));
+  domain::enter(shared);
   board tasks(std::move(descriptors[2]));
   token_decoder functions(tasks.modules());
   const auto label = text(welcome.crew_name, '#', welcome.index);
   ::prctl(PR_SET_NAME, label.c_str());
-  worker_environment environment({.crew_name = std::move(welcome.crew_name),
-                                  .index = welcome.index,
-                                  .incarnation = welcome.incarnation,
-                                  .payload = std::move(welcome.payload)},
-                                 shared, tasks, functions, descriptors[4].get(), control);
+  worker_environment environment(
+      {.crew_name = std::move(welcome.crew_name),
+       .index = welcome.index,
+       .incarnation = welcome.incarnation,
+       .stands_by = welcome.stands_by,
+       .payload = std::move(welcome.payload)},
+      *shared, tasks, functions,
+      {.supervisor = descriptors[4].get(), .loop = descriptors.size() > 5 ? descriptors[5].get() : -1}, control);
   return functions.decode<worker_entry>(static_cast<function_token>(welcome.entry))(environment);
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -18,7 +19,7 @@ namespace {
 
 using word = std::atomic<std::uint64_t>;
 
-constexpr std::uint64_t magic = 0x6d7573746572'0102;  // "muster", board, layout version 2
+constexpr std::uint64_t magic = 0x6d7573746572'0104;  // "muster", board, layout version 4
 constexpr std::size_t most_slots = 32768;
 
 // The first bytes of a board. Layout: docs/formats/board.md.
@@ -28,13 +29,14 @@ struct header {
   std::uint64_t slots;
   std::uint64_t spin_nanoseconds;
   std::uint64_t processors;
+  word active;
   alignas(128) std::atomic<std::uint32_t> bell_armed;
   alignas(128) std::array<word, most_workers / 64> sleeping;
   alignas(128) std::array<word, 1> spinning;
   alignas(128) std::array<module_entry, module_directory_size> modules;
 };
 
-constexpr std::size_t header_words = 5;  // those before bell_armed
+constexpr std::size_t header_words = 6;  // those before bell_armed
 
 // A lane's head lies on lines of its own, before its entries.
 constexpr std::size_t lane_head_bytes = 128;
@@ -51,7 +53,8 @@ struct layout {
         lane_bytes(lane_head_bytes + lane_entries_for(sizes.slots) * sizeof(word)),
         rings(round_up(lanes + (board::shared_lanes + sizes.workers) * lane_bytes)),
         requests(round_up(rings + sizes.workers * ring_entries_for(sizes.slots) * sizeof(word))),
-        total(round_up(requests + sizes.workers * requests_per_worker * sizeof(request_cell))) {}
+        times(round_up(requests + sizes.workers * requests_per_worker * sizeof(request_cell))),
+        total(round_up(times + sizes.slots * sizeof(task_times))) {}
 
   static std::size_t round_up(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -61,12 +64,13 @@ struct layout {
   std::size_t lane_bytes;
   std::size_t rings;
   std::size_t requests;
+  std::size_t times;
   std::size_t total;
 };
 
 bool in_range(const board_sizes& sizes) {
-  return sizes.workers >= 1 && sizes.workers <= most_workers && sizes.slots >= 2 && sizes.slots <= most_slots &&
-         std::has_single_bit(sizes.slots);
+  return sizes.workers >= 1 && sizes.workers <= most_workers && sizes.active <= sizes.workers && sizes.slots >= 2 &&
+         sizes.slots <= most_slots && std::has_single_bit(sizes.slots);
 }
 
 void check(const board_sizes& sizes) {
@@ -83,6 +87,7 @@ board::board(const board_sizes& sizes, const spin_policy& spin) : sizes_(sizes),
   const auto bytes = layout(sizes).total;
   file_ = make_memfd("muster-board", bytes);
   memory_ = mapping(file_, bytes, mapping::inherit::yes);
+  set_active(sizes.active != 0 ? sizes.active : sizes.workers);
   restore_header();
   attach();
 }
@@ -100,12 +105,20 @@ board::board(unique_fd file) : file_(std::move(file)) {
   }
   memory_ = mapping(file_, layout(sizes_).total, mapping::inherit::no);
   attach();
+  active_ = &reinterpret_cast<header*>(memory_.bytes().data())->active;
+}
+
+void board::set_active(std::size_t workers) noexcept {
+  kept_active_.store(workers, std::memory_order_relaxed);
+  used_.store(std::max(used(), workers), std::memory_order_relaxed);
+  reinterpret_cast<header*>(memory_.bytes().data())->active.store(workers, std::memory_order_relaxed);
 }
 
 bool board::restore_header() noexcept {
   auto* const words = reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
   const std::array<std::uint64_t, header_words> right = {
-      magic, sizes_.workers, sizes_.slots, static_cast<std::uint64_t>(spin_.budget.count()), spin_.processors};
+      magic,       sizes_.workers, sizes_.slots, static_cast<std::uint64_t>(spin_.budget.count()), spin_.processors,
+      kept_active_};
   bool was_wrong = false;
   for (std::size_t index = 0; index < right.size(); ++index) {
     was_wrong |= std::atomic_ref(words[index]).exchange(right[index], std::memory_order_relaxed) != right[index];
@@ -141,6 +154,7 @@ void board::attach() {
   }
   rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
   requests_ = {reinterpret_cast<request_cell*>(start + where.requests), sizes_.workers * requests_per_worker};
+  times_ = {reinterpret_cast<task_times*>(start + where.times), sizes_.slots};
   sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
   spinning_ = first.spinning;
   bell_armed_ = &first.bell_armed;
@@ -170,7 +184,7 @@ bool board::wake_any() noexcept {
 }
 
 void board::wake_all() noexcept {
-  for (std::size_t worker = 0; worker < lines_.size(); ++worker) wake_always(worker);
+  for (std::size_t worker = 0; worker < used(); ++worker) wake_always(worker);
 }
 
 void board::wake_always(std::size_t worker) noexcept {

@@ -18,7 +18,11 @@
 namespace muster {
 
 dispatcher::dispatcher(board& board, arena& memory, options settings)
-    : board_(board), memory_(memory), options_(std::move(settings)), ring_heads_(board.sizes().workers) {
+    : board_(board),
+      memory_(memory),
+      options_(std::move(settings)),
+      ring_heads_(board.sizes().workers),
+      timing_(board.sizes().workers) {
   const scoped_lock lock(mutex_);
   const auto& sizes = board_.sizes();
   in_slot_.resize(sizes.slots);
@@ -26,10 +30,12 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   lane_tails_.resize(board::shared_lanes + sizes.workers);
   lane_heads_.resize(lane_tails_.size());
   worker_pids_.resize(sizes.workers);
+  done_.resize(sizes.workers);
   suspects_.resize(sizes.workers);
   absent_.resize(sizes.workers);
   finished_seen_.resize(sizes.workers);
   requests_.resize(sizes.workers);
+  private_.resize(sizes.workers);
   for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
 }
 
@@ -42,36 +48,48 @@ task_record& dispatcher::post(task_request&& request) {
   const auto until = options_.max_pending == 0 ? deadline::never() : deadline::after(options_.overflow_wait);
   scoped_lock lock(mutex_);
   if (attention_) attend(request);
-  while (request.limited && must_wait_for_room()) {
+  while (request.admitted == admission::limited && must_wait_for_room()) {
     lock.unlock();
     wait_for_an_end(until);
     lock.lock();
     if (attention_) attend(request);
   }
+  if (!request.chunk) {
+    counters_.argument_bytes_copied += request.frame.size();
+    counters_.argument_bytes_referenced += request.frame.referenced_bytes();
+  }
   auto& record = new_record(request);
   bool placed = false;
-  if (request.limited && exceeds_limit()) {
+  if (request.admitted == admission::limited && exceeds_limit()) {
     settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
+  } else if (record.has_terms_ && terms_.of(record).asked.deadline <= clock::now()) {
+    fail_unbegun(record, finished);
   } else {
     const auto& line = request.frame.line();
     record.reply_.keep(request.frame.take_payload());
-    placed = backlog_.empty() && try_place(record, line);
+    record.reply_.keep(request.frame.take_attachments());
+    const auto delay = delay_of(record);
+    placed = delay.count() == 0 && may_place_in(request.lane) && try_place(record, line);
     if (!placed) {
       record.keep_arguments(line);
-      put_in_backlog(record, finished);
+      record.move_to({.phase = task_phase::waiting});
+      wait_for(delay, record, finished);
     }
   }
+  if (placed && record.sink_ == nullptr && !record.retries_errors_)
+    record.unwoken_ = may_rely_on_spinning(request.lane);
+  const bool wakes = placed && !record.unwoken_;
   const auto fed = take_fed();
   lock.unlock();
   if (fed != 0) wake_for(1, fed);
-  if (placed) wake_for_one(request.lane, request.sink == nullptr);
+  if (wakes) wake_for(request.lane);
   finished.finish();
   return record;
 }
 
 // One flag for all that is rare, so that posting looks at one.
 void dispatcher::attend(const task_request& request) {
-  if (closed_ && (stopped_ || !request.chunk)) closed_->raise();
+  if (closed_ && (stopped_ || request.admitted != admission::reserved)) closed_->raise();
   if (!std::exchange(watched_, true) && options_.watch) options_.watch();
   attention_ = closed_.has_value();
 }
@@ -93,6 +111,7 @@ void dispatcher::wait_for_an_end(deadline until) {
   begin_harvest(finished);  // ends that nobody waits for must be noticed now
   lock.unlock();
   finished.finish();
+  retire_loop();  // it may be this very thread's
   lock.lock();
   const auto is_full = [&]() MUSTER_REQUIRES(mutex_) { return pending_ >= options_.max_pending && !closed_; };
   const bool blocks = options_.overflow == overflow_policy::block;
@@ -113,17 +132,24 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.chunk_ = request.chunk;
   record.block_arguments_ = !request.frame.is_inline();
   record.overdue_ = false;
+  record.doomed_ = false;
   record.caller_ = 0;
-  record.timed_ = request.timeout.count() > 0;
   record.lane_ = static_cast<std::uint16_t>(request.lane);
-  record.attempt_ = 1;
+  record.attempt_ = static_cast<std::uint16_t>(std::min(request.attempt, 65535U));
   record.retries_left_ = static_cast<std::uint16_t>(std::min(request.retries, 65535U));
   record.worker_ = -1;
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;
   record.label_ = request.label.empty() ? nullptr : intern(request.label);
   record.sink_ = request.sink;
-  if (record.timed_) timings_[&record].limit = request.timeout;
+  record.handed_over_ = false;
+  record.deaths_ = 0;
+  record.retries_errors_ = false;
+  record.unwoken_ = false;
+  record.has_terms_ = false;
+  record.timed_ = false;
+  if (request.terms != nullptr) begin_terms(record, request);
+  if (timing_.is_on()) begin_timing(record, request);
   ++pending_;
   return record;
 }
@@ -141,7 +167,8 @@ const std::string* dispatcher::intern(std::string_view label) {
 
 void dispatcher::recycle(task_record& record) {
   if (record.phase() == task_phase::settled) record.reply_ = {};  // else there was none
-  if (record.timed_) timings_.erase(&record);
+  if (record.has_terms_) end_terms(record);
+  if (record.timed_) forget_timing(record);
   record.move_to({});
   unused_.push_back(&record);
 }
@@ -159,13 +186,23 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
   slot.token = static_cast<std::uint64_t>(record.function_);
   slot.arguments = arguments;
   auto flags = record.block_arguments_ ? slot_flag::block_arguments : slot_flag::none;
-  if (record.timed_) {
-    flags = flags | slot_flag::timed;
-    watch_time(record);
+  if (record.has_terms_) {
+    watch_posted(record);
+    if (terms_.of(record).asked.timeout.count() > 0) flags = flags | slot_flag::timed;
   }
-  if (record.sink_ != nullptr || record.detached_ || ends_must_be_noticed()) flags = flags | slot_flag::notify;
+  if (record.attempt_ > 1) {  // rare: the second line is the worker's
+    flags = flags | slot_flag::again;
+    slot.reply_bytes = record.attempt_;
+  }
+  if (record.sink_ != nullptr || record.detached_ || record.retries_errors_ || ends_must_be_noticed() ||
+      loop() == loop_state::polls) {
+    flags = flags | slot_flag::notify;
+  }
+  record.notified_ = (flags & slot_flag::notify) != slot_flag::none;
+  if (record.timed_) note_posted(record);
   slot_protocol::publish(slot.word, record.generation_, flags);
   board_.lane_at(record.lane_).put(lane_tails_[record.lane_]++, hint);
+  if (record.lane_ >= board::shared_lanes) note_private(record.lane_ - board::shared_lanes);
   return true;
 }
 
@@ -186,23 +223,6 @@ bool dispatcher::has_room(std::size_t index) {
   return false;
 }
 
-void dispatcher::put_in_backlog(task_record& record, finished_list& finished) {
-  record.move_to({.phase = task_phase::waiting});
-  const bool noticed = ends_must_be_noticed();
-  backlog_.push_back(&record);
-  if (!noticed) request_all_notifications(finished);  // workers must say when a slot gets free
-  feed();
-}
-
-// Gives free slots to waiting tasks; the caller wakes workers for them once it has unlocked.
-void dispatcher::feed() {
-  while (!backlog_.empty() && try_place(*backlog_.front(), backlog_.front()->kept_arguments())) {
-    wake_waiter(*backlog_.front());
-    backlog_.pop_front();
-    ++fed_;
-  }
-}
-
 void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
   if (lane >= board::shared_lanes) {
     board_.wake(lane - board::shared_lanes);
@@ -213,105 +233,8 @@ void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
 
 // A worker that spins will find the task, unless it is stopped or preempted just now. So it is relied on only where
 // somebody waits for the task, who wakes another before he sleeps.
-void dispatcher::wake_for_one(std::size_t lane, bool will_be_waited_for) noexcept {
-  const bool shared = lane < board::shared_lanes;
-  if (shared && will_be_waited_for && board_.sizes().workers > 1 && board_.spinning().check_any()) return;
-  wake_for(lane);
-}
-
-// ---- waiting
-
-std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
-  const auto spin = board_.spin();
-  const auto workers = board_.sizes().workers;
-  const bool enough_for_all = workers < spin.processors;  // then there is no need to count
-  if (!enough_for_all && workers - std::min(workers, board_.sleeping().count()) >= spin.processors) {
-    return std::chrono::nanoseconds(0);
-  }
-  return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
-}
-
-namespace {
-
-bool is_same_task(const slot_word& found, const task_record::location& where) noexcept {
-  return found.short_generation() == where.generation;
-}
-
-// Nothing more to wait for in this slot: the task is done, or it is not there any more.
-bool has_changed(const slot_word& found, const task_record::location& where) noexcept {
-  return !is_same_task(found, where) || (found.state() != slot_state::queued && found.state() != slot_state::claimed);
-}
-
-}  // namespace
-
-bool dispatcher::wait(task_record& record, deadline until) {
-  for (;;) {
-    const auto where = record.where();
-    if (where.phase == task_phase::settled) return true;
-    if (where.phase == task_phase::waiting) {
-      if (!sleep_on_record(record, until)) return is_done(record);
-      continue;
-    }
-    MUSTER_ASSERT(where.phase == task_phase::posted);
-    const auto& word = board_.slot(where.slot).word;
-    spin_until(spin_budget(until), [&] { return has_changed(slot_protocol::read(word), where); });
-    const auto found = slot_protocol::read(word);
-    if (is_same_task(found, where) && found.state() == slot_state::done) return true;
-    if (is_same_task(found, where) && found.state() == slot_state::queued) wake_for(record.lane_);
-    if (has_changed(found, where)) {
-      check_slot(record, where);
-    } else if (!sleep_on_slot(record, where, until)) {
-      return is_done(record);
-    }
-  }
-}
-
-bool dispatcher::is_done(const task_record& record) {
-  const auto where = record.where();
-  if (where.phase != task_phase::posted) return where.phase == task_phase::settled;
-  const auto found = slot_protocol::read(board_.slot(where.slot).word);
-  return is_same_task(found, where) && found.state() == slot_state::done;
-}
-
-bool dispatcher::sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept {
-  auto& word = board_.slot(where.slot).word;
-  // Before the request, which publishes it: whoever moves the task out of the slot after that wakes this thread.
-  record.slot_sleeper_.store(true, std::memory_order_relaxed);
-  const auto found = slot_protocol::request(word, slot_flag::waiter);
-  if (has_changed(found, where)) return true;
-  const auto expected = static_cast<std::uint32_t>(found.bits() | slot_word::flag_bits(slot_flag::waiter));
-  return futex_wait(futex_address(word), expected, futex_scope::shared, until);
-}
-
-bool dispatcher::sleep_on_record(task_record& record, deadline until) {
-  std::uint32_t seen = 0;
-  {
-    const scoped_lock lock(mutex_);
-    if (record.phase() != task_phase::waiting) return true;
-    record.record_sleeper_ = true;
-    seen = record.epoch_.load(std::memory_order_relaxed);
-  }
-  return futex_wait(futex_address(record.epoch_), seen, futex_scope::within_process, until);
-}
-
-// The slot's word and the record disagree. Either the task has moved meanwhile, or the word is not ours any more.
-void dispatcher::check_slot(task_record& record, task_record::location where) {
-  finished_list finished;
-  {
-    const scoped_lock lock(mutex_);
-    const auto now = record.where();
-    if (now.phase != where.phase || now.slot != where.slot || now.generation != where.generation) return;
-    const auto found = slot_protocol::read(board_.slot(where.slot).word);
-    if (!has_changed(found, where) || (is_same_task(found, where) && found.state() == slot_state::done)) return;
-    fail_corrupted(record, found, finished);
-  }
-  finished.finish();
-}
-
-void dispatcher::wake_waiter(task_record& record) {
-  record.epoch_.fetch_add(1, std::memory_order_relaxed);  // guarded by the mutex; the futex compares it
-  if (!std::exchange(record.record_sleeper_, false)) return;
-  futex_wake(futex_address(record.epoch_), INT_MAX, futex_scope::within_process);
+bool dispatcher::may_rely_on_spinning(std::size_t lane) noexcept {
+  return lane < board::shared_lanes && board_.active() > 1 && board_.spinning().check_any();
 }
 
 // ---- ending
@@ -319,14 +242,23 @@ void dispatcher::wake_waiter(task_record& record) {
 task_reply dispatcher::take(task_record& record) {
   finished_list finished;
   block arguments;  // released after unlocking
+  attachment_list attachments;
+  // The worker has written there just now, if times are taken: the way of that line costs as much as all else of them.
+  if (const auto where = record.where(); where.phase == task_phase::posted) {
+    __builtin_prefetch(&board_.times(where.slot));
+  }
   scoped_lock lock(mutex_);
   const bool posted = record.phase() == task_phase::posted;
   MUSTER_ASSERT(posted || record.phase() == task_phase::settled);
-  if (posted) arguments = record.reply_.take_kept();
+  if (posted) {
+    arguments = record.reply_.take_kept();
+    attachments = record.reply_.take_kept_attachments();
+  }
   task_reply reply = posted ? collect(record) : std::move(record.reply_);
   if (posted) {
     count_end(finished);
     if (record.sink_ != nullptr) finished.tell(*std::exchange(record.sink_, nullptr), record);
+    if (record.timed_) end_timing(record, reply);
   }
   if (!reply.succeeded()) reply.set_place(record.place());
   recycle(record);
@@ -350,6 +282,8 @@ task_reply dispatcher::collect(task_record& record) {
     auto reply = read_reply(slot, word, static_cast<std::uint32_t>(record.generation_));
     // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
     if (record.chunk_) reply.adopt_attached(memory_);
+    ++done_[worker];
+    if (record.timed_) note_reply(record, reply);
     slot_protocol::retire(slot.word, record.generation_);
     leave_slot(record);
     return reply;
@@ -374,7 +308,7 @@ task_reply dispatcher::read_reply(task_slot& slot, const slot_word& word, std::u
     case slot_flag::block_reply: {
       block_ref ref;
       std::memcpy(&ref, slot.reply.data(), sizeof ref);
-      if (slot.reply_bytes == seal_of_block(generation, failed, ref)) return {memory_.adopt(ref), failed};
+      if (slot.reply_bytes == seal_of_block(generation, failed, ref)) return task_reply::adopt(memory_, ref, failed);
       break;
     }
     default: break;
@@ -386,28 +320,41 @@ task_reply dispatcher::read_reply(task_slot& slot, const slot_word& word, std::u
 void dispatcher::leave_slot(task_record& record) {
   free_slots_.push_back(record.where().slot);
   vacate(record);
-  if (!backlog_.empty()) feed();
+  if (has_backlog()) feed();
 }
 
 void dispatcher::vacate(task_record& record) {
   const auto slot = record.where().slot;
   in_slot_[slot] = nullptr;
+  if (record.lane_ >= board::shared_lanes) --private_[record.lane_ - board::shared_lanes].posted;
   if (record.slot_sleeper_.load(std::memory_order_relaxed)) {  // ordered by the slot's word
     futex_wake(futex_address(board_.slot(slot).word), INT_MAX, futex_scope::shared);
   }
 }
 
 void dispatcher::settle(task_record& record, task_reply reply, finished_list& finished) {
+  if (record.has_terms_) end_terms(record);
+  if (record.timed_) end_timing(record, reply);
   if (auto arguments = record.reply_.take_kept()) finished.free(std::move(arguments));
+  if (auto lent = record.reply_.take_kept_attachments(); !lent.empty()) finished.free(std::move(lent));
+  count_end(finished);
+  if (record.handed_over_) return give_reply(record, std::move(reply), finished);
   record.reply_ = std::move(reply);
   record.move_to({.phase = task_phase::settled});
-  count_end(finished);
   wake_waiter(record);
   if (record.sink_ != nullptr) {
     finished.tell(*std::exchange(record.sink_, nullptr), record);
   } else if (record.detached_) {
     recycle(record);
   }
+}
+
+void dispatcher::give_reply(task_record& record, task_reply&& reply, finished_list& finished) {
+  if (!reply.succeeded()) reply.set_place(record.place());
+  auto& receiver = static_cast<reply_sink&>(*record.sink_);
+  receiver.keep(std::move(reply));
+  finished.tell(receiver, record);
+  recycle(record);
 }
 
 void dispatcher::count_end(finished_list& finished) {
@@ -420,7 +367,7 @@ void dispatcher::count_end(finished_list& finished) {
 void dispatcher::notice_empty(finished_list& finished) {
   if (harvesters_ == 0 || !is_empty()) return;
   empty_.notify_all();  // those who wait for it are among the harvesters
-  if (closed_ && when_empty_) finished.call(std::exchange(when_empty_, nullptr));
+  if (closed_ && !when_empty_.empty()) finished.call(std::exchange(when_empty_, {}));
 }
 
 dispatcher::reservation dispatcher::reserve() {
@@ -454,36 +401,60 @@ void dispatcher::detach(task_record& record) noexcept {
     observer = std::exchange(record.sink_, nullptr);
     record.detached_ = true;
     if (record.phase() == task_phase::posted) request_notification(record, finished);
-    unclaimed = is_unclaimed(record);
+    unclaimed = must_be_woken_for(record);
     lane = record.lane_;
   }
-  if (unclaimed) wake_for(lane);  // nobody will wait for it
+  if (unclaimed) wake_for(lane);
   if (observer != nullptr) observer->abandoned();
   finished.finish();
 }
 
 void dispatcher::subscribe(task_record& record, completion_sink& sink) {
   finished_list finished;
-  bool unclaimed = false;
-  std::size_t lane = 0;
-  {
-    const scoped_lock lock(mutex_);
-    if (record.phase() == task_phase::settled) {
-      finished.tell(sink, record);
-    } else {
-      record.sink_ = &sink;
-    }
-    if (record.phase() == task_phase::posted) request_notification(record, finished);
-    unclaimed = is_unclaimed(record);
-    lane = record.lane_;
+  completion_sink* observer = nullptr;  // of before
+  scoped_lock lock(mutex_);
+  if (record.phase() == task_phase::settled) {
+    finished.tell(sink, record);
+  } else {
+    observer = std::exchange(record.sink_, &sink);
   }
-  if (unclaimed) wake_for(lane);  // nobody will wait for it
+  const auto lane = record.lane_;
+  const bool unclaimed = listen_for_end(record, finished);
+  lock.unlock();
+  if (unclaimed) wake_for(lane);
+  if (observer != nullptr) observer->abandoned();
   finished.finish();
 }
 
-bool dispatcher::is_unclaimed(const task_record& record) {
+void dispatcher::hand_over(task_record& record, reply_sink& receiver) {
+  finished_list finished;
+  scoped_lock lock(mutex_);
+  auto* const observer = std::exchange(record.sink_, &receiver);
+  record.handed_over_ = true;
+  const auto lane = record.lane_;
+  bool unclaimed = false;
+  if (record.phase() == task_phase::settled) {
+    give_reply(record, std::move(record.reply_), finished);
+  } else {
+    unclaimed = listen_for_end(record, finished);
+  }
+  lock.unlock();
+  if (unclaimed) wake_for(lane);
+  if (observer != nullptr) observer->abandoned();
+  finished.finish();
+}
+
+// True when a worker must be woken for it. The record may have been given back when this returns.
+bool dispatcher::listen_for_end(task_record& record, finished_list& finished) {
+  const bool unclaimed = must_be_woken_for(record);
+  if (record.phase() == task_phase::posted && !record.notified_) request_notification(record, finished);
+  return unclaimed;
+}
+
+// Nobody will wait for it, who would wake a worker before he sleeps.
+bool dispatcher::must_be_woken_for(const task_record& record) {
   const auto where = record.where();
-  if (where.phase != task_phase::posted) return false;
+  if (!record.unwoken_ || where.phase != task_phase::posted) return false;
   return slot_protocol::read(board_.slot(where.slot).word).state() == slot_state::queued;
 }
 
@@ -491,7 +462,9 @@ bool dispatcher::is_unclaimed(const task_record& record) {
 void dispatcher::request_notification(task_record& record, finished_list& finished) {
   const auto where = record.where();
   const auto found = slot_protocol::request(board_.slot(where.slot).word, slot_flag::notify);
-  if (is_same_task(found, where) && found.state() == slot_state::done) settle(record, collect(record), finished);
+  if (found.short_generation() != where.generation || found.state() != slot_state::done) return;
+  if (loop() == loop_state::polls) return leave_to_loop(where);
+  settle_done(record, finished);
 }
 
 }  // namespace muster

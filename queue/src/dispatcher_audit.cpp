@@ -76,6 +76,14 @@ void dispatcher::report_damage() {
   note_damage();
 }
 
+// Under the lock: the number of workers is in the header, and may be changed.
+bool dispatcher::restore_header() {
+  const scoped_lock lock(mutex_);
+  const bool was_wrong = board_.restore_header();
+  if (was_wrong) note_damage();
+  return was_wrong;
+}
+
 void dispatcher::suspect(std::size_t worker) {
   if (suspects_[worker]) return;
   suspects_[worker] = true;
@@ -96,7 +104,7 @@ audit_report dispatcher::audit() {
   bool wake = false;
   {
     const scoped_lock lock(mutex_);
-    for (std::size_t worker = 0; worker < absent_.size(); ++worker) {
+    for (std::size_t worker = 0; worker < board_.used(); ++worker) {
       if (!absent_[worker]) audit_line(worker, finished);
       if (suspects_[worker]) report.suspects.push_back(worker);
     }
@@ -158,7 +166,7 @@ bool dispatcher::audit_slot(task_record& record, finished_list& finished) {
     fail_corrupted(record, found, finished);
     return false;
   }
-  if (found.state() == slot_state::done) settle(record, collect(record), finished);
+  if (found.state() == slot_state::done) settle_done(record, finished);
   return found.state() == slot_state::queued;
 }
 
@@ -180,7 +188,7 @@ bool dispatcher::is_elsewhere(const task_record& record, const slot_word& claime
 
 void dispatcher::audit_lanes() {
   std::vector<bool> hinted(in_slot_.size());
-  std::vector<bool> damaged(lane_tails_.size());
+  std::vector<bool> damaged(board::shared_lanes + board_.used());
   for (std::size_t index = 0; index < damaged.size(); ++index) damaged[index] = !mark_hints(index, hinted);
   // The words are read after the heads: where the head has passed a hint, a worker had found the task claimed before.
   const auto queued = queued_records();
@@ -240,13 +248,16 @@ void dispatcher::renew() {
   {
     const scoped_lock lock(mutex_);
     const auto queued = queued_records();
-    std::for_each(queued.rbegin(), queued.rend(),
-                  [this](task_record* record) MUSTER_REQUIRES(mutex_) { take_back(*record); });
+    std::for_each(queued.rbegin(), queued.rend(), [this](task_record* record) MUSTER_REQUIRES(mutex_) {
+      take_back(*record);
+      enter_backlog(*record, true);
+    });
     for (auto*& record : in_slot_) {  // recovery has dealt with everything that can be explained
       if (record == nullptr) continue;
       fail_corrupted(*record, slot_protocol::read(board_.slot(record->where().slot).word), finished);
     }
     board_.renew();
+    ask_for_times();
     free_slots_.clear();
     for (auto slot = in_slot_.size(); slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
     std::fill(lane_tails_.begin(), lane_tails_.end(), 0);

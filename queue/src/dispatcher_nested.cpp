@@ -61,7 +61,9 @@ void dispatcher::look_at_all_requests(std::size_t worker, finished_list& finishe
   for (std::size_t cell = 0; cell < requests_per_worker; ++cell) look_at_request(worker, cell, finished);
 }
 
-bool dispatcher::can_post_nested() { return backlog_.empty() && !free_slots_.empty() && has_room(nested_lane); }
+bool dispatcher::can_post_nested() {
+  return may_place_in(nested_lane) && !free_slots_.empty() && has_room(nested_lane);
+}
 
 // While there are such, every end is noticed: it may leave a slot.
 void dispatcher::postpone(nested_request& request, finished_list& finished) {
@@ -117,15 +119,17 @@ void dispatcher::post_nested(nested_request& request, const cell_word& accepted,
                       .frame = read_arguments(cell, accepted),
                       .label = {},
                       .sink = &request,
-                      .limited = false};
+                      .admitted = admission::unlimited};
   auto& record = new_record(posted);
   record.caller_ = static_cast<std::uint16_t>(request.worker + 1);
   request.child = &record;
   const auto line = posted.frame.line();
   record.reply_.keep(posted.frame.take_payload());
-  if (!backlog_.empty() || !try_place(record, line)) {  // only of a worker that is dead, whose call must still be run
+  if (!may_place_in(nested_lane) ||
+      !try_place(record, line)) {  // only of a worker that is dead, whose call must still be run
     record.keep_arguments(line);
-    put_in_backlog(record, finished);
+    record.move_to({.phase = task_phase::waiting});
+    enter_waiting(record, false, finished);
     return;
   }
   ++fed_;
@@ -150,6 +154,11 @@ void dispatcher::answer(nested_request& request, task_record& record) noexcept {
 void dispatcher::write_answer(nested_request& request, task_reply reply) {
   auto& cell = board_.request(request.worker, request.cell);
   if (!reply.succeeded()) return write_error(request, reply.error());
+  if (!reply.shared().empty()) {
+    return write_error(request, error_info(errc::not_serializable,
+                                           "a call of this_pool:: that another worker ran has a result in shared "
+                                           "memory, which cannot be passed on: return a copy"));
+  }
   auto payload = reply.take_kept();
   if (!payload) {
     cell.reply_bytes = reply.bytes().size();
@@ -229,7 +238,7 @@ void dispatcher::forget_request(nested_request& request, finished_list& finished
 bool dispatcher::withdraw(task_record& record) {
   const auto where = record.where();
   if (where.phase == task_phase::waiting) {
-    std::erase(backlog_, &record);
+    leave_backlog(record);
     return true;
   }
   if (where.phase != task_phase::posted) return false;

@@ -5,7 +5,6 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
-#include <muster/queue/bell.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -20,7 +19,8 @@ namespace muster {
 void dispatcher::drain() {
   finished_list finished;
   scoped_lock lock(mutex_);
-  for (std::size_t worker = 0; worker < ring_heads_.size(); ++worker) drain_ring(worker, finished);
+  for (std::size_t worker = 0; worker < board_.used(); ++worker) drain_ring(worker, finished);
+  look_at_late(finished);
   look_at_postponed(finished);
   notice_empty(finished);  // what lay in the rings counted
   const auto fed = take_fed();
@@ -55,10 +55,10 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
 }
 
 bool dispatcher::has_completions() const noexcept {
-  for (std::size_t worker = 0; worker < ring_heads_.size(); ++worker) {
+  for (std::size_t worker = 0; worker < board_.used(); ++worker) {
     if (board_.ring(worker).tail() != ring_heads_[worker].load(std::memory_order_relaxed)) return true;
   }
-  return false;
+  return some_late_.load(std::memory_order_relaxed);
 }
 
 void dispatcher::settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) {
@@ -66,7 +66,7 @@ void dispatcher::settle_if_done(std::uint16_t slot, std::uint32_t generation, fi
   if (record == nullptr || record->where().generation != generation) return;  // taken already
   const auto found = slot_protocol::read(board_.slot(slot).word);
   if (found.generation() != record->generation_ || found.state() != slot_state::done) return;
-  settle(*record, collect(*record), finished);
+  settle_done(*record, finished);
 }
 
 void dispatcher::look_at_all_slots(finished_list& finished) {
@@ -91,48 +91,40 @@ void dispatcher::request_all_notifications(finished_list& finished) {
   }
 }
 
-void dispatcher::arm_bell() {
-  {
-    const scoped_lock lock(mutex_);
-    if (helpers_ == 0) bell::arm(board_.bell_armed());
-  }
-  drain();
-}
-
-void dispatcher::begin_help() {
-  const scoped_lock lock(mutex_);
-  if (helpers_++ == 0) bell::disarm(board_.bell_armed());
-}
-
-// What was completed while the bell was silent is seen by this last drain or rings the bell.
-void dispatcher::end_help() {
-  {
-    const scoped_lock lock(mutex_);
-    if (--helpers_ > 0) return;
-    bell::arm(board_.bell_armed());
-  }
-  drain();
-}
-
 // ---- cancelling and asking
 
-bool dispatcher::cancel(task_record& record) {
+bool dispatcher::cancel(task_record& record, cancellation how) {
   finished_list finished;
-  bool withdrawn = false;
-  {
-    const scoped_lock lock(mutex_);
-    withdrawn = withdraw(record);
-    const auto where = record.where();
-    if (!withdrawn && where.phase == task_phase::posted) {
-      auto& word = board_.slot(where.slot).word;
-      if (slot_protocol::read(word).state() == slot_state::claimed) slot_protocol::request(word, slot_flag::stop);
-    }
-    if (withdrawn) {
-      settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
-    }
-  }
+  scoped_lock lock(mutex_);
+  const bool withdrawn = cancel(record, how, finished);
+  lock.unlock();
   finished.finish();
   return withdrawn;
+}
+
+bool dispatcher::cancel_if_still(task_record& record, std::uint64_t id, cancellation how) {
+  finished_list finished;
+  scoped_lock lock(mutex_);
+  const bool withdrawn = record.id_ == id && cancel(record, how, finished);
+  lock.unlock();
+  finished.finish();
+  return withdrawn;
+}
+
+bool dispatcher::cancel(task_record& record, cancellation how, finished_list& finished) {
+  if (withdraw(record)) {
+    settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
+    return true;
+  }
+  const auto where = record.where();
+  if (where.phase != task_phase::posted || how == cancellation::withdraw) return false;
+  auto& word = board_.slot(where.slot).word;
+  if (slot_protocol::read(word).state() != slot_state::claimed) return false;
+  slot_protocol::request(word, slot_flag::stop);
+  futex_wake(futex_address(word), INT_MAX, futex_scope::shared);  // a task that has a stop token sleeps there
+  record.retries_left_ = 0;                                       // nobody wants it any more
+  if (how == cancellation::kill && !record.chunk_) doom(record);
+  return false;
 }
 
 std::size_t dispatcher::pending() const {
@@ -143,7 +135,7 @@ std::size_t dispatcher::pending() const {
 dispatcher::statistics dispatcher::read_statistics() const {
   const scoped_lock lock(mutex_);
   auto counters = counters_;
-  counters.waiting = backlog_.size();
+  counters.waiting = waiting_ + private_waiting_;
   return counters;
 }
 
@@ -152,10 +144,11 @@ dispatcher::statistics dispatcher::read_statistics() const {
 void dispatcher::set_worker(std::size_t worker, pid_t pid) {
   const scoped_lock lock(mutex_);
   worker_pids_[worker] = pid;
+  ask_for_times();
   absent_[worker] = false;
 }
 
-void dispatcher::recover(std::size_t worker, const exit_status& how) {
+void dispatcher::recover(std::size_t worker, const exit_status& how, const last_words& words) {
   finished_list finished;
   {
     const scoped_lock lock(mutex_);
@@ -163,9 +156,11 @@ void dispatcher::recover(std::size_t worker, const exit_status& how) {
     board_.sleeping().remove(worker);
     board_.spinning().remove(worker);
     forget_requests(worker, finished);
+    words_ = &words;
     for (std::size_t slot = 0; slot < in_slot_.size(); ++slot) {
       if (in_slot_[slot] != nullptr) recover_slot(*in_slot_[slot], worker, how, finished);
     }
+    words_ = nullptr;
     auto& line = board_.line(worker);
     line.parked.store(0, std::memory_order_relaxed);
     line.current.store(0, std::memory_order_relaxed);
@@ -188,7 +183,7 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
   const auto found = slot_protocol::read(board_.slot(slot).word);
   if (!is_possible(found, record)) return fail_corrupted(record, found, finished);
   if (found.owner() != worker + 1) return;
-  if (found.state() == slot_state::done) return settle(record, collect(record), finished);
+  if (found.state() == slot_state::done) return settle_done(record, finished);
   record.worker_ = static_cast<std::int16_t>(worker);
   record.pid_ = worker_pids_[worker];
   const auto current = board_.line(worker).current.load(std::memory_order_acquire);
@@ -196,50 +191,60 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
   const bool is_named = current == current_task(slot, found.short_generation());
   if (current != 0 && !is_named && !was_called_by(record, worker)) note_damage();  // it may have begun
   const bool overdue = std::exchange(record.overdue_, false);
-  if (current == 0) {
+  if (current != 0 && record.timed_) {
+    const bool unwanted = record.doomed_ || (will_be_killed_ && !overdue);
+    note_run(record, unwanted  ? task_outcome::cancelled
+                     : overdue ? task_outcome::timed_out
+                               : task_outcome::worker_died);
+  }
+  if (record.doomed_) {
+    fail_after_cancelling(record, finished);
+  } else if (current == 0) {
     ++counters_.requeued;
     repost(record, finished);
   } else if (overdue) {
     fail_after_timeout(record, finished);
-  } else if (!record.chunk_ && record.retries_left_ > 0) {
-    --record.retries_left_;
-    ++record.attempt_;
-    ++counters_.retried;
-    repost(record, finished);
+  } else if (will_be_killed_ && !record.chunk_) {
+    end_claimed(record, *will_be_killed_, finished);
   } else {
     fail_after_death(record, how, finished);
   }
 }
 
-// The arguments are still in the slot; the token may have been overwritten by a reply, but the record knows it.
 void dispatcher::repost(task_record& record, finished_list& finished) {
-  const bool noticed = ends_must_be_noticed();
   free_slots_.push_back(record.where().slot);
   take_back(record);
-  feed();  // at once, unless its lane is full
-  if (!noticed && ends_must_be_noticed()) request_all_notifications(finished);
+  enter_waiting(record, true, finished);  // it has waited longest
 }
 
-// The slot is of nobody then.
+// The slot is of nobody then. The arguments are still in it; the token may have been overwritten by a reply, but the
+// record knows it.
 void dispatcher::take_back(task_record& record) {
   const auto index = record.where().slot;
   record.keep_arguments(arguments_of(record));
   record.move_to({.slot = index, .phase = task_phase::waiting});
   slot_protocol::seize(board_.slot(index).word, record.generation_);
-  backlog_.push_front(&record);  // it has waited longest
   vacate(record);
 }
 
 void dispatcher::fail_after_death(task_record& record, const exit_status& how, finished_list& finished) {
+  if (record.deaths_ < UINT8_MAX) ++record.deaths_;
+  const bool poisonous = options_.quarantine_after != 0 && record.deaths_ >= options_.quarantine_after;
+  const bool again = !record.chunk_ && may_try_again(record) && retries_of(record).after_death();
+  if (again && !poisonous) return try_again(record, finished);
   if (!record.chunk_) ++counters_.lost;  // its sink knows what becomes of the element
-  end_claimed(record, error_info::died(how), finished);
+  if (!again) return end_claimed(record, error_info::died(how), finished);
+  ++counters_.quarantined;
+  end_claimed(record, error_info::quarantined(how, record.deaths_), finished);
 }
 
 // What the worker had written of its reply goes with the error.
 void dispatcher::end_claimed(task_record& record, error_info why, finished_list& finished) {
   auto& slot = board_.slot(record.where().slot);
   const auto& line = board_.line(static_cast<std::size_t>(record.worker_));
-  record.element_ = unseal_number(line.element.load(std::memory_order_acquire));
+  const bool by_death = why == errc::worker_died || why == errc::timed_out || why == errc::quarantined;
+  if (by_death && words_ != nullptr) why.set_words(*words_);
+  record.element_ = unseal_number(line.element.load(std::memory_order_acquire)) & task_record::most_element;
   task_reply reply(std::move(why), std::as_bytes(std::span(slot.reply)));
   if (record.chunk_) reply.adopt_attached(memory_);
   slot_protocol::seize(slot.word, record.generation_);
@@ -257,11 +262,16 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     attention_ = true;
     room_.notify_all();
     if (!when_empty) return;
-    when_empty_ = std::move(when_empty);
+    when_empty_.push_back(std::move(when_empty));
     begin_harvest(finished);  // for good: no end must go unnoticed
     notice_empty(finished);   // unless the harvest did
   }
   finished.finish();
+}
+
+void dispatcher::expect_kills(error_info why) {
+  const scoped_lock lock(mutex_);
+  if (!will_be_killed_) will_be_killed_ = std::move(why);
 }
 
 void dispatcher::stop(const error_info& why) {
@@ -273,7 +283,15 @@ void dispatcher::stop(const error_info& why) {
     stopped_ = true;
     postponed_.clear();
     look_at_all_slots(finished);  // what was completed counts
-    for (auto* record : std::exchange(backlog_, {})) settle(*record, task_reply(why), finished);
+    waiting_ = 0;
+    for (auto& each : backlog_) {
+      for (auto* record : std::exchange(each, {})) settle(*record, task_reply(why), finished);
+    }
+    for (auto* record : terms_.delayed()) settle(*record, task_reply(why), finished);
+    for (auto& each : private_) {
+      private_waiting_ -= each.waiting.size();
+      for (auto* record : std::exchange(each.waiting, {})) settle(*record, task_reply(why), finished);
+    }
     for (auto* record : in_slot_) {
       if (record == nullptr) continue;
       slot_protocol::seize(board_.slot(record->where().slot).word, record->generation_);
@@ -292,6 +310,7 @@ bool dispatcher::wait_until_empty(deadline until) {
   begin_harvest(finished);
   lock.unlock();
   finished.finish();
+  retire_loop();  // it may be this very thread's
   lock.lock();
   while (!is_empty() && !until.expired()) empty_.wait_until(lock, until);
   end_harvest();

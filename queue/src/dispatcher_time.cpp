@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tasks that may only run for so long. The worker says when it begins; the parent looks when the first can be overdue,
-// binds the worker to the task (slot_protocol::try_doom) and has it killed. Its recovery then ends the task.
+// Tasks that may only run for so long, or must end by some time. The worker says when it begins; the parent looks when
+// the first can be overdue, binds the worker to the task (slot_protocol::try_doom) and has it killed. Its recovery then
+// ends the task.
 #include <algorithm>
 
 #include <muster/base/text.hpp>
@@ -12,71 +13,136 @@
 
 namespace muster {
 
-void dispatcher::watch_time(const task_record& record) {
-  auto& timed = timings_.at(&record);
-  timed.posted = clock::now();
-  timed.due = timed.posted + timed.limit;
-  timed.waited.reset();
-  if (timed.due >= next_check_) return;
-  next_check_ = timed.due;
-  if (options_.watch_time) options_.watch_time(next_check_);
+namespace {
+
+std::int64_t milliseconds_of(clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+}
+
+error_info timeout_error(std::chrono::nanoseconds limit) {
+  return {errc::timed_out, text("it ran for longer than its timeout of ", milliseconds_of(limit),
+                                " ms; its worker was killed: raise the timeout, or split the task")};
+}
+
+}  // namespace
+
+void dispatcher::begin_terms(task_record& record, const task_request& request) {
+  record.has_terms_ = true;
+  record.retries_errors_ = !request.chunk && request.retries > 0 && request.terms->retry_on.after_exceptions();
+  terms_.begin(record, *request.terms);
+}
+
+void dispatcher::end_terms(task_record& record) {
+  terms_.end(record);
+  record.has_terms_ = false;
+}
+
+void dispatcher::set_due(task_record& record, clock::time_point when) {
+  terms_.set_due(record, when);
+  if (when >= next_check_) return;
+  next_check_ = when;
+  if (options_.watch_time) options_.watch_time(when);
+}
+
+void dispatcher::watch_waiting(task_record& record) {
+  auto& watched = terms_.of(record);
+  watched.delayed = false;
+  set_due(record, watched.asked.deadline);
+}
+
+void dispatcher::watch_posted(task_record& record) {
+  auto& watched = terms_.of(record);
+  const auto limit = watched.asked.timeout;
+  watched.posted = clock::now();
+  watched.waited.reset();
+  set_due(record,
+          limit.count() > 0 ? std::min(watched.asked.deadline, watched.posted + limit) : watched.asked.deadline);
 }
 
 overdue_report dispatcher::check_times() {
   overdue_report report;
-  const scoped_lock lock(mutex_);
+  finished_list finished;
+  scoped_lock lock(mutex_);
   const auto now = clock::now();
-  for (auto& [record, timed] : timings_) {
-    if (record->phase() != task_phase::posted) continue;  // it is watched again when it is posted
-    auto* const posted = in_slot_[record->where().slot];
-    if (timed.due <= now && is_overdue(*posted, timed, now)) {
-      const auto doomed = slot_protocol::try_doom(board_.slot(record->where().slot).word, record->generation_);
-      if (!doomed || !is_possible(*doomed, *record)) continue;  // done just now; or damage, which the audit finds
-      posted->overdue_ = true;
-      report.workers.push_back(doomed->owner() - 1);
-    } else {
-      report.next = std::min(report.next, timed.due);
-    }
-  }
-  next_check_ = report.next;
+  while (auto* const record = terms_.first_due(now)) look_at_time(*record, now, report, finished);
+  report.next = next_check_ = terms_.next();
+  const auto fed = take_fed();
+  lock.unlock();
+  if (fed != 0) wake_for(1, fed);
+  finished.finish();
   return report;
 }
 
-// Otherwise says when it may be.
-bool dispatcher::is_overdue(const task_record& record, timing& timed, clock::time_point now) {
+// After this it is not due any more.
+void dispatcher::look_at_time(task_record& record, clock::time_point now, overdue_report& report,
+                              finished_list& finished) {
+  const auto& watched = terms_.of(record);
+  if (watched.asked.deadline <= now && withdraw(record)) return fail_unbegun(record, finished);
+  if (watched.delayed) return enter_waiting(record, false, finished);
+  const auto due = due_of(record);
+  set_due(record, due > now ? due : clock::time_point::max());
+  if (due > now) return;
+  const auto doomed = slot_protocol::try_doom(board_.slot(record.where().slot).word, record.generation_);
+  if (!doomed || !is_possible(*doomed, record)) return;  // done just now; or damage, which the audit finds
+  record.overdue_ = true;
+  report.workers.push_back({.index = doomed->owner() - 1U, .cancelled = record.doomed_});
+}
+
+void dispatcher::fail_unbegun(task_record& record, finished_list& finished) {
+  ++counters_.timed_out;
+  record.element_ = 0;
+  settle(record, task_reply(error_info(errc::timed_out, "its deadline passed before a worker had begun it")), finished);
+}
+
+// When it is overdue, as far as is known now. Requires: it is posted.
+clock::time_point dispatcher::due_of(task_record& record) {
+  auto& watched = terms_.of(record);
+  if (record.doomed_) return clock::time_point::min();
   const auto slot = record.where().slot;
   const auto found = slot_protocol::read(board_.slot(slot).word);
-  if (found.state() == slot_state::done) {
-    timed.due = clock::time_point::max();
-    return false;
-  }
-  const bool claimed = found.state() == slot_state::claimed && is_possible(found, record);
-  auto since = now;  // it has not begun
-  if (claimed) {
+  if (found.state() == slot_state::done) return clock::time_point::max();
+  const auto limit = watched.asked.timeout;
+  if (limit.count() <= 0) return watched.asked.deadline;
+  auto since = clock::now();  // it has not begun
+  if (found.state() == slot_state::claimed && is_possible(found, record)) {
     const std::size_t worker = found.owner() - 1;
     const auto current = board_.line(worker).current.load(std::memory_order_acquire);
     const bool begun = current == current_task(slot, found.short_generation());
-    if (!begun && !timed.waited) timed.waited = now;
-    since = begun ? start_of(timed, worker, now) : *timed.waited;
+    if (!begun && !watched.waited) watched.waited = since;
+    since = begun ? start_of(watched, worker, since) : *watched.waited;
   }
-  timed.due = since + timed.limit;
-  return timed.due <= now;
+  return std::min(watched.asked.deadline, since + limit);
 }
 
 // A worker that says something impossible is taken to have begun at once.
-clock::time_point dispatcher::start_of(const timing& timed, std::size_t worker, clock::time_point now) {
+clock::time_point dispatcher::start_of(const watched_tasks::entry& watched, std::size_t worker, clock::time_point now) {
   const clock::time_point said(
       std::chrono::nanoseconds(static_cast<std::int64_t>(board_.line(worker).started.load(std::memory_order_relaxed))));
-  return said < timed.posted || said > now ? timed.posted : said;
+  return said < watched.posted || said > now ? watched.posted : said;
+}
+
+// It is overdue from now on: the rest is the same.
+void dispatcher::doom(task_record& record) {
+  record.doomed_ = true;
+  if (!record.has_terms_) terms_.begin(record, {});
+  record.has_terms_ = true;
+  set_due(record, clock::now());
+}
+
+void dispatcher::fail_after_cancelling(task_record& record, finished_list& finished) {
+  end_claimed(record, error_info(errc::cancelled, "cancelled while it ran; its worker was killed for that"), finished);
 }
 
 void dispatcher::fail_after_timeout(task_record& record, finished_list& finished) {
+  const auto& asked = terms_.of(record).asked;
+  const bool expired = asked.deadline <= clock::now();
+  if (!expired && !record.chunk_ && may_try_again(record) && asked.retry_on.after_timeout()) {
+    return try_again(record, finished);
+  }
   ++counters_.timed_out;
-  const auto limit = timings_.at(&record).limit;
   end_claimed(record,
-              error_info(errc::timed_out, text("it ran for longer than its timeout of ",
-                                               std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(),
-                                               " ms; its worker was killed: raise the timeout, or split the task")),
+              expired ? error_info(errc::timed_out, "its deadline passed while it ran; its worker was killed")
+                      : timeout_error(asked.timeout),
               finished);
 }
 

@@ -113,7 +113,7 @@ nested_reply nested_call::take() {
   return {*end, cell_, bytes, failed};
 }
 
-bool nested_call::cancel() {
+bool nested_call::cancel(cancellation how) {
   if (local_) return false;
   require_this_thread();
   const auto found = look();
@@ -126,7 +126,11 @@ bool nested_call::cancel() {
   if (mine && !withdrawn && look().state() == cell_state::posted) {
     const auto task = end_->try_claim(cell_);
     withdrawn = task.has_value();
-    withdrawn ? end_->drop_claimed(*task) : end_->ask_to_stop(cell_);
+    if (withdrawn) {
+      end_->drop_claimed(*task);
+    } else if (how != cancellation::withdraw) {
+      end_->ask_to_stop(cell_);
+    }
   }
   if (withdrawn) settle(task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")));
   return withdrawn;
@@ -183,7 +187,9 @@ nested_call nested_end::submit(function_token function, outgoing_frame frame) {
   const auto token = static_cast<std::uint64_t>(function);
   const bool in_block = !frame.is_inline();
   const auto line = frame.line();
-  const auto index = find_free_cell();
+  // Of blocks that go along, this process may die while another still borrows them: such calls are run in place.
+  const auto attachments = frame.take_attachments();
+  const auto index = attachments.empty() ? find_free_cell() : std::nullopt;
   if (!index) {
     const auto payload = frame.take_payload();  // until the call has ended
     return {shared_from_this(), run_unposted(token, line, in_block)};
@@ -218,6 +224,7 @@ task_reply nested_end::run(task_call& call) {
     }
   }
   --depth_;
+  if (!call.keep_borrowed()) worker_.must_end_ = true;
   worker_.finished_ += call.count();
   auto reply = call.take_reply();
   if (!reply.succeeded()) {
@@ -276,7 +283,10 @@ std::optional<nested_end::posted_task> nested_end::try_claim(std::size_t index) 
 task_reply nested_end::run_claimed(const posted_task& task) {
   task_call call(worker_.board_.slot(task.slot), task.word, worker_.line_, memory(), worker_.functions_,
                  worker_.cache_);
+  const bool notes = worker_.notes_times();
+  if (notes) worker_.note_begin(task.slot, worker_end::now());
   auto reply = run(call);
+  if (notes) static_cast<void>(worker_.note_end(task.slot));
   complete(task, call);
   return reply;
 }

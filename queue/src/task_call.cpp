@@ -10,6 +10,8 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/reply_block.hpp>
 #include <muster/serialize/archive.hpp>
 
 #include "current_call.hpp"
@@ -61,8 +63,10 @@ std::span<const std::byte> task_call::arguments() const {
   return memory_.view(ref);
 }
 
-std::span<std::byte> task_call::make_reply(std::size_t bytes) {
+std::span<std::byte> task_call::make_reply(std::size_t bytes, std::size_t attachments) {
   payload_.reset();
+  if (carried_ != nullptr) drop_sent();
+  if (attachments > 0) return make_reply_with(bytes, attachments);
   if (bytes <= small_reply_bytes) {
     reply_ = slot_flag::small_reply;
     if (!owns_slot()) return std::span(nowhere_).first(bytes);
@@ -75,6 +79,65 @@ std::span<std::byte> task_call::make_reply(std::size_t bytes) {
   payload_ = memory_.allocate(bytes, 1);
   reply_ = slot_flag::block_reply;
   return payload_.bytes();
+}
+
+std::span<std::byte> task_call::make_reply_with(std::size_t bytes, std::size_t attachments) {
+  if (attachments > reply_block::most_attachments) {
+    throw error(errc::not_serializable, text("a result has ", attachments, " shared blocks; at most ",
+                                             reply_block::most_attachments, " go with it: send copies"));
+  }
+  const reply_block what{.frame_bytes = bytes, .attachments = attachments};
+  payload_ = memory_.allocate(what.total_bytes(), 0);
+  reply_ = slot_flag::block_reply;
+  blocks().names = payload_.data() + what.names_offset();
+  frame_bytes_ = bytes;
+  return payload_.bytes().first(bytes);
+}
+
+std::uint64_t task_call::sender::attach(const shared_block& what) {
+  auto& blocks = call_.blocks();
+  const auto name = call_.memory_.send(what);
+  const auto index = blocks.sent.size();
+  blocks.sent.push_back(name);
+  std::memcpy(blocks.names + index * sizeof name, &name, sizeof name);
+  return index;
+}
+
+shared_block task_call::borrower::take(std::uint64_t name) {
+  auto& borrowed = call_.blocks().add_borrowed();
+  call_.memory_.borrow_into(borrowed, name);
+  return borrowed;
+}
+
+void task_call::give_back_carried() noexcept {
+  drop_sent();
+  cache_.give_back(std::move(carried_));
+}
+
+void task_call::drop_sent() noexcept {
+  for (const auto name : carried_->sent) {
+    try {
+      memory_.receive(name).reset();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is gone already
+    }
+  }
+  carried_->sent.clear();
+}
+
+bool task_call::keep_all_borrowed() noexcept {
+  try {
+    for (std::size_t index = 0; index < carried_->borrowed_count; ++index) {
+      auto& each = carried_->borrowed[index];
+      if (!each || each.is_unique()) continue;
+      memory_.keep(each);
+      each.reset();
+    }
+    carried_->forget_borrowed();
+    return true;
+  } catch (const std::exception&) {
+    fail_with_current_exception();
+    return false;
+  }
 }
 
 std::span<std::byte, inline_reply_bytes> task_call::reply_line() noexcept {
@@ -118,6 +181,7 @@ task_reply task_call::take_reply() {
   const auto read = [this]() -> task_reply {
     if (!owns_slot()) return task_reply(error_info(errc::corrupted, "somebody has overwritten the slot of this call"));
     const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
+    if (payload_ && sent_count() > 0) return take_reply_with(failed);
     if (payload_) return {std::move(payload_), failed};
     const bool in_line = (reply_ & slot_flag::line_reply) != slot_flag::none;
     const auto line = std::as_bytes(std::span(slot_.reply)).first(std::min(line_bytes_, inline_reply_bytes));
@@ -128,10 +192,20 @@ task_reply task_call::take_reply() {
   return reply;
 }
 
+task_reply task_call::take_reply_with(bool failed) {
+  const reply_block what{.frame_bytes = frame_bytes_, .attachments = sent_count()};
+  carried_->sent.clear();
+  return {memory_, std::move(payload_), what, failed};
+}
+
 slot_flag task_call::finish() noexcept {
   const bool failed = (reply_ & slot_flag::failed) != slot_flag::none;
   if (payload_ && owns_slot()) {
-    const auto ref = payload_.lend();
+    auto ref = payload_.lend();
+    if (sent_count() > 0) {
+      ref.size_bytes = reply_block{.frame_bytes = frame_bytes_, .attachments = sent_count()}.packed();
+      carried_->sent.clear();  // they will arrive
+    }
     std::memcpy(slot_.reply.data(), &ref, sizeof ref);
     slot_.reply_bytes = seal_of_block(claimed_.short_generation(), failed, ref);
   } else if (failed && owns_slot()) {  // errors do not fit into a small reply

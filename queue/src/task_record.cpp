@@ -4,6 +4,6 @@
 namespace muster {
 
 // A program may have millions of tasks pending; each costs one of these.
-static_assert(sizeof(task_record) <= 264);
+static_assert(sizeof(task_record) == std::size_t{3} * 64);
 
 }  // namespace muster

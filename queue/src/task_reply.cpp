@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/reply_block.hpp>
 
 namespace muster {
 
@@ -17,6 +19,28 @@ task_reply::task_reply(error_info error) : failed_(true) { rest().error = std::m
 
 task_reply::task_reply(error_info error, std::span<const std::byte> line) : task_reply(line, true) {
   rest().error = std::move(error);
+}
+
+task_reply task_reply::adopt(arena& memory, block_ref sent, bool failed) {
+  const auto what = reply_block::of(sent);
+  sent.size_bytes = what.total_bytes();
+  return {memory, memory.adopt(sent), what, failed};
+}
+
+task_reply::task_reply(arena& memory, block payload, reply_block what, bool failed)
+    : task_reply(std::move(payload), failed) {
+  const auto* const names = payload_.data() + what.names_offset();
+  for (std::size_t index = 0; index < what.attachments; ++index) {
+    std::uint64_t name = 0;
+    std::memcpy(&name, names + index * sizeof name, sizeof name);
+    rest().shared.push_back(memory.receive(name));
+  }
+  payload_.shrink(what.frame_bytes);
+}
+
+shared_block reply_attachments::take(std::uint64_t name) {
+  if (name < blocks_.size()) return blocks_[name];
+  throw error(errc::corrupted, text("a reply names its block ", name, ", but ", blocks_.size(), " came with it"));
 }
 
 task_reply::details& task_reply::rest() {

@@ -6,6 +6,7 @@
 #include <climits>
 #include <optional>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/queue/bell.hpp>
@@ -36,21 +37,23 @@ worker_order worker_end::order() const noexcept {
 // Any other value is no order: somebody has overwritten the word, and the parent will see to it.
 bool worker_end::is_ordered_to_leave() const noexcept {
   const auto now = order();
-  return now == worker_order::leave || now == worker_order::leave_when_idle;
+  return now == worker_order::leave || now == worker_order::leave_when_idle || now == worker_order::retire;
 }
 
 bool worker_end::told_to_leave() const noexcept {
-  return order() == worker_order::leave || (options_.max_tasks != 0 && finished_ >= options_.max_tasks);
+  return must_end_ || order() == worker_order::leave || (options_.max_tasks != 0 && finished_ >= options_.max_tasks);
 }
 
 bool worker_end::run_next() {
   claimed_task task;
   bool was_idle = false;
   while (!told_to_leave()) {
-    bool claimed = claim_any(task);
+    const auto told = order();
+    bool claimed = told == worker_order::retire ? claim_own(task) : claim_any(task);
     if (!claimed) {
-      if (order() == worker_order::leave_when_idle) break;
+      if (told == worker_order::retire || told == worker_order::leave_when_idle) break;
       was_idle = true;
+      free_since_ = 0;
       claimed = spin(task);
     }
     if (!claimed) {
@@ -58,22 +61,34 @@ bool worker_end::run_next() {
       continue;
     }
     // Whoever published more relied on this worker being awake; now that it is busy, the next one must be.
-    if (was_idle && board_.sizes().workers > 1 && has_work()) wake_another();
+    if (was_idle && has_others() && has_work()) wake_another();
     run(task);
     return true;
   }
   line_.leaving.store(1, std::memory_order_release);
+  if (has_others() && has_work()) wake_another();  // its own end may take long
   return false;
 }
 
 bool worker_end::claim_any(claimed_task& task) {
-  constexpr std::uint64_t aging = 16;  // every so often the least urgent lane comes first, so that it never starves
+  // Every so often the least urgent lane comes first, so that it never starves. Claims are counted, not looks: how
+  // often an idle worker looks is chance.
+  constexpr std::uint64_t aging = 16;
   if (claim(board_.private_lane(options_.index), task)) return true;
-  const bool reversed = ++looks_ % aging == 0;
+  const bool reversed = (claims_ + 1) % aging == 0;
   for (std::size_t step = 0; step < board::shared_lanes; ++step) {
-    if (claim(board_.lane_at(reversed ? board::shared_lanes - 1 - step : step), task)) return true;
+    if (!claim(board_.lane_at(reversed ? board::shared_lanes - 1 - step : step), task)) continue;
+    ++claims_;
+    return true;
   }
   return false;
+}
+
+// Who woke this worker for a task that anybody may run relied on it.
+bool worker_end::claim_own(claimed_task& task) {
+  if (!claim(board_.private_lane(options_.index), task)) return false;
+  if (has_work()) wake_another();
+  return true;
 }
 
 bool worker_end::claim(lane& from, claimed_task& task) {
@@ -107,6 +122,8 @@ void worker_end::run(const claimed_task& task) {
   auto& where = board_.slot(task.slot);
   task_call call(where, task.word, line_, memory_, functions_, cache_);
   if (task.word.has(slot_flag::timed)) call.note_start();
+  const bool notes = notes_times();
+  if (notes) note_begin(task.slot, free_since_ != 0 ? free_since_ : now());
   line_.element.store(0, std::memory_order_relaxed);
   // From here on a death is the task's. Release: the element belongs to it.
   line_.current.store(current_task(task.slot, task.word.short_generation()), std::memory_order_release);
@@ -118,15 +135,33 @@ void worker_end::run(const claimed_task& task) {
       call.fail_with_current_exception();
     }
   }
+  if (!call.keep_borrowed()) must_end_ = true;
   finished_ += call.count();
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
   const auto reply = call.finish();
+  const bool goes_on = notes && has_work();
+  const auto end = notes ? note_end(task.slot) : 0;
+  free_since_ = goes_on ? end : 0;
   if (call.owns_slot()) {  // else somebody has overwritten the word; whose task it is now is for the parent to say
     const auto asked = slot_protocol::complete(where.word, task.word, reply);
     announce(task, asked);
     if (asked.has(slot_flag::doomed)) task_call::await_death();  // it was too late, and is done all the same
   }
   line_.current.store(0, std::memory_order_release);
+}
+
+std::uint64_t worker_end::now() noexcept { return static_cast<std::uint64_t>(clock::now().time_since_epoch().count()); }
+
+// Where somebody has overwritten the slot's word this may be another task's, whose times are then not believed, or
+// wrong.
+void worker_end::note_begin(std::size_t slot, std::uint64_t when) noexcept {
+  board_.times(slot).begin.store(when, std::memory_order_relaxed);
+}
+
+std::uint64_t worker_end::note_end(std::size_t slot) noexcept {
+  const auto when = now();
+  board_.times(slot).end.store(when, std::memory_order_relaxed);
+  return when;
 }
 
 void worker_end::announce(const claimed_task& task, const slot_word& asked) {
@@ -141,10 +176,12 @@ void worker_end::announce(const claimed_task& task, const slot_word& asked) {
 }
 
 void worker_end::ring_bell() {
-  if (!bell::must_ring(board_.bell_armed())) return;
+  const auto whose = bell::take_armed(board_.bell_armed());
+  if (whose == 0) return;
   const std::uint64_t one = 1;
   // It can only fail when the counter is full, and then the parent has been woken often enough.
-  static_cast<void>(!::write(options_.bell, &one, sizeof one));
+  if ((whose & bell::of_supervisor) != 0) static_cast<void>(!::write(options_.bell, &one, sizeof one));
+  if ((whose & bell::of_loop) != 0) static_cast<void>(!::write(options_.loop_bell, &one, sizeof one));
 }
 
 // True when it has claimed a task; false when the budget is used up, or there is an order.
@@ -153,7 +190,7 @@ bool worker_end::spin(claimed_task& task) {
   bool claimed = false;
   const auto look = [&] { return (claimed = claim_any(task)) || is_ordered_to_leave(); };
   const auto spin_alone = [&] { return spin_until(spin_.budget, look); };
-  if (board_.sizes().workers == 1) return spin_alone() && claimed;
+  if (!has_others()) return spin_alone() && claimed;
   if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too
   return parking::spin_visibly(board_.spinning(), options_.index, spin_alone) && claimed;
 }

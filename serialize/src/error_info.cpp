@@ -70,10 +70,37 @@ std::string text_of_place(const task_place& place) {
   return where + ": ";
 }
 
+// "TITLE" and the lines of `lines`, each behind `margin`.
+void append_lines(std::string& whole, std::string_view title, std::string_view margin, std::string_view lines) {
+  if (lines.empty()) return;
+  whole += title;
+  while (!lines.empty()) {
+    const auto end = lines.find('\n');
+    whole.append("\n").append(margin).append(lines.substr(0, end));
+    lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+  }
+}
+
 }  // namespace
 
-error_info error_info::died(const exit_status& how) {
-  error_info error(errc::worker_died, text("the worker ", to_string(how)));
+const last_words& error_info::words() const noexcept {
+  static const last_words none;
+  return words_ ? *words_ : none;
+}
+
+void error_info::set_words(last_words words) {
+  words_ = words.some() ? std::make_shared<const last_words>(std::move(words)) : nullptr;
+}
+
+error_info error_info::died(const exit_status& how, std::string_view who) {
+  error_info error(errc::worker_died, text(who, ' ', to_string(how)));
+  error.status_ = how;
+  return error;
+}
+
+error_info error_info::quarantined(const exit_status& how, unsigned deaths) {
+  error_info error(errc::quarantined, text("it has killed ", deaths, " workers, the last of which ", to_string(how),
+                                           ": it is not tried again (pool_options::quarantine_after)"));
   error.status_ = how;
   return error;
 }
@@ -83,6 +110,8 @@ std::string error_info::describe() const {
   if (!type_name_.empty()) whole += type_name_ + ": ";
   whole += message_;
   for (const auto& inner : nested_) whole += text("; caused by ", inner.type_name, ": ", inner.message);
+  append_lines(whole, "\nit crashed:", "  ", crash());
+  append_lines(whole, "\nit had written last:", "  | ", last_output());
   return whole;
 }
 

@@ -9,7 +9,7 @@
 
 #include "temporary_directory.hpp"
 
-namespace muster {
+namespace muster::cgroup_test {
 namespace {
 
 using testing::ElementsAre;
@@ -154,4 +154,4 @@ TEST(RealSystem, HasMemoryAndProcessors) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::cgroup_test

@@ -5,7 +5,7 @@
 
 #include <muster/base/spin.hpp>
 
-namespace muster {
+namespace muster::clock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -44,4 +44,4 @@ TEST(SpinUntil, EndsWithItsBudget) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::clock_test

@@ -12,7 +12,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/system_call.hpp>
 
-namespace muster {
+namespace muster::error_test {
 namespace {
 
 using testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(AssertDeathTest, AbortsWithConditionAndPlace) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::error_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::exit_status_test {
 namespace {
 
 TEST(ExitStatus, SaysHowTheProcessEnded) {
@@ -31,4 +31,4 @@ TEST(SignalName, NamesRealTimeSignalsByNumber) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::exit_status_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/futex.hpp>
 
+#include <array>
 #include <climits>
 #include <thread>
 
@@ -8,7 +9,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::futex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -44,5 +45,48 @@ TEST(Futex, WakesAnotherProcessOnTheLowHalfOfAWord) {
   EXPECT_TRUE(ranks->wait(0).success());
 }
 
+class FutexWaitAny : public testing::Test {
+protected:
+  bool sleep(deadline until = {}) {
+    const std::array words = {futex_expectation{.word = futex_address(first_), .expected = 0},
+                              futex_expectation{.word = futex_address(second_), .expected = 0}};
+    return futex_wait_any(words, futex_scope::within_process, until);
+  }
+  std::atomic<std::uint32_t> first_ = 0;
+  std::atomic<std::uint32_t> second_ = 0;
+};
+
+TEST_F(FutexWaitAny, DoesNotSleepWhenOneWordHasChanged) {
+  second_ = 1;
+  EXPECT_TRUE(sleep());
+}
+
+TEST_F(FutexWaitAny, EndsAtTheDeadline) { EXPECT_FALSE(sleep(deadline::after(1ms))); }
+
+TEST_F(FutexWaitAny, IsWokenOnEachOfItsWords) {
+  for (auto* const word : {&first_, &second_}) {
+    first_ = second_ = 0;
+    std::thread sleeper([&] {
+      while (*word == 0) sleep();
+    });
+    *word = 1;
+    futex_wake(futex_address(*word), INT_MAX, futex_scope::within_process);
+    sleeper.join();
+  }
+}
+
+TEST_F(FutexWaitAny, WakesAnotherProcess) {
+  const test::shared<std::array<std::atomic<std::uint32_t>, 2>> words;
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    const std::array both = {futex_expectation{.word = futex_address((*words)[0]), .expected = 0},
+                             futex_expectation{.word = futex_address((*words)[1]), .expected = 0}};
+    while ((*words)[1] == 0) futex_wait_any(both, futex_scope::shared);
+    return 0;
+  });
+  (*words)[1] = 1;
+  futex_wake(futex_address((*words)[1]), INT_MAX, futex_scope::shared);
+  EXPECT_TRUE(ranks->wait(0).success());
+}
+
 }  // namespace
-}  // namespace muster
+}  // namespace muster::futex_test

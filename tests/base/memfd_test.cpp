@@ -13,7 +13,7 @@
 
 #include <muster/base/error.hpp>
 
-namespace muster {
+namespace muster::memfd_test {
 namespace {
 
 TEST(Memfd, HasTheSizeAndNoName) {
@@ -64,4 +64,4 @@ TEST(UniqueFd, ClosesWhatItOwns) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::memfd_test

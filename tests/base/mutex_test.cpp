@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,4 +60,4 @@ TEST(Condition, WaitUntilEndsAtTheDeadline) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::mutex_test

@@ -6,7 +6,7 @@
 #include <muster/base/demangle.hpp>
 #include <muster/base/log.hpp>
 
-namespace muster {
+namespace muster::text_test {
 namespace {
 
 TEST(Text, JoinsItsParts) { EXPECT_EQ(text("a", 1, ' ', 2.5), "a1 2.5"); }
@@ -37,4 +37,4 @@ TEST(Log, StderrSinkPrintsWarningsAndErrorsOnly) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::text_test

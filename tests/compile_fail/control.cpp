@@ -12,5 +12,6 @@ int control(const muster::pool& pool, int offset) {
   const auto sums = pool.map(muster::bind_front(add, offset), xs);
   const auto length =
       pool.apply([](const std::string& s) { return static_cast<int>(s.size()); }, "a literal is sent as a string");
-  return pool.apply([](int a, int b) { return a + b; }, sums.front(), length);
+  const auto shared = pool.share(offset);
+  return pool.apply([](int a, int b) { return a + b; }, sums.front(), length + *shared);
 }

@@ -11,7 +11,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::arena_kill_test {
 namespace {
 
 unique_fd duplicate(const unique_fd& file) { return unique_fd(::dup(file.get())); }
@@ -76,4 +76,4 @@ TEST(ArenaKill, KilledParticipantsLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_kill_test

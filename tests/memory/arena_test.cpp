@@ -13,7 +13,7 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/memory/domain.hpp>
 
-namespace muster {
+namespace muster::arena_test {
 namespace {
 
 constexpr participant_id worker{2};
@@ -33,12 +33,13 @@ protected:
   std::unique_ptr<arena> make(participant_id self) {
     return std::make_unique<arena>(extent_map(extents_, table_mark(extents_used_)),
                                    block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(), file_,
-                                   arena::options{.self = self, .cache_bytes = mebibyte});
+                                   arena::options{.self = self, .cache_bytes = mebibyte, .members = members_});
   }
   [[nodiscard]] std::size_t held() const { return host_->read_statistics().held_bytes; }
 
   std::vector<extent_map::word> extents_;
   std::vector<block_descriptor> blocks_;
+  std::vector<participant_entry> members_{4};
   std::atomic<std::uint64_t> extents_used_ = 0;
   std::atomic<std::uint64_t> blocks_used_ = 0;
   unique_fd file_;
@@ -51,6 +52,61 @@ void fill(const block& which, unsigned char value) { std::memset(which.data(), v
 
 bool holds_only(std::span<const std::byte> bytes, unsigned char value) {
   return std::all_of(bytes.begin(), bytes.end(), [=](std::byte each) { return each == std::byte{value}; });
+}
+
+TEST_F(Arena, ASharedBlockWhoseDescriptorWasOverwrittenTakesNoOtherAlong) {
+  const auto offset_of = [this](const std::byte* data) {
+    return static_cast<std::uint64_t>(data - memory_.bytes().data());
+  };
+  const auto other = host_->allocate_shared(3 * extent_bytes);
+  static_cast<void>(host_->name_of(other));
+  const auto own = host_->allocate(3 * extent_bytes);
+  const auto owners = [this](std::uint64_t offset) { return extents_[offset / extent_bytes].load(); };
+  const auto before = std::pair(owners(offset_of(other.data())), owners(offset_of(own.data())));
+  for (const auto forged : {offset_of(other.data()), offset_of(own.data()), UINT64_MAX}) {
+    auto damaged = host_->allocate_shared(3 * extent_bytes);
+    blocks_[host_->name_of(damaged) >> 32U].offset = forged;
+    damaged.reset();
+    EXPECT_EQ(std::pair(owners(offset_of(other.data())), owners(offset_of(own.data()))), before);
+  }
+}
+
+TEST_F(Arena, ABorrowerOfASharedBlockWhoseDescriptorWasOverwrittenIsToldWhatItSays) {
+  const auto made = host_->allocate_shared(3 * extent_bytes);
+  const auto name = host_->name_of(made);
+  auto& descriptor = blocks_[name >> 32U];
+  descriptor.capacity = 5 * mebibyte;
+  try {
+    static_cast<void>(guest_->borrow(name));
+    FAIL();
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::corrupted);
+    EXPECT_THAT(refused.what(), testing::AllOf(testing::HasSubstr("block " + std::to_string(name >> 32U)),
+                                               testing::HasSubstr("take 5242880 of 4194304 bytes")));
+  }
+  descriptor.capacity = 3 * extent_bytes;
+  descriptor.offset = 1;
+  EXPECT_THROW(static_cast<void>(guest_->borrow(name)), error);
+}
+
+TEST_F(Arena, AHoldWhoseTargetWasOverwrittenIsRefusedAndFreesNothing) {
+  const auto other = host_->allocate_shared(extent_bytes);
+  const auto others_name = host_->name_of(other);
+  auto made = host_->allocate_shared(extent_bytes);
+  const auto hold = host_->send(made);
+  auto& target = blocks_[hold >> 32U].target;
+  const auto right = target.load();
+  for (const auto forged : {std::uint64_t{0}, UINT64_MAX, hold, others_name + 1, right + 1}) {
+    target = forged;
+    EXPECT_THROW(static_cast<void>(guest_->receive(hold)), error);
+  }
+  EXPECT_EQ(guest_->read_statistics().holds, 0U);
+  target = right;
+  made.reset();
+  std::memset(other.data(), 1, other.size());
+  auto received = guest_->receive(hold);
+  EXPECT_NE(received.data(), other.data());
+  EXPECT_EQ(guest_->borrow(others_name).data(), other.data());
 }
 
 TEST_F(Arena, ABlockIsRightAgainAfterItsDescriptorWasOverwritten) {
@@ -197,6 +253,22 @@ TEST_F(Arena, AnExhaustedArenaSaysWhatWasNeededAndWhatThereIs) {
   }
 }
 
+TEST_F(Arena, ASharedBlockThatDoesNotFitSaysWhatWasAskedHeldCachedAndFree) {
+  const auto most = host_->allocate_shared(40 * extent_bytes);
+  host_->allocate_shared(8 * extent_bytes).reset();
+  const auto foreign = guest_->allocate(10 * extent_bytes);
+  try {
+    static_cast<void>(host_->allocate_shared(20 * extent_bytes));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("1.2 MiB is needed"), testing::HasSubstr("4.0 MiB"),
+                                               testing::HasSubstr("3.1 MiB of it in use"),
+                                               testing::HasSubstr("0 bytes are cached by this process"),
+                                               testing::HasSubstr("896.0 KiB free")));
+  }
+}
+
 TEST_F(Arena, ARequestLargerThanTheArenaIsRefused) {
   EXPECT_THROW(static_cast<void>(host_->allocate(mebibyte * 1024)), error);
 }
@@ -302,6 +374,20 @@ TEST(Admission, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {
   }
 }
 
+TEST(Admission, ASharedBlockIsAdmittedLikeAnyOther) {
+  const auto budget = available_memory();
+  domain shared({.arena_bytes = 2 * budget.limit_bytes});
+  try {
+    static_cast<void>(shared.blocks().allocate_shared(budget.available_bytes + mebibyte));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("are available"), testing::HasSubstr("in use"),
+                                               testing::HasSubstr("cached"), testing::HasSubstr(" free")));
+  }
+  EXPECT_EQ(shared.blocks().read_statistics().held_bytes, 0U);
+}
+
 TEST(Admission, CopiesOfTheReceiverCount) {
   const auto budget = available_memory();
   domain shared({});
@@ -335,4 +421,4 @@ TEST_F(Arena, ADescriptorWhoseBinderDiedHalfwayIsFreeAgain) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_test

@@ -10,7 +10,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::extent_map_test {
 namespace {
 
 constexpr participant_id alice{2};
@@ -49,6 +49,25 @@ TEST(ExtentMap, ARunAcrossTheHintIsFound) {
   ASSERT_TRUE(extents.map.claim(alice, 2, 0));
   ASSERT_TRUE(extents.map.claim(alice, 2, 6));
   EXPECT_EQ(extents.map.claim(bob, 4, 4), (extent_run{2, 4}));
+}
+
+// Two that claimed long runs overtook one another up to the end, and both found nothing, with all free but their own.
+TEST(ExtentMap, TwoThatClaimLongRunsAtOnceBothGetOne) {
+  constexpr std::size_t length = 2000;
+  constexpr int rounds = 2000;
+  table extents(3 * length);  // wherever the one lies, there is room for the other
+  std::atomic<int> failed = 0;
+  const auto claim = [&](participant_id who) {
+    for (int round = 0; round < rounds; ++round) {
+      const auto run = extents.map.claim(who, length, 0);
+      run ? extents.map.release(who, *run) : static_cast<void>(++failed);
+    }
+  };
+  std::thread other(claim, bob);
+  claim(alice);
+  other.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(extents.map.held_count(), 0U);
 }
 
 TEST(ExtentMap, WithoutALongEnoughRunNothingIsHeldAfterwards) {
@@ -105,4 +124,4 @@ TEST(ExtentMap, ThreadsNeverGetTheSameExtent) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::extent_map_test

@@ -3,15 +3,18 @@
 
 #include <sys/resource.h>
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
 #include <muster/base/memfd.hpp>
 
+#include "memory_map.hpp"
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::mapping_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -20,12 +23,41 @@ constexpr bool sanitized = true;
 constexpr bool sanitized = false;
 #endif
 
+// Of this process, in all.
+std::size_t mapped_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0;
+  file >> pages;
+  return pages * 4096;
+}
+
 TEST(Mapping, SeesWhatAnotherMappingOfTheFileWrites) {
   const auto file = make_memfd("test", 4096);
   const mapping one(file, 4096, mapping::inherit::yes);
   const mapping other(file, 4096, mapping::inherit::yes);
   one.bytes()[100] = std::byte{7};
   EXPECT_EQ(other.bytes()[100], std::byte{7});
+}
+
+TEST(Mapping, BeginsWhereItIsToAndLeavesNothingAround) {
+  constexpr std::size_t alignment = std::size_t{2} << 20U;
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{4096}, std::size_t{5'000}, alignment, 3 * alignment + 1}) {
+    const auto file = make_memfd("muster-aligned-test", bytes);
+    const std::size_t before = mapped_bytes();
+    {
+      const mapping memory(file, bytes, mapping::inherit::yes, alignment);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.bytes().data()) % alignment, 0U);
+      EXPECT_EQ(memory.bytes().size(), bytes);
+      memory.bytes()[bytes - 1] = std::byte{7};
+      if (!sanitized) {
+        EXPECT_EQ(mapped_bytes(), before + (bytes + 4095) / 4096 * 4096);
+      }
+    }
+    if (!sanitized) {
+      EXPECT_EQ(mapped_bytes(), before);
+    }
+  }
 }
 
 TEST(Mapping, IsNotInheritedWhenAskedSo) {
@@ -36,6 +68,28 @@ TEST(Mapping, IsNotInheritedWhenAskedSo) {
     return 0;
   });
   EXPECT_FALSE(ranks->wait(0).success());
+}
+
+TEST(Mapping, IsNotDumpedAndToldApartByWhetherChildrenHaveIt) {
+  const auto file = make_memfd("muster-mapping-test", 4096);
+  const mapping inherited(file, 4096, mapping::inherit::yes);
+  EXPECT_THAT(
+      test::flags_of_mappings("muster-mapping-test"),
+      testing::ElementsAre(testing::AllOf(testing::HasSubstr(" dd "), testing::Not(testing::HasSubstr(" dc ")))));
+  const auto other = make_memfd("muster-other-test", 4096);
+  const mapping kept(other, 4096, mapping::inherit::no);
+  EXPECT_THAT(test::flags_of_mappings("muster-other-test"),
+              testing::ElementsAre(testing::AllOf(testing::HasSubstr(" dd "), testing::HasSubstr(" dc "))));
+}
+
+TEST(Mapping, OneThatReplacesAnotherIsNotDumpedOrInheritedEither) {
+  const auto file = make_memfd("muster-mapping-test", 4096);
+  const auto other = make_memfd("muster-other-test", 4096);
+  mapping memory(file, 4096, mapping::inherit::no);
+  memory.replace(other);
+  EXPECT_TRUE(test::flags_of_mappings("muster-mapping-test").empty());
+  EXPECT_THAT(test::flags_of_mappings("muster-other-test"),
+              testing::ElementsAre(testing::AllOf(testing::HasSubstr(" dd "), testing::HasSubstr(" dc "))));
 }
 
 TEST(Mapping, TooLittleAddressSpaceIsAnErrorThatNamesTheLimit) {
@@ -59,4 +113,4 @@ TEST(Mapping, TooLittleAddressSpaceIsAnErrorThatNamesTheLimit) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::mapping_test

@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 
-namespace muster {
+namespace muster::participant_test {
 namespace {
 
 TEST(ParticipantTable, GivesEveryProcessItsOwnNumber) {
@@ -47,4 +47,4 @@ TEST(ParticipantTable, WhenAllNumbersAreTakenTheErrorSaysHowMany) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::participant_test

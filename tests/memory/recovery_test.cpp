@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::recovery_test {
 namespace {
 
 TEST(RecoveryRegistry, RunsStageByStageThenInOrderOfRegistration) {
@@ -41,4 +41,4 @@ TEST(RecoveryRegistry, ADestroyedRegistrationIsNotRun) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::recovery_test

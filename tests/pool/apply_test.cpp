@@ -9,9 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/effective_cpus.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
 
-namespace muster {
+namespace muster::apply_test {
 namespace {
 
 using testing::HasSubstr;
@@ -179,5 +181,20 @@ TEST_F(Apply, TheMemoryOfPayloadsIsFreed) {
   EXPECT_EQ(pool_.stats().memory.live_blocks, 0U);
 }
 
+// Who waits while all processors are busy may sleep on a later task first.
+TEST_F(Apply, ATaskIsWaitedForThoughNoneOfManyBehindItEnds) {
+  const event end;
+  const auto wait_for = [](const event& until) { until.wait(); };
+  const auto workers = static_cast<unsigned>(effective_cpus() + 1);
+  const pool pool({.workers = workers});
+  std::vector<future<void>> stuck;
+  for (unsigned each = 1; each < workers; ++each) stuck.push_back(pool.apply_async(wait_for, end));
+  auto quick = pool.apply_async([] { return 7; });
+  for (int each = 0; each < 100; ++each) stuck.push_back(pool.apply_async(wait_for, end));
+  EXPECT_EQ(quick.get(), 7);
+  end.set();
+  for (auto& each : stuck) each.get();
+}
+
 }  // namespace
-}  // namespace muster
+}  // namespace muster::apply_test

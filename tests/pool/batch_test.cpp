@@ -10,13 +10,14 @@
 #include <muster/base/error.hpp>
 #include <muster/memory/domain.hpp>
 
-namespace muster::detail {
+namespace muster::detail::batch_test {
 namespace {
 
 class Batch : public testing::Test {
 protected:
   template <class T>
-  static std::vector<T> read(const block& batch) {
+  static std::vector<T> read(const packed_batch& packed) {
+    const auto& batch = packed.memory;
     batch_header header;
     std::memcpy(&header, batch.data(), sizeof header);
     std::vector<T> all;
@@ -55,7 +56,7 @@ TEST_F(Batch, AnEmptyOneHasNoElements) {
 
 TEST_F(Batch, ResultsOfKnownSizeHaveTheirRoom) {
   const std::vector<char> elements(100);
-  const auto batch = make_batch<char, double>(memory_, elements.begin(), elements.size());
+  const block batch = make_batch<char, double>(memory_, elements.begin(), elements.size()).memory;
   batch_header header;
   std::memcpy(&header, batch.data(), sizeof header);
   EXPECT_EQ(header.results_offset % batch_alignment, 0U);
@@ -64,7 +65,7 @@ TEST_F(Batch, ResultsOfKnownSizeHaveTheirRoom) {
 
 TEST_F(Batch, AnElementWhoseBytesAreCutIsAnError) {
   const std::vector<std::string> elements = {std::string(100, 'x')};
-  const auto batch = make_batch<std::string, void>(memory_, elements.begin(), 1);
+  const block batch = make_batch<std::string, void>(memory_, elements.begin(), 1).memory;
   batch_header header;
   std::memcpy(&header, batch.data(), sizeof header);
   const auto at = batch.bytes().subspan(header.elements_offset);
@@ -74,4 +75,4 @@ TEST_F(Batch, AnElementWhoseBytesAreCutIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster::detail
+}  // namespace muster::detail::batch_test

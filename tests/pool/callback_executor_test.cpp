@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster::detail {
+namespace muster::detail::callback_executor_test {
 namespace {
 
 class CallbackExecutor : public testing::Test {
@@ -71,4 +71,4 @@ TEST_F(CallbackExecutor, AJobMayStopIt) {
 }
 
 }  // namespace
-}  // namespace muster::detail
+}  // namespace muster::detail::callback_executor_test

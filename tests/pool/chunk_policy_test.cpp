@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster::detail {
+namespace muster::detail::chunk_policy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,4 +63,4 @@ TEST(ChunkPolicy, AnEmptyObservationTeachesNothing) {
 }
 
 }  // namespace
-}  // namespace muster::detail
+}  // namespace muster::detail::chunk_policy_test

@@ -26,7 +26,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::evil_worker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -450,9 +450,11 @@ protected:
   }
 
   tally seen_;
-  pool pool_{
-      {.workers = 3, .arena_bytes = std::size_t{256} << 20U, .isolated = true, .log = [](log_level, std::string_view) {
-       }}};
+  pool pool_{{.workers = 3,
+              .quarantine_after = 0,
+              .arena_bytes = std::size_t{256} << 20U,
+              .isolated = true,
+              .log = [](log_level, std::string_view) {}}};
 };
 
 TEST_F(EvilWorker, FlipsBitsOfTheBoard) {
@@ -485,4 +487,4 @@ TEST_F(EvilWorker, OverwritesTablesOfTheDomain) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::evil_worker_test

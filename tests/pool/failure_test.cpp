@@ -15,7 +15,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::failure_test {
 namespace {
 
 using testing::HasSubstr;
@@ -70,7 +70,7 @@ protected:
     return worker_died(error_info());
   }
 
-  pool pool_{{.workers = 2, .log = [](log_level, std::string_view) {}}};
+  pool pool_{{.workers = 2, .quarantine_after = 0, .log = [](log_level, std::string_view) {}}};
 };
 
 // 1
@@ -290,4 +290,4 @@ TEST_F(Failure, StatisticsCountElementsOfMapsThatWereRetriedOrLost) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::failure_test

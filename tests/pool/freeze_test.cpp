@@ -12,7 +12,7 @@
 #include "processes.hpp"
 #include "temporary_directory.hpp"
 
-namespace muster {
+namespace muster::freeze_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -230,4 +230,4 @@ TEST(Freeze, AClosedPoolsTasksEndThoughAnIdleWorkerIsStopped) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::freeze_test

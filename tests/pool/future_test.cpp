@@ -17,7 +17,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::future_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -298,4 +298,4 @@ TEST_F(Future, AWaitThatEndedLongAgoEndsAtOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::future_test

@@ -8,7 +8,7 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/pool/pool.hpp>
 
-namespace muster {
+namespace muster::huge_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -53,4 +53,4 @@ TEST(Huge, AFiveGibibyteArgumentArrivesOrIsRefusedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::huge_test

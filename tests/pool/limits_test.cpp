@@ -14,7 +14,7 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/pool/pool.hpp>
 
-namespace muster {
+namespace muster::limits_test {
 namespace {
 
 using testing::AllOf;
@@ -142,4 +142,4 @@ TEST(LimitsDeathTest, ByDefaultThePoolFitsIntoTheAddressSpace) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::limits_test

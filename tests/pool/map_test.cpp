@@ -18,7 +18,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::map_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -41,7 +41,7 @@ std::vector<int> numbers(int count) {
 
 class Map : public testing::Test {
 protected:
-  pool pool_{{.workers = 2, .log = [](log_level, std::string_view) {}}};
+  pool pool_{{.workers = 2, .quarantine_after = 0, .log = [](log_level, std::string_view) {}}};
 };
 
 TEST_F(Map, KeepsTheOrderOfTheElements) {
@@ -320,4 +320,4 @@ TEST_F(Map, MoreChunksAtOnceThanThereAreSlots) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::map_test

@@ -17,7 +17,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::nested_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -244,7 +244,7 @@ TEST(NestedCall, TheDeathOfAChildIsAnErrorOfTheChild) {
 
 TEST(NestedSoak, RandomKillsLoseDoubleAndCorruptNothing) {
   constexpr task_options patient{.retries = 1000000};
-  pool pool({.workers = 3, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
+  pool pool({.workers = 3, .quarantine_after = 0, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   std::atomic<int> wrong = 0;
@@ -282,4 +282,4 @@ TEST(NestedSoak, RandomKillsLoseDoubleAndCorruptNothing) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::nested_test

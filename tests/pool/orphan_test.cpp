@@ -12,7 +12,7 @@
 #include "leak_check.hpp"
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::orphan_test {
 namespace {
 
 struct family {
@@ -69,4 +69,4 @@ TEST(Orphan, WorkersThatAreJustStartingGoToo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::orphan_test

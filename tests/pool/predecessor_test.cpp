@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // The results that the predecessor's pool tests expect, with two workers, as theirs.
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -9,7 +12,7 @@
 
 #include <muster/pool/pool.hpp>
 
-namespace muster {
+namespace muster::predecessor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -64,5 +67,20 @@ TEST_F(PredecessorPool, Starmap) {
   EXPECT_THAT(pool_.starmap_async(sum_of_both, pairs).get(), ElementsAre(0, 20, 40, 60, 80));
 }
 
+// Where its own pool respawned a worker with the wrong number, or its turnover took a tenth of a second.
+TEST(PredecessorPoolOfShortLives, AThousandTasksRunInAThousandProcesses) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::size_t tasks = 50;  // starting takes long
+#else
+  constexpr std::size_t tasks = 1000;
+#endif
+  const pool pool({.workers = 2, .max_tasks_per_worker = 1});
+  std::set<pid_t> processes;
+  for (const auto pid : pool.with({.chunk = 1}).map([](int) { return ::getpid(); }, std::vector<int>(tasks))) {
+    processes.insert(pid);
+  }
+  EXPECT_EQ(processes.size(), tasks);
+}
+
 }  // namespace
-}  // namespace muster
+}  // namespace muster::predecessor_test

@@ -16,7 +16,7 @@
 #include "processes.hpp"
 #include "refused_calls.hpp"
 
-namespace muster {
+namespace muster::refused_call_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, RefusedCall,
                          name_of);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::refused_call_test

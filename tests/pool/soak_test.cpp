@@ -12,7 +12,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::soak_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,7 +88,7 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
   std::uint64_t kills = 0;
   {
     // Workers are also killed while they start, any number of times in a row.
-    pool pool({.workers = 3, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
+    pool pool({.workers = 3, .quarantine_after = 0, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
     std::atomic<bool> stop = false;
     std::thread one([&] { call_in_all_ways(pool, 1, stop, seen); });
     std::thread two([&] { call_in_all_ways(pool, 2, stop, seen); });
@@ -130,7 +130,7 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
 
 // Predecessor's list, 2.
 TEST(Soak, TwoHundredKillsDuringTwentyThousandTasks) {
-  pool pool({.workers = 2, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
+  pool pool({.workers = 2, .quarantine_after = 0, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
   std::atomic<bool> done = false;
   std::atomic<int> kills = 0;
   std::thread killer([&] {
@@ -159,4 +159,4 @@ TEST(Soak, TwoHundredKillsDuringTwentyThousandTasks) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::soak_test

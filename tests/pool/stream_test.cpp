@@ -15,7 +15,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,7 +60,7 @@ protected:
     return pool_.with(options);
   }
 
-  pool pool_{{.workers = 2, .log = [](log_level, std::string_view) {}}};
+  pool pool_{{.workers = 2, .quarantine_after = 0, .log = [](log_level, std::string_view) {}}};
 };
 
 TEST_P(Stream, YieldsInOrder) {
@@ -257,4 +257,4 @@ INSTANTIATE_TEST_SUITE_P(Of, Stream, testing::Values(0U, 1U), [](const auto& eac
 });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::stream_test

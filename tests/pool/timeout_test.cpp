@@ -12,7 +12,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::timeout_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -119,4 +119,4 @@ TEST(Timeout, DroppedFuturesAreWatchedToo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::timeout_test

@@ -15,7 +15,7 @@
 #include "processes.hpp"
 #include "tracer.hpp"
 
-namespace muster {
+namespace muster::traced_worker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,4 +101,4 @@ TEST_F(TracedWorker, OfAPoolThatHasGoneIsReapedWhileAnotherPoolLives) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::traced_worker_test

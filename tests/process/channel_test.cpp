@@ -8,7 +8,7 @@
 
 #include <muster/base/memfd.hpp>
 
-namespace muster::detail {
+namespace muster::detail::channel_test {
 namespace {
 
 TEST(Channel, MessagesKeepKindBodyAndBoundaries) {
@@ -44,6 +44,15 @@ TEST(Channel, LastWordsOfADeadPeerAreStillRead) {
   EXPECT_EQ(receive_message(other.get(), wait_mode::poll)->kind, message_kind::closed);
 }
 
+TEST(Channel, LastWordsOfAPeerThatWentWithoutReadingAllAreStillRead) {
+  auto [one, other] = make_channel();
+  send_message(one.get(), message_kind::failure, body_of(error_info(errc::start_failed, "why")));
+  send_message(other.get(), message_kind::ready, {});
+  one.reset();
+  EXPECT_EQ(receive_message(other.get(), wait_mode::block)->read<error_info>().message(), "why");
+  EXPECT_EQ(receive_message(other.get(), wait_mode::block)->kind, message_kind::closed);
+}
+
 TEST(Channel, DescriptorsTravelAndAreClosedOnExec) {
   const auto [one, other] = make_channel();
   const auto file = make_memfd("test", 12345);
@@ -75,4 +84,4 @@ TEST(Channel, ABodyOfAnotherTypeIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster::detail
+}  // namespace muster::detail::channel_test

@@ -2,6 +2,7 @@
 #include <muster/process/crew.hpp>
 
 #include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::crew_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,7 +34,7 @@ void discard(log_level, std::string_view) {}
 
 // Sleeps like a worker without tasks until it is told to leave.
 int obey(worker_environment& environment) {
-  environment.report_ready();
+  static_cast<void>(environment.report_ready());
   auto& tasks = environment.tasks();
   auto& line = tasks.line(environment.who().index);
   while (line.order == 0) {
@@ -49,7 +50,7 @@ int spin_with_signals_blocked(worker_environment& environment) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  environment.report_ready();
+  static_cast<void>(environment.report_ready());
   std::atomic<bool> for_ever = true;
   while (for_ever) continue;
   return 0;
@@ -67,7 +68,7 @@ int never_ready(worker_environment&) {
 }
 
 int ready_then_abort_once(worker_environment& environment) {
-  environment.report_ready();
+  static_cast<void>(environment.report_ready());
   if (environment.who().incarnation == 1) ::raise(SIGABRT);
   return obey(environment);
 }
@@ -111,7 +112,7 @@ int look_around(worker_environment& environment) {
 class notes final : public crew_client {
 public:
   void worker_started(std::size_t, pid_t) noexcept override { add(started_); }
-  void worker_ended(std::size_t, const exit_status& how) noexcept override {
+  void worker_ended(std::size_t, const exit_status& how, const last_words&) noexcept override {
     const scoped_lock lock(mutex_);
     ends_.push_back(how);
     changed_.notify_all();
@@ -133,6 +134,10 @@ public:
     scoped_lock lock(mutex_);
     const auto until = deadline::after(30s);
     while (!broken_ && !until.expired()) changed_.wait_until(lock, until);
+    return broken_;
+  }
+  std::optional<error_info> broken() {
+    const scoped_lock lock(mutex_);
     return broken_;
   }
   std::vector<exit_status> ends() {
@@ -192,6 +197,28 @@ TEST_F(Crew, WorkersStartBecomeReadyAndLeave) {
   EXPECT_EQ(workers.read_statistics().killed, 0U);
 }
 
+TEST_F(Crew, AWorkerThatIsNotToBeReplacedIsGoneForGood) {
+  auto& workers = make(&obey, 2, {.replaces = false});
+  workers.wait_until_greeted();
+  EXPECT_TRUE(workers.send(0, SIGKILL));
+  ASSERT_TRUE(notes_.wait_for_ends(1));
+  EXPECT_TRUE(test::eventually([&] { return workers.workers()[0].pid == 0; }));
+  EXPECT_FALSE(workers.send(0, SIGKILL));
+  EXPECT_NE(workers.workers()[1].pid, 0) << "the other stays";
+  EXPECT_TRUE(workers.send(1, SIGTERM));
+  EXPECT_TRUE(workers.wait_until_gone(deadline::after(30s)));
+  EXPECT_EQ(notes_.ends()[1], exit_status::killed(SIGTERM));
+  EXPECT_EQ(workers.read_statistics().started, 2U);
+  EXPECT_FALSE(notes_.broken());
+}
+
+TEST_F(Crew, AWrongSignalIsAnError) {
+  auto& workers = make(&obey, 1);
+  workers.wait_until_greeted();
+  EXPECT_THROW(workers.send(0, 12345), error);
+  EXPECT_TRUE(workers.send(0, 0));
+}
+
 TEST_F(Crew, AKilledWorkerIsReportedAndReplaced) {
   auto& workers = make(&obey, 2);
   ASSERT_TRUE(all_are(worker_lifecycle::state::working));
@@ -204,6 +231,28 @@ TEST_F(Crew, AKilledWorkerIsReportedAndReplaced) {
   EXPECT_NE(workers.workers()[1].pid, victim);
   EXPECT_EQ(workers.workers()[0].incarnation, 1U);
   EXPECT_EQ(workers.read_statistics().killed, 1U);
+}
+
+// Such a worker can be reaped only when its tracer lets go of it; the supervisor must not wait for that.
+TEST_F(Crew, AWorkerThatDiesWhileItIsTracedHoldsNobodyUp) {
+  auto& workers = make(&obey, 2);
+  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
+  const auto traced = workers.workers()[0].pid;
+  const test::shared<std::atomic<std::uint32_t>> tracing;
+  const auto tracer = test::spawn(1, [&](std::size_t) {
+    *tracing = ::ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0 ? 1 : 2;
+    for (;;) ::pause();
+    return 0;
+  });
+  ASSERT_TRUE(test::eventually([&] { return *tracing != 0; }));
+  ASSERT_EQ(*tracing, 1U);
+  ::kill(traced, SIGKILL);
+  ::kill(workers.workers()[1].pid, SIGKILL);
+  ASSERT_TRUE(test::eventually([&] { return workers.workers()[1].incarnation == 2; }));
+  EXPECT_EQ(workers.workers()[0].pid, traced);
+  tracer->kill(0);
+  ASSERT_TRUE(test::eventually([&] { return workers.workers()[0].incarnation == 2; }));
+  EXPECT_TRUE(all_are(worker_lifecycle::state::working));
 }
 
 TEST_F(Crew, ACrashIsReportedWithItsSignal) {
@@ -327,4 +376,4 @@ TEST(Lifeline, WorkersDieWithTheirParentWhateverTheyDo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::crew_test

@@ -10,7 +10,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::init_test {
 namespace {
 
 TEST(Init, WasCalledHere) { EXPECT_NO_THROW(detail::require_init()); }
@@ -41,4 +41,4 @@ TEST(Init, AMarkWithoutTheSocketIsNoWorkerAndIsRemoved) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::init_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::lifecycle_test {
 namespace {
 
 using action = worker_lifecycle::action;
@@ -71,6 +71,13 @@ TEST(Lifecycle, StartsThatFailInARowGiveUpWithTheReason) {
   EXPECT_EQ(life.ended(exit_status::exited(1)), action::give_up);
   EXPECT_EQ(life.failure(), errc::start_failed);
   EXPECT_THAT(life.failure().message(), testing::AllOf(HasSubstr("exited with code 1"), HasSubstr("muster::init")));
+}
+
+TEST(Lifecycle, WhatAFailedStartHasLeftBehindIsInTheReason) {
+  worker_lifecycle life(1);
+  life.start();
+  EXPECT_EQ(life.ended(exit_status::exited(1), {.output = "no such file\n", .crash = ""}), action::give_up);
+  EXPECT_EQ(life.failure().last_output(), "no such file\n");
 }
 
 TEST(Lifecycle, AGoodStartForgetsEarlierFailures) {
@@ -160,4 +167,4 @@ TEST(Lifecycle, NewsOfAWorkerThatIsStoppingChangeNothing) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::lifecycle_test

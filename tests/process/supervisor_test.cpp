@@ -8,7 +8,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::supervisor_test {
 namespace {
 
 constexpr domain_options small{.arena_bytes = std::size_t{1} << 20U};
@@ -49,4 +49,4 @@ TEST(Supervisor, AForkedChildMayDestroyItsCopy) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::supervisor_test

@@ -10,7 +10,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::board_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,6 +30,21 @@ TEST(Board, AnAttachedOneIsTheSame) {
   EXPECT_EQ(attached.sleeping().count(), 1U);
 }
 
+TEST(Board, TheNumberOfActiveWorkersIsTheParents) {
+  board made({.workers = 5, .active = 2}, {});
+  board attached(unique_fd(::dup(made.file().get())));
+  EXPECT_EQ(attached.active(), 2U);
+  made.set_active(4);
+  EXPECT_EQ(attached.active(), 4U);
+  made.set_active(1);
+  EXPECT_EQ(attached.active(), 1U);
+  EXPECT_EQ(made.used(), 4U);
+  attached.set_active(3);  // as if somebody had overwritten it
+  EXPECT_EQ(made.active(), 1U);
+  EXPECT_TRUE(made.restore_header());
+  EXPECT_EQ(attached.active(), 1U);
+}
+
 TEST(Board, LanesAndRingsAreSeparate) {
   board made({.workers = 2, .slots = 4}, {});
   for (std::size_t index = 0; index < board::shared_lanes + 2; ++index) {
@@ -45,8 +60,9 @@ TEST(Board, LanesAndRingsAreSeparate) {
 }
 
 TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
-  for (const board_sizes wrong : {board_sizes{.workers = 0}, board_sizes{.workers = most_workers + 1},
-                                  board_sizes{.slots = 1000}, board_sizes{.slots = 65536}}) {
+  for (const board_sizes wrong :
+       {board_sizes{.workers = 0}, board_sizes{.workers = most_workers + 1}, board_sizes{.workers = 2, .active = 3},
+        board_sizes{.slots = 1000}, board_sizes{.slots = 65536}}) {
     try {
       const board made(wrong, {});
       ADD_FAILURE();
@@ -97,4 +113,4 @@ TEST(Board, AWorkerIsWokenAlthoughWhoeverWasToWakeItDied) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::board_test

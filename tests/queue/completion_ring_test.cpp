@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::completion_ring_test {
 namespace {
 
 using word = std::atomic<std::uint64_t>;
@@ -55,4 +55,4 @@ TEST(CompletionRing, AReaderThreadSeesCompleteEntries) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::completion_ring_test

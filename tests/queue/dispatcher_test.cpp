@@ -11,7 +11,7 @@
 
 #include "queue_support.hpp"
 
-namespace muster {
+namespace muster::dispatcher_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -413,4 +413,4 @@ TEST(DispatcherCorruption, AReplyInABlockThatIsNoneFailsThatTask) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::dispatcher_test

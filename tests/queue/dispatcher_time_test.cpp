@@ -12,7 +12,7 @@
 #include "../../queue/src/current_task.hpp"
 #include "queue_support.hpp"
 
-namespace muster {
+namespace muster::dispatcher_time_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,13 +22,17 @@ using testing::IsEmpty;
 
 int add(int a, int b) { return a + b; }
 
+constexpr overdue_report::worker overdue{.index = 0};
+
 class DispatcherTime : public testing::Test {
 protected:
   static constexpr auto limit = 20ms;
 
-  task_record& post() {
+  task_record& post() { return post({.timeout = limit}); }
+  task_record& post(const task_terms& terms, unsigned retries = 0) {
     auto request = world_.request<add>(1, 2);
-    request.timeout = limit;
+    request.terms = &terms;
+    request.retries = retries;
     return world_.tasks().post(std::move(request));
   }
   auto& word_of(const task_record& record) { return world_.shared_board().slot(record.where().slot).word; }
@@ -73,7 +77,7 @@ TEST_F(DispatcherTime, AWorkerIsOverdueALimitAfterItBegan) {
   const auto early = check_when_due(clock::now() + limit / 2);  // a limit after it was posted
   EXPECT_THAT(early.workers, IsEmpty());
   EXPECT_EQ(early.next, start + limit);
-  EXPECT_THAT(check_when_due(early.next).workers, ElementsAre(0U));
+  EXPECT_THAT(check_when_due(early.next).workers, ElementsAre(overdue));
   EXPECT_TRUE(slot_protocol::read(word_of(record)).has(slot_flag::doomed));
   world_.tasks().recover(0, exit_status::killed(SIGKILL));
   EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
@@ -84,7 +88,7 @@ TEST_F(DispatcherTime, ATaskThatWasClaimedButNotBegunIsPostedAgain) {
   claim(record);
   const auto first = check_when_due(clock::now() + limit);
   EXPECT_THAT(first.workers, IsEmpty());
-  EXPECT_THAT(check_when_due(first.next).workers, ElementsAre(0U));
+  EXPECT_THAT(check_when_due(first.next).workers, ElementsAre(overdue));
   finish(record);
   EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
 }
@@ -104,7 +108,7 @@ TEST_F(DispatcherTime, AWorkerThatCompletesWhatItIsDoomedForLearnsIt) {
   auto& record = post();
   const auto claimed = claim(record);
   begin(record, clock::now());
-  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(0U));
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(overdue));
   const auto asked = slot_protocol::complete(word_of(record), claimed, slot_flag::small_reply);
   EXPECT_TRUE(asked.has(slot_flag::doomed));
   EXPECT_TRUE(world_.tasks().take(record).succeeded());
@@ -115,10 +119,83 @@ TEST_F(DispatcherTime, AStartThatCannotBeTrueGivesNoMoreTime) {
   auto& record = post();
   claim(record);
   begin(record, clock::now() + 1h);
-  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(0U));
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(overdue));
   world_.tasks().recover(0, exit_status::killed(SIGKILL));
   EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
 }
 
+TEST_F(DispatcherTime, ADeadlineEndsAQueuedTaskWithoutAWorker) {
+  auto& record = post({.deadline = clock::now() + limit});
+  const auto found = check_when_due(clock::now() + limit);
+  EXPECT_THAT(found.workers, IsEmpty());
+  EXPECT_EQ(found.next, clock::time_point::max());
+  ASSERT_TRUE(world_.tasks().is_done(record));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+  EXPECT_EQ(world_.tasks().read_statistics().timed_out, 1U);
+}
+
+TEST_F(DispatcherTime, ADeadlineDoomsWhoRunsTheTask) {
+  const auto deadline = clock::now() + limit;
+  auto& record = post({.timeout = 1h, .deadline = deadline});
+  claim(record);
+  begin(record, clock::now());
+  EXPECT_THAT(check_when_due(deadline).workers, ElementsAre(overdue));
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+}
+
+TEST_F(DispatcherTime, ADeadlineThatPassedWhileTheTaskWasPostedAgainEndsIt) {
+  const auto deadline = clock::now() + limit;
+  auto& record = post({.deadline = deadline});
+  claim(record);  // and dies before it begins
+  EXPECT_THAT(check_when_due(deadline).workers, ElementsAre(overdue));
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_THAT(world_.tasks().check_times().workers, IsEmpty());
+  ASSERT_TRUE(world_.tasks().is_done(record));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+}
+
+TEST_F(DispatcherTime, AnAttemptAfterATimeoutHasItsOwnTime) {
+  auto& record = post({.timeout = limit, .retry_on = retry::timeout()}, 1);
+  claim(record);
+  begin(record, clock::now());
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(overdue));
+  finish(record);
+  EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
+  EXPECT_EQ(world_.tasks().read_statistics().retried, 1U);
+}
+
+TEST_F(DispatcherTime, ADelayedAttemptIsPostedWhenItsTimeHasCome) {
+  auto& record = post({.retry_delay = limit}, 1);
+  claim(record);
+  begin(record, clock::now());
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_EQ(record.phase(), task_phase::waiting);
+  const auto early = world_.tasks().check_times();
+  EXPECT_EQ(record.phase(), task_phase::waiting);
+  EXPECT_LT(early.next, clock::now() + 2 * limit);
+  EXPECT_EQ(check_when_due(early.next).next, clock::time_point::max());
+  EXPECT_EQ(record.phase(), task_phase::posted);
+  world_.start_workers();
+  ASSERT_TRUE(world_.tasks().wait(record));
+  EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
+}
+
+TEST_F(DispatcherTime, ADelayedAttemptCanBeCancelledAndStopped) {
+  auto& cancelled = post({.retry_delay = 1h}, 1);
+  auto& stopped = post({.retry_delay = 1h}, 1);
+  for (auto* each : {&cancelled, &stopped}) {
+    claim(*each);
+    begin(*each, clock::now());
+    world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  }
+  EXPECT_EQ(world_.tasks().pending(), 2U);
+  EXPECT_TRUE(world_.tasks().cancel(cancelled));
+  EXPECT_EQ(world_.tasks().take(cancelled).error(), errc::cancelled);
+  world_.tasks().stop(error_info(errc::pool_closed, "stopped"));
+  EXPECT_EQ(world_.tasks().take(stopped).error(), errc::pool_closed);
+  EXPECT_EQ(world_.tasks().pending(), 0U);
+}
+
 }  // namespace
-}  // namespace muster
+}  // namespace muster::dispatcher_time_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::idle_set_test {
 namespace {
 
 class IdleSet : public testing::Test {
@@ -47,4 +47,4 @@ TEST_F(IdleSet, AWorkerBeyondItsRoomIsNeverInIt) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::idle_set_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::lane_test {
 namespace {
 
 using word = std::atomic<std::uint64_t>;
@@ -118,4 +118,4 @@ TEST(Lane, AResetOneIsEmptyAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::lane_test

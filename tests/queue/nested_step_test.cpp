@@ -8,7 +8,7 @@
 
 #include "step_harness.hpp"
 
-namespace muster {
+namespace muster::nested_step_test {
 namespace {
 
 using test::enter_stage;
@@ -199,4 +199,4 @@ TEST_F(NestedStepOfTwo, AnAnswerInABlock) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::nested_step_test

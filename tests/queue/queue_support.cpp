@@ -5,22 +5,39 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <latch>
+
 #include <muster/base/memfd.hpp>
 
 namespace muster::test {
 
 bell_listener::bell_listener(dispatcher& tasks) : tasks_(tasks), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  thread_ = std::thread([this] {
-    tasks_.arm_bell();
-    while (!stop_) {
-      pollfd waiting{.fd = bell_.get(), .events = POLLIN, .revents = 0};
-      ::poll(&waiting, 1, -1);
-      std::uint64_t count = 0;
-      static_cast<void>(!::read(bell_.get(), &count, sizeof count));
-      tasks_.drain();
+  std::latch begun(1);
+  thread_ = std::thread([&] {
+    {
+      const std::scoped_lock lock(busy_);
+      begun.count_down();
       tasks_.arm_bell();
     }
+    listen();
   });
+  begun.wait();
+}
+
+void bell_listener::listen() {
+  while (!stop_) {
+    pollfd waiting{.fd = bell_.get(), .events = POLLIN, .revents = 0};
+    ::poll(&waiting, 1, -1);
+    answer();
+  }
+}
+
+void bell_listener::answer() {
+  const std::scoped_lock lock(busy_);
+  std::uint64_t count = 0;
+  static_cast<void>(!::read(bell_.get(), &count, sizeof count));
+  tasks_.drain();
+  tasks_.arm_bell();
 }
 
 bell_listener::~bell_listener() {
@@ -95,6 +112,7 @@ process_world::~process_world() = default;
 void process_world::start(std::size_t worker) {
   ids_[worker] = domain_.participants().enrol();
   const auto run = [this, worker](std::size_t) { return work(worker); };
+  const auto quiet = listener_.pause();
   if (worker < ranks_.size()) {
     ranks_.replace(worker, run);
   } else {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::request_cell_test {
 namespace {
 
 using word = std::atomic<std::uint64_t>;
@@ -93,4 +93,4 @@ TEST(RequestCell, OfWorkerAndParentExactlyOneGetsARequest) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::request_cell_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::slot_protocol_test {
 namespace {
 
 using word = std::atomic<std::uint64_t>;
@@ -103,4 +103,4 @@ TEST(SlotProtocol, EveryTaskHasOneWinner) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::slot_protocol_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::slot_word_test {
 namespace {
 
 TEST(SlotWord, KeepsItsParts) {
@@ -38,4 +38,4 @@ TEST(SlotWord, SuccessiveGenerationsDifferInTheHalfThatAFutexCompares) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::slot_word_test

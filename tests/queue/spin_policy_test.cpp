@@ -9,7 +9,7 @@
 
 #include "processes.hpp"
 
-namespace muster {
+namespace muster::spin_policy_test {
 namespace {
 
 TEST(SpinPolicy, IsBoundedByFiftyMicroseconds) {
@@ -35,4 +35,4 @@ TEST(SpinPolicy, OneProcessorMeansNoSpinning) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::spin_policy_test

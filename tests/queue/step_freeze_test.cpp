@@ -10,7 +10,7 @@
 
 #include "queue_support.hpp"
 
-namespace muster {
+namespace muster::step_freeze_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -229,4 +229,4 @@ TEST_F(StepFreeze, OneThatHasTakenTheBellSilencesNobodyForLong) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::step_freeze_test

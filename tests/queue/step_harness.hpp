@@ -102,6 +102,7 @@ private:
   task_record::location where_;
   std::optional<errc> error_;  // with which it must end
   unsigned deaths_ = 0;        // in its user code
+  bool asked_ = false;         // to stop
   task_reply reply_;
   std::uint64_t element_ = 0;
   std::atomic<int> told_ = 0;
@@ -112,7 +113,7 @@ private:
 class step_test : public testing::Test {
 protected:
   static constexpr std::size_t victim = 0;
-  static constexpr std::size_t slots = 8;
+  static constexpr std::size_t slots = 16;  // so many that no worker uses up its share
 
   struct scenario {
     std::string name;
@@ -177,6 +178,7 @@ protected:
   void end_attempt();
 
   process_world& world() { return world_; }
+  static constexpr int someone = 15;  ///< on the stage: tasks of no interest
   board& shared_board() { return world_.shared_board(); }
   dispatcher& tasks() { return world_.tasks(); }
   std::list<watched_task>& watched() { return watched_; }
@@ -195,7 +197,7 @@ private:
   [[nodiscard]] place place_of(std::size_t worker);
   std::vector<place> survey(const scenario& what);
   static std::vector<unsigned> choose(const scenario& what, const std::vector<place>& path);
-  void attempt(const scenario& what, unsigned instructions);
+  void attempt(const scenario& what, unsigned instructions, phase surveyed);
   void finish(const scenario& what);
   [[nodiscard]] phase phase_of(std::size_t worker, const watched_task& task);
   [[nodiscard]] const watched_task& subject() const { return subject_ != nullptr ? *subject_ : watched_.back(); }
@@ -215,7 +217,6 @@ private:
   dispatcher::statistics foreseen_;
   std::map<phase, unsigned> tally_;
   std::size_t points_ = 0;
-  static constexpr int someone = 15;  // tasks of no interest
 };
 
 }  // namespace muster::test

@@ -4,7 +4,7 @@
 
 #include "step_harness.hpp"
 
-namespace muster {
+namespace muster::step_pair_test {
 namespace {
 
 using test::phase;
@@ -102,4 +102,4 @@ TEST_F(StepPair, OneThatDiesAfterTheOthersRecovery) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::step_pair_test

@@ -7,7 +7,7 @@
 
 #include "step_harness.hpp"
 
-namespace muster {
+namespace muster::step_recovery_test {
 namespace {
 
 using test::phase;
@@ -149,4 +149,4 @@ TEST_F(StepRecovery, RepeatedChangesNothing) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::step_recovery_test

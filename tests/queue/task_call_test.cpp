@@ -5,7 +5,7 @@
 
 #include "queue_support.hpp"
 
-namespace muster {
+namespace muster::task_call_test {
 namespace {
 
 using test::thread_world;
@@ -64,4 +64,4 @@ TEST(TaskCall, AnErrorFitsIntoTheLineEvenWithoutMemory) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::task_call_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::worker_cache_test {
 namespace {
 
 constexpr block_ref first{.descriptor = 1, .generation = 1, .size_bytes = 8};
@@ -46,4 +46,4 @@ TEST(WorkerCache, AValueInUseSurvivesItsEviction) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::worker_cache_test

@@ -37,7 +37,7 @@ struct archive_test_polygon final : archive_test_shape {
 CEREAL_REGISTER_TYPE(muster::archive_test_polygon)
 CEREAL_REGISTER_POLYMORPHIC_RELATION(muster::archive_test_shape, muster::archive_test_polygon)
 
-namespace muster {
+namespace muster::archive_test {
 namespace {
 
 std::vector<std::byte> encode(const auto& value) {
@@ -184,4 +184,4 @@ TEST(Archive, WritingMoreThanWasCountedIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::archive_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::callable_test {
 namespace {
 
 int add(int a, int b) { return a + b; }
@@ -84,4 +84,4 @@ TEST(Callable, CapturesAreNotSendable) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::callable_test

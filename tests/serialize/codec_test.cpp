@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 
-namespace muster {
+namespace muster::codec_test {
 namespace {
 
 struct without_default {
@@ -60,4 +60,4 @@ TEST(Codec, AShortFrameOfFixedSizeIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::codec_test

@@ -16,10 +16,22 @@
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/exceptions.hpp>
 
-namespace muster {
+namespace muster::error_info_test {
 namespace {
 
 using testing::HasSubstr;
+
+error_info sent_to_another_process(const error_info& sent) {
+  output_archive counter;
+  counter(sent);
+  std::vector<std::byte> bytes(counter.written());
+  output_archive out(bytes);
+  out(sent);
+  input_archive in(bytes);
+  error_info received;
+  in(received);
+  return received;
+}
 
 // What arrives in the parent when a task throws `exception`.
 template <class T>
@@ -30,14 +42,7 @@ error_info captured(const T& exception) {
   } catch (...) {
     sent = capture_current_exception();
   }
-  output_archive counter;
-  counter(sent);
-  std::vector<std::byte> bytes(counter.written());
-  output_archive out(bytes);
-  out(sent);
-  input_archive in(bytes);
-  error_info received;
-  in(received);
+  auto received = sent_to_another_process(sent);
   received.set_place({.task = 17, .label = "resize", .element = 3, .attempt = 2, .worker = 1, .pid = 4711});
   return received;
 }
@@ -156,6 +161,19 @@ TEST(ErrorInfo, ADeathIsThrownAsWorkerDied) {
   }
 }
 
+TEST(ErrorInfo, LastWordsGoAlongAndAreShownInLinesOfTheirOwn) {
+  auto death = error_info::died(exit_status::killed(SIGSEGV));
+  EXPECT_EQ(death.last_output(), "");
+  EXPECT_EQ(death.crash(), "");
+  death.set_words({.output = "first\n\nlast\n", .crash = "SIGSEGV\n#0 f()\n"});
+  const auto received = sent_to_another_process(death);
+  EXPECT_EQ(received.last_output(), "first\n\nlast\n");
+  EXPECT_EQ(received.crash(), "SIGSEGV\n#0 f()\n");
+  EXPECT_EQ(received.describe(),
+            "the worker was killed by SIGSEGV (11)\nit crashed:\n  SIGSEGV\n  #0 f()\n"
+            "it had written last:\n  | first\n  | \n  | last");
+}
+
 TEST(ErrorInfo, OtherCodesAreThrownAsTaskError) {
   const error_info cancelled(errc::cancelled, "no longer wanted");
   EXPECT_EQ(cancelled, errc::cancelled);
@@ -165,4 +183,4 @@ TEST(ErrorInfo, OtherCodesAreThrownAsTaskError) {
 TEST(RemoteInfo, IsNothingForLocalExceptions) { EXPECT_EQ(remote_info(std::runtime_error("local")), nullptr); }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::error_info_test

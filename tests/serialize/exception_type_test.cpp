@@ -61,7 +61,7 @@ MUSTER_REGISTER_EXCEPTION(exception_type_test::not_an_exception_class)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::final_one)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::cannot_be_saved)
 
-namespace muster {
+namespace muster::exception_types_test {
 namespace {
 
 template <class T>
@@ -136,4 +136,4 @@ TEST(RegisteredException, OneThatCannotBeSavedStillArrivesAsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::exception_types_test

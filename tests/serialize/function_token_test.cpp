@@ -10,7 +10,7 @@
 
 #include <muster/base/error.hpp>
 
-namespace muster {
+namespace muster::function_token_test {
 namespace {
 
 int twice(int x) { return 2 * x; }
@@ -130,4 +130,4 @@ TEST_F(FunctionToken, ThreadsMayEncodeAndDecodeAtOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::function_token_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::modules_test {
 namespace {
 
 using testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(FindMismatch, LibrariesThatOneSideLacksDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::modules_test

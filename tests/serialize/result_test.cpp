@@ -8,7 +8,7 @@
 
 #include <muster/serialize/exceptions.hpp>
 
-namespace muster {
+namespace muster::result_test {
 namespace {
 
 TEST(Result, HoldsAValue) {
@@ -40,4 +40,4 @@ TEST(Result, HoldsMoveOnlyValues) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::result_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::transportable_test {
 namespace {
 
 struct plain {
@@ -89,4 +89,4 @@ TEST(SentAs, CStringsTravelAsText) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::transportable_test

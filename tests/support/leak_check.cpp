@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include <muster/base/sanitizer.hpp>
 
 #include "processes.hpp"
 
@@ -34,7 +37,7 @@ std::set<std::string> open_descriptors() {
   return found;
 }
 
-// Children of this process that still run. A zombie whose parent was killed counts as gone.
+// "PID (name)" of children of this process that still run. A zombie whose parent was killed counts as gone.
 std::set<std::string> running_children() {
   while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // orphans that a test killed the parent of
   std::set<std::string> found;
@@ -66,16 +69,37 @@ std::string surplus(const footprint& before, const footprint& after) {
          surplus(before.children, after.children);
 }
 
+// A sanitizer that compares what it found with its list of suppressions starts a program of its own for that, which
+// stays, and so do the pipes to it.
+void forget_symbolizer(footprint& found) {
+  const auto symbolizer =
+      std::ranges::find_if(found.children, [](const std::string& each) { return each.ends_with("(llvm-symbolizer)"); });
+  if (symbolizer == found.children.end()) return;
+  const fs::path opened = "/proc/" + symbolizer->substr(0, symbolizer->find(' ')) + "/fd";
+  for (const auto& number : names_in(opened)) {
+    std::error_code failure;
+    const auto pipe = fs::read_symlink(opened / number, failure).string();
+    if (pipe.starts_with("pipe:")) {
+      std::erase_if(found.descriptors, [&](const std::string& each) { return each.ends_with("-> " + pipe); });
+    }
+  }
+  found.children.erase(symbolizer);
+}
+
 }  // namespace
 
 footprint take_footprint() {
-  return {.descriptors = open_descriptors(), .shared_memory = names_in("/dev/shm"), .children = running_children()};
+  footprint found{
+      .descriptors = open_descriptors(), .shared_memory = names_in("/dev/shm"), .children = running_children()};
+  if (is_sanitized) forget_symbolizer(found);
+  return found;
 }
 
 void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take_footprint(); }
 
 void leak_check::OnTestEnd(const testing::TestInfo& info) {
-  // Some ends take a moment: of workers whose program has just ended, and of zombies whose tracer has let go of them.
+  // Some ends take a moment: of workers whose program has just ended, of zombies whose tracer has let go of them, and of a
+  // pool that its own callback destroyed (the callback's future holds the last of the memory until it has returned).
   std::string left;
   static_cast<void>(eventually([&] {
     left = surplus(before_, take_footprint());

@@ -2,6 +2,7 @@
 #include "processes.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +10,8 @@
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <fstream>
+#include <string>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/pidfd.hpp>
@@ -59,6 +62,12 @@ std::unique_ptr<processes> spawn(std::size_t count, const processes::rank_functi
   auto ranks = std::make_unique<processes>();
   for (std::size_t rank = 0; rank < count; ++rank) ranks->add(run);
   return ranks;
+}
+
+bool sleeps_on_futex(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/syscall");
+  long number = 0;
+  return static_cast<bool>(in >> number) && (number == SYS_futex || number == SYS_futex_waitv);
 }
 
 void work_for(std::chrono::nanoseconds time) {

@@ -71,6 +71,9 @@ private:
   T* object_;
 };
 
+/// Whether the process, or rather its first thread, is asleep in the kernel until somebody wakes a futex.
+[[nodiscard]] bool sleeps_on_futex(pid_t pid);
+
 /// Takes as long as real work would, without using the processor. Not for waiting until something has happened.
 void work_for(std::chrono::nanoseconds time);
 

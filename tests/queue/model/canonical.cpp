@@ -87,7 +87,6 @@ private:
       const bool gone = of_.each[first_worker + worker].gone != 0;
       add(gone ? 0 : of_.memory[at::parked + worker]);  // nobody looks at a dead worker's
       add(as_current(of_.memory[at::current + worker]));
-      add(as_current(of_.parent.overrun[worker]));
     }
     for (std::size_t task = 0; task < tasks; ++task) {
       add(as_where(of_.memory[at::where + task]));
@@ -106,12 +105,12 @@ private:
         record.generation = 0;
         record.slot = 0;
         record.retries = 0;
-        record.timed_out = 0;
-        record.pardoned = 0;
+        record.overdue = 0;
       }
       add(record);
     }
     add(of_.parent.in_slot);
+    add(of_.parent.doomed_for);
   }
 
   void add_process(std::size_t who) {
@@ -132,7 +131,6 @@ private:
     if (who >= first_worker) locals.word = as_slot_word(locals.slot, locals.word);
     if (who < supervisor) locals.word = as_where(locals.word);
     if (who == supervisor) {
-      locals.word = as_current(locals.word);
       if (locals.tail != 0) {
         locals.tail = static_cast<std::uint8_t>(locals.tail - of_.parent.ring_head[locals.index] + 1);
       }

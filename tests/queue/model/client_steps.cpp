@@ -66,10 +66,23 @@ void step::settle(std::size_t which, outcome how) {
 
 void step::collect(std::size_t which) {
   auto& record = parent_.all[which];
-  if (state_.memory[at::reply + record.slot] != which + 1) note(which, wrong::foreign_reply);
+  if ((state_.memory[at::reply + record.slot] & ~failed_reply) != which + 1) note(which, wrong::foreign_reply);
   if (state_.memory[at::executed + which] == 0) note(which, wrong::value_of_nothing);
   slot_protocol::retire(words[at::slot + record.slot], record.generation);
   leave_slot(which);
+}
+
+// Ends it, or posts it again.
+void step::settle_done(std::size_t which) {
+  auto& record = parent_.all[which];
+  const bool failed = (state_.memory[at::reply + record.slot] & failed_reply) != 0;
+  collect(which);
+  if (!failed || record.retries == 0) return settle(which, failed ? outcome::error : outcome::value);
+  --record.retries;
+  if (!leaves_out(mutation::timeout_kept)) record.overdue = 0;
+  move_to(which, phase::waiting);
+  place(which);
+  ++mine_.slot;
 }
 
 void step::run_client() {
@@ -113,6 +126,7 @@ void step::client_cancels() {
       settle(who_, outcome::cancelled);
     } else if (slot_protocol::read(word).state() == slot_state::claimed) {
       slot_protocol::request(word, slot_flag::stop);
+      record.retries = 0;
     }
   }
   unlock();

@@ -41,7 +41,8 @@ public:
     for (std::size_t client = 0; client < what.clients; ++client) {
       if (client != who_ && now.each[client].locals.pc == post) posting_ = true;
     }
-    placing_ = !has_lock_ && (posting_ || recovery_);
+    retrying_ = what.errors > 0 && supervisor_acts_;
+    placing_ = !has_lock_ && (posting_ || recovery_ || retrying_);
   }
 
   access all() {
@@ -71,9 +72,19 @@ private:
   // The supervisor may come to kill it, before `who` takes another step.
   [[nodiscard]] bool may_be_killed(std::size_t worker) const {
     const auto& its = now_.each[supervisor].locals;
-    if ((its.pc == mark || its.pc == send_kill) && its.index == worker) return true;
-    if (now_.timeouts_left == 0 || now_.parent.overrun[worker] != 0) return false;
-    return first_worker + worker != who_ || now_.memory[at::current + worker] != 0;
+    if (its.pc == send_kill && its.index == worker) return true;
+    if (!may_doom() || now_.parent.doomed_for[worker] != 0) return false;
+    return first_worker + worker != who_ || has_task(worker);
+  }
+  // The supervisor may come to bind a worker to a task.
+  [[nodiscard]] bool may_doom() const {
+    return now_.timeouts_left > 0 || (now_.each[supervisor].locals.pc == doom && !has_lock_);
+  }
+  [[nodiscard]] bool has_task(std::size_t worker) const {
+    for (std::size_t index = 0; index < slots; ++index) {
+      if (slot(index).state() == slot_state::claimed && slot(index).owner() == worker + 1) return true;
+    }
+    return false;
   }
 
   // It lives, or one in its place may.
@@ -148,17 +159,14 @@ private:
   }
 
   void add_supervisor() {
-    if (now_.timeouts_left > 0) {
-      found_.reads |= resource::current(0) | resource::current(1);
-      both(resource::event);
-    }
+    if (may_doom()) add_doom();
     for (std::size_t worker = 0; worker < what_.workers; ++worker) {
       if (may_be_killed(worker)) found_.writes |= resource::kill(worker);
     }
     if (!supervisor_acts_) return;
     both(resource::bell | resource::event);
     found_.writes |= resource::armed;
-    if (recovery_) both(resource::all_sleeping);
+    if (recovery_ || retrying_) both(resource::all_sleeping);
     if (has_lock_) return;
     both(resource::lock);
     found_.reads |= resource::all_rings;
@@ -166,6 +174,18 @@ private:
       if (!has_sink(task) && !recovery_) continue;
       both(resource::where(task));
       if (now_.parent.all[task].where == phase::posted) add_slot(now_.parent.all[task].slot);
+    }
+  }
+
+  // It looks at all slots, and changes the word of one that somebody has.
+  void add_doom() {
+    both(resource::event);
+    found_.reads |= resource::slot(0) | resource::slot(1);
+    if (has_lock_) return;
+    both(resource::lock);
+    for (std::size_t index = 0; index < slots; ++index) {
+      const auto state = slot(index).state();
+      if (state == slot_state::queued || state == slot_state::claimed || placing_) both(resource::slot(index));
     }
   }
 
@@ -199,6 +219,7 @@ private:
   bool recovery_ = false;
   bool supervisor_acts_ = false;
   bool posting_ = false;
+  bool retrying_ = false;    // a task is posted again after an error
   bool sink_waits_ = false;  // for a task
   bool placing_ = false;
   access found_;

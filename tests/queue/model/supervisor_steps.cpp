@@ -15,12 +15,17 @@ weight weigh_for_drain(std::uint64_t value, std::uint64_t) {
   return slot_word(value).state() == slot_state::done ? weight::settled : weight::matters;
 }
 
+// An exchange follows that compares once more.
+weight weigh_for_doom(std::uint64_t value, std::uint64_t) {
+  return slot_word(value).state() == slot_state::claimed ? weight::settled : weight::matters;
+}
+
 }  // namespace
 
 void step::run_supervisor() {
   switch (mine_.pc) {
     case event: return supervisor_awaits();
-    case mark: return supervisor_marks();
+    case doom: return supervisor_dooms();
     case send_kill: return supervisor_kills();
     case drain_first: lock(); return begin_ring(mine_.dead - 1U);
     case drain_rings:
@@ -34,6 +39,8 @@ void step::run_supervisor() {
       return;
     case recover_slots: return recover_next_slot();
     case wake_all: return wake_next();
+    case wake_fed: return wake_for_fed();
+    case wake_fed_store: return wake_taken();
     case arm:
       lock();
       bell::arm(words[at::armed]);
@@ -52,9 +59,9 @@ void step::run_supervisor() {
   }
 }
 
-// Choices: the bell; a death, by worker; a task whose time is over, by worker.
+// Choices: the bell; a death, by worker; a task whose time is over, by slot.
 void step::supervisor_awaits() {
-  const auto looks_at_tasks = state_.timeouts_left > 0 ? resource::current(0) | resource::current(1) : 0;
+  const auto looks_at_tasks = state_.timeouts_left > 0 ? resource::slot(0) | resource::slot(1) : 0;
   const access what{.reads = resource::bell | resource::event | looks_at_tasks,
                     .writes = resource::bell | resource::event};
   const auto found = perform(what, [this] { return next_event(); });
@@ -65,48 +72,55 @@ void step::supervisor_awaits() {
     mine_.dead = static_cast<std::uint8_t>(found);
     mine_.pc = drain_first;
   } else {
-    mine_.index = static_cast<std::uint8_t>((choice_ - 1) % most_model_workers);
-    mine_.word = found;
-    mine_.pc = mark;
+    mine_.index = static_cast<std::uint8_t>(found - most_model_workers - 1);
+    mine_.pc = doom;
   }
 }
 
-// 0: the bell; up to the number of workers: that one's death; more: what a worker has been running for too long.
+// 0: the bell; up to the number of workers: that one's death; more: what has been in a slot for too long.
 std::uint64_t step::next_event() {
-  const auto worker = (choice_ - 1) % most_model_workers;
-  if (choice_ > most_model_workers) return next_timeout(worker);
+  if (choice_ > most_model_workers) return next_timeout(choice_ - most_model_workers - 1);
   auto& word = state_.memory[choice_ == 0 ? at::bell : at::dead];
-  const auto bit = choice_ == 0 ? std::uint64_t{1} : std::uint64_t{1} << worker;
+  const auto bit = choice_ == 0 ? std::uint64_t{1} : std::uint64_t{1} << (choice_ - 1);
   if ((word & bit) == 0) execution_.block();
   word &= ~bit;
   return choice_;
 }
 
-std::uint64_t step::next_timeout(std::size_t worker) {
-  const auto running = state_.memory[at::current + worker];
-  if (state_.timeouts_left == 0 || running == 0 || state_.parent.overrun[worker] != 0) {
+// Any task that a worker has may be found to run too long, whether it has begun or not.
+std::uint64_t step::next_timeout(std::size_t slot) {
+  const slot_word found(state_.memory[at::slot + slot]);
+  if (state_.timeouts_left == 0 || found.state() != slot_state::claimed || found.has(slot_flag::doomed)) {
     execution_.block();
   } else {
     --state_.timeouts_left;
   }
-  return running;
+  return choice_;
 }
 
-// The task may have ended meanwhile, and its slot may hold another.
-void step::supervisor_marks() {
+// The task may have ended meanwhile; then its slot may hold another, which may as well be the one that runs too long.
+void step::supervisor_dooms() {
   lock();
-  const auto slot = static_cast<std::size_t>(mine_.word >> 32U & 0xffffU);
+  const std::size_t slot = mine_.index;
   const auto which = parent_.in_slot[slot];
-  const bool same = which != nobody && current_task(slot, parent_.all[which].generation) == mine_.word;
-  const bool marks = which != nobody && (same || leaves_out(mutation::timeout_without_generation));
-  if (marks) {
-    parent_.all[which].timed_out = 1;
-    parent_.overrun[mine_.index] = mine_.word;
+  mine_.index = 0;
+  mine_.pc = event;
+  if (which != nobody) {
+    auto& record = parent_.all[which];
+    auto& word = words[at::slot + slot];
+    execution_.weigh_ = &weigh_for_doom;
+    const auto doomed = leaves_out(mutation::timeout_without_doom)
+                            ? slot_protocol::read(word)
+                            : slot_protocol::try_doom(word, record.generation).value_or(slot_word());
+    execution_.weigh_ = nullptr;
+    if (doomed.state() == slot_state::claimed) {
+      record.overdue = 1;
+      mine_.index = static_cast<std::uint8_t>(doomed.owner() - 1);
+      mine_.pc = send_kill;
+      parent_.doomed_for[mine_.index] = static_cast<std::uint8_t>(which + 1);
+    }
   }
   unlock();
-  mine_.word = 0;
-  mine_.pc = marks ? send_kill : event;
-  if (!marks) mine_.index = 0;
 }
 
 // The signal is under way from now on: the worker goes on until it dies.
@@ -134,14 +148,14 @@ void step::drain_entry() {
   const auto found = slot_protocol::read(words[at::slot + entry.slot]);
   execution_.weigh_ = nullptr;
   if (found.generation() != parent_.all[which].generation || found.state() != slot_state::done) return;
-  collect(which);
-  settle(which, outcome::value);
+  settle_done(which);
 }
 
 void step::after_ring() {
   mine_.tail = 0;
   if (mine_.dead != 0 && mine_.after == 0) {
     mine_.index = 0;
+    mine_.slot = 0;  // all are woken
     mine_.pc = recover_set;
   } else if (++mine_.index < what_.workers) {
     mine_.pc = drain_rings;
@@ -149,7 +163,15 @@ void step::after_ring() {
     unlock();
     mine_.index = 0;
     mine_.pc = std::exchange(mine_.after, std::uint8_t{0});
+    if (leaves_out(mutation::retry_without_wake)) mine_.slot = 0;
+    if (mine_.slot != 0) mine_.word = std::exchange(mine_.pc, wake_fed);
   }
+}
+
+void step::wake_for_fed() {
+  const bool more = --mine_.slot != 0;
+  take_sleeper(wake_fed_store, more ? std::uint8_t{wake_fed} : static_cast<std::uint8_t>(mine_.word));
+  if (!more) mine_.word = 0;
 }
 
 void step::recover_next_slot() {
@@ -174,9 +196,7 @@ void step::recover_slot(std::size_t slot, std::size_t worker) {
   if (found.owner() != worker + 1) return;
   if (found.state() == slot_state::done && !leaves_out(mutation::timeout_without_done)) {
     if (leaves_out(mutation::recover_without_done_slots)) return;
-    collect(which);
-    settle(which, outcome::value);
-    return;
+    return settle_done(which);
   }
   recover_claimed(slot, worker);
 }
@@ -184,26 +204,7 @@ void step::recover_slot(std::size_t slot, std::size_t worker) {
 void step::recover_claimed(std::size_t slot, std::size_t worker) {
   const auto which = parent_.in_slot[slot];
   auto& record = parent_.all[which];
-  const auto current = current_task(slot, record.generation);
-  const bool begun = state_.memory[at::current + worker] == current;
-  const bool was_killed = parent_.overrun[worker] != 0;
-  const bool overran = leaves_out(mutation::timeout_by_worker) ? was_killed && begun : record.timed_out != 0;
-  outcome how = outcome::none;
-  if (overran && !leaves_out(mutation::timeout_reposted)) {
-    how = outcome::timeout;
-    if (parent_.overrun[worker] != current) note(which, wrong::timed_out_as_another);
-  } else if (!begun) {
-    if (leaves_out(mutation::recover_without_requeue)) how = outcome::died;
-  } else if (was_killed && !leaves_out(mutation::timeout_charges_others)) {
-    if (parent_.overrun[worker] != current) ++record.pardoned;
-  } else {
-    if (state_.died_by_kill[worker] != 0) note(which, wrong::paid_for_anothers_timeout);
-    if (record.retries > 0) {
-      --record.retries;
-    } else {
-      how = outcome::died;
-    }
-  }
+  const auto how = outcome_of(slot, worker);
   if (how == outcome::died && state_.memory[at::executed + which] == 0) note(which, wrong::paid_without_having_begun);
   const bool again = how == outcome::none;
   if (again) move_to(which, phase::waiting);
@@ -218,13 +219,35 @@ void step::recover_claimed(std::size_t slot, std::size_t worker) {
   }
 }
 
+// None: it is posted again.
+outcome step::outcome_of(std::size_t slot, std::size_t worker) {
+  const auto which = parent_.in_slot[slot];
+  auto& record = parent_.all[which];
+  const bool begun = state_.memory[at::current + worker] == current_task(slot, record.generation);
+  const bool overdue = record.overdue != 0;
+  if (!leaves_out(mutation::timeout_kept)) record.overdue = 0;
+  if (!begun && !(overdue && leaves_out(mutation::timeout_before_begin))) {
+    return leaves_out(mutation::recover_without_requeue) ? outcome::died : outcome::none;
+  }
+  if (overdue) {
+    if (!begun) note(which, wrong::timed_out_before_it_began);
+    if (parent_.doomed_for[worker] != which + 1) note(which, wrong::timed_out_as_another);
+    return leaves_out(mutation::timeout_reposted) ? outcome::none : outcome::timeout;
+  }
+  if (state_.died_by_kill[worker] != 0) note(which, wrong::paid_for_anothers_timeout);
+  if (record.retries == 0) return outcome::died;
+  --record.retries;
+  return outcome::none;
+}
+
 void step::end_recovery(std::size_t worker) {
   state_.memory[at::parked + worker] = 0;  // nobody looks at a dead worker's line
   state_.memory[at::current + worker] = 0;
   state_.memory[at::killed] &= ~(std::uint64_t{1} << worker);
-  parent_.overrun[worker] = 0;
+  parent_.doomed_for[worker] = 0;
   unlock();
   mine_.index = 0;
+  mine_.slot = 0;  // all are woken
   mine_.pc = wake_all;
 }
 

@@ -26,6 +26,7 @@ std::string text_of(wrong what) {
     case wrong::lost_a_reply: return "a reply was thrown away";
     case wrong::paid_for_anothers_timeout: return "a task paid for another's timeout";
     case wrong::timed_out_as_another: return "a task ended with the timeout of another";
+    case wrong::timed_out_before_it_began: return "a task timed out that nobody had begun";
   }
   return "an unknown violation";
 }
@@ -43,6 +44,7 @@ std::string check_end(const state& now, const scenario& what) {
   }
   for (std::size_t worker = 0; worker < what.workers; ++worker) {
     const bool sleeps = now.each[first_worker + worker].asleep_on == at::parked + worker;
+    if (now.each[first_worker + worker].locals.pc == await_death) return "a worker waits for a death that nobody sends";
     if (sleeps && (now.memory[at::sleeping] >> worker & 1U) == 0) return "a worker sleeps that nobody will wake";
   }
   return {};

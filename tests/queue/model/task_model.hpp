@@ -26,11 +26,14 @@ enum class mutation : std::uint8_t {
   recover_without_waking_waiter,  ///< supervisor: moves a task without waking who sleeps on its slot
   recover_without_wake_all,       ///< supervisor: a wake owed by the dead one is lost
   recover_without_bell,           ///< supervisor: a ring owed by the dead one is lost
-  timeout_without_generation,     ///< supervisor: marks whatever lies in the slot by now
+  timeout_without_doom,           ///< supervisor: kills without binding the worker to the task
   timeout_without_done,           ///< supervisor: ends what had been completed before the kill
-  timeout_by_worker,              ///< supervisor: ends whatever the killed worker was running
-  timeout_charges_others,         ///< supervisor: takes the kill for a death like any other
+  timeout_before_begin,           ///< supervisor: ends a doomed task that its worker had not begun
+  timeout_kept,                   ///< supervisor: remembers that a task was doomed when it posts it again
   timeout_reposted,               ///< supervisor: posts again what had run too long
+  complete_despite_doom,          ///< worker: does not look for DOOMED in what its completion returns
+  begin_despite_doom,             ///< worker: does not look for it before it begins
+  retry_without_wake,             ///< supervisor: posts a task again after an error and wakes nobody
 };
 
 struct scenario {
@@ -39,6 +42,7 @@ struct scenario {
   bool first_cancels = false;
   bool second_cancels = false;    ///< the second client cancels its task after posting it
   std::uint8_t retries = 0;       ///< of both
+  std::uint8_t errors = 0;        ///< so many first runs of a task with a sink end in an error
   std::uint8_t crashes = 1;       ///< how many workers may die, at any step
   std::uint8_t deaths_each = 1;   ///< how often each worker and those who take its place may
   bool then_in_recovery = false;  ///< any but the first only until the dead worker has been replaced

@@ -18,6 +18,7 @@ namespace muster::model {
 
 inline constexpr std::size_t slots = 2;
 inline constexpr std::size_t tasks = 2;
+inline constexpr std::uint64_t failed_reply = 0x100;  // beside the task that it is of
 inline constexpr std::size_t most_model_workers = 2;
 inline constexpr std::size_t entries = 4;  // of the lane, and of each ring
 
@@ -114,7 +115,7 @@ constexpr std::uint64_t current_task(std::size_t slot, std::uint64_t generation)
 // ---- private data
 
 enum class phase : std::uint8_t { unused, waiting, posted, settled, taken };
-enum class outcome : std::uint8_t { none, value, died, cancelled, timeout };
+enum class outcome : std::uint8_t { none, value, error, died, cancelled, timeout };
 
 /// What must never happen. A task that it happened to keeps it.
 enum class wrong : std::uint8_t {
@@ -129,6 +130,7 @@ enum class wrong : std::uint8_t {
   lost_a_reply,
   paid_for_anothers_timeout,
   timed_out_as_another,
+  timed_out_before_it_began,
 };
 
 struct task {
@@ -139,26 +141,26 @@ struct task {
   std::uint8_t retries = 0;
   std::uint8_t told = 0;
   wrong found = wrong::none;
-  std::uint8_t timed_out = 0;  // its worker is about to be killed for it
-  std::uint8_t pardoned = 0;   // how often it lost its worker to another's timeout
+  std::uint8_t overdue = 0;  // its worker is about to be killed for it
+  std::uint8_t padding = 0;
 };
 
 // The parent's private memory, changed under its lock.
 struct parent_data {
   std::array<task, tasks> all;
   std::array<std::uint64_t, slots> generations{};
-  std::array<std::uint64_t, most_model_workers> overrun{};  // what the worker is killed for
   std::uint64_t lane_tail = 0;
   std::array<std::uint8_t, most_model_workers> ring_head{};
   std::array<std::uint8_t, slots> in_slot{nobody, nobody};
-  std::array<std::uint8_t, 4> padding{};
+  std::array<std::uint8_t, most_model_workers> doomed_for{};  // task + 1; for the checks alone
+  std::array<std::uint8_t, 2> padding{};
 };
 
 struct local_values {
-  std::uint64_t word = 0;  // claimed, or asked, or read from `current`
+  std::uint64_t word = 0;  // claimed, or asked; of the supervisor: what comes after waking
   std::uint8_t pc = 0;
   std::uint8_t slept = 0;
-  std::uint8_t slot = 0;
+  std::uint8_t slot = 0;    // of the supervisor: how many tasks it has posted again and woken nobody for
   std::uint8_t waking = 0;  // worker + 1 that was taken out of the set of sleepers
   std::uint8_t dead = 0;    // worker + 1 that is recovered
   std::uint8_t index = 0;   // of a loop
@@ -195,11 +197,12 @@ enum worker_pc : std::uint8_t {
   push_ring,
   ring_bell,
   leave,
+  await_death,
   park
 };
 enum supervisor_pc : std::uint8_t {
   event,
-  mark,
+  doom,
   send_kill,
   drain_first,
   recover_set,
@@ -208,6 +211,8 @@ enum supervisor_pc : std::uint8_t {
   arm,
   drain_rings,
   drain_entries,
+  wake_fed,
+  wake_fed_store,
   restart
 };
 

@@ -11,7 +11,7 @@ namespace muster::model {
 
 std::size_t step::choices(const state& now, std::size_t who) {
   const bool awaits = who == supervisor && now.each[who].locals.pc == event;
-  return awaits ? 1 + 2 * most_model_workers : 1;
+  return awaits ? 1 + most_model_workers + slots : 1;
 }
 
 bool step::take(std::size_t choice) {

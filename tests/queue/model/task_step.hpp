@@ -63,11 +63,13 @@ private:
   void run_worker(std::size_t self);
   void worker_looks(std::size_t self);
   void worker_chains();
+  bool sees_doom();
   void worker_begins(std::size_t self);
   void worker_completes();
   void worker_rings();
   void worker_parks(std::size_t self);
   void next_duty(std::uint8_t pc);
+  [[nodiscard]] std::uint8_t after_duties() const;
 
   // The parent, as dispatcher.
   [[nodiscard]] bool has_sink(std::size_t which) const;
@@ -76,6 +78,7 @@ private:
   void leave_slot(std::size_t which, bool wake_sleeper = true);
   void settle(std::size_t which, outcome how);
   void collect(std::size_t which);
+  void settle_done(std::size_t which);
   void note(std::size_t which, wrong what) {
     if (parent_.all[which].found == wrong::none) parent_.all[which].found = what;
   }
@@ -89,15 +92,17 @@ private:
   void run_supervisor();
   void supervisor_awaits();
   std::uint64_t next_event();
-  std::uint64_t next_timeout(std::size_t worker);
-  void supervisor_marks();
+  std::uint64_t next_timeout(std::size_t slot);
+  void supervisor_dooms();
   void supervisor_kills();
   void begin_ring(std::size_t worker);
   void drain_entry();
   void after_ring();
+  void wake_for_fed();
   void recover_next_slot();
   void recover_slot(std::size_t slot, std::size_t worker);
   void recover_claimed(std::size_t slot, std::size_t worker);
+  outcome outcome_of(std::size_t slot, std::size_t worker);
   void end_recovery(std::size_t worker);
   void wake_next();
 

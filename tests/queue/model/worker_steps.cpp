@@ -38,6 +38,7 @@ void step::run_worker(std::size_t self) {
       words[at::current + self].store(0, any);
       mine_ = {};
       return;
+    case await_death: return never();
     default: return worker_parks(self);
   }
 }
@@ -73,17 +74,27 @@ void step::worker_chains() {
   }
 }
 
+// Of the word, nothing else matters now.
+bool step::sees_doom() {
+  return perform({.reads = resource::slot(mine_.slot)}, [&] {
+           return std::uint64_t{slot_word(state_.memory[at::slot + mine_.slot]).has(slot_flag::doomed)};
+         }) != 0;
+}
+
 // The worker says that it begins, and runs the user's function; its reply is seen by nobody before it completes.
 void step::worker_begins(std::size_t self) {
   const slot_word claimed(mine_.word);
+  if (what_.timeouts > 0 && !leaves_out(mutation::begin_despite_doom) && sees_doom()) {
+    mine_.pc = await_death;
+    return;
+  }
   perform({.reads = resource::kill(self), .writes = resource::current(self)}, [&] {
     const auto which = state_.memory[at::argument + mine_.slot];
     auto& record = parent_.all[which];
     if (record.how != outcome::none) note(which, wrong::run_after_its_end);
-    if (++state_.memory[at::executed + which] > 1U + what_.retries + record.pardoned) {
-      note(which, wrong::run_too_often);
-    }
-    state_.memory[at::reply + mine_.slot] = which + 1;
+    const auto runs = ++state_.memory[at::executed + which];
+    if (runs > 1U + what_.retries) note(which, wrong::run_too_often);
+    state_.memory[at::reply + mine_.slot] = (which + 1) | (has_sink(which) && runs <= what_.errors ? failed_reply : 0);
     state_.memory[at::current + self] = current_task(mine_.slot, claimed.generation());
     return which;
   });
@@ -106,13 +117,19 @@ void step::next_duty(std::uint8_t pc) {
   } else if (asked.has(slot_flag::notify) && !leaves_out(mutation::complete_without_ring)) {
     mine_.pc = push_ring;
   } else {
-    mine_.pc = leave;
+    mine_.pc = after_duties();
   }
 }
 
+// A worker that is doomed waits for its death, and claims nothing more.
+std::uint8_t step::after_duties() const {
+  const bool doomed = slot_word(mine_.word).has(slot_flag::doomed);
+  return doomed && !leaves_out(mutation::complete_despite_doom) ? await_death : leave;
+}
+
 void step::worker_rings() {
-  if (bell::must_ring(words[at::armed])) words[at::bell].fetch_or(1, any);
-  mine_.pc = leave;
+  if (bell::take_armed(words[at::armed]) != 0) words[at::bell].fetch_or(1, any);
+  mine_.pc = after_duties();
 }
 
 void step::worker_parks(std::size_t self) {

@@ -78,7 +78,7 @@ void notify(std::size_t self, const claimed_task& task) {
     ring(self).push({.generation = task.word.short_generation(), .slot = static_cast<std::uint16_t>(task.slot)});
     return 0;
   });
-  if (in(site::bell, [] { return bell::must_ring(all[at::armed]); })) now().ring();
+  if (in(site::bell, [] { return bell::take_armed(all[at::armed]); }) != 0) now().ring();
 }
 
 bool has_work() {

@@ -30,6 +30,7 @@ enum class errc {
   remote_exception = 13,  ///< the task threw an exception of a type that is not registered here
   module_mismatch = 14,   ///< parent and worker do not run the same build: rebuild, restart
   start_failed = 15,      ///< a worker process could not be started
+  peer_lost = 16,         ///< a member of a group died or left: shrink() the group, or make another
 };
 
 /// The category of errc. Its messages say what the code means, not what happened.

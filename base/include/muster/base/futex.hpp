@@ -11,7 +11,9 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <muster/base/clock.hpp>
 
@@ -26,6 +28,24 @@ enum class futex_scope {
 /// Returns false when the deadline passed.
 /// Unblocked by: futex_wake on the same word; a signal handled by this thread.
 bool futex_wait(const std::uint32_t* word, std::uint32_t expected, futex_scope scope, deadline until = {}) noexcept;
+
+/// A word, and the value that it has while there is a reason to sleep on it.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct futex_expectation {
+  const std::uint32_t* word = nullptr;
+  std::uint32_t expected = 0;
+};
+
+/// The most words of one futex_wait_any.
+inline constexpr std::size_t most_futex_words = 128;
+
+/// Sleeps while every word has its expected value, until one of them is woken or until `until`. May wake for no reason:
+/// look at the words again. Returns false when the deadline passed.
+/// Throws what system_call throws: ENOSYS before Linux 5.16. Requires: 1 to most_futex_words words.
+/// Unblocked by: futex_wake on any of the words; a signal handled by this thread.
+/// Cost: a system call, 0.1 µs more with each word.
+bool futex_wait_any(std::span<const futex_expectation> words, futex_scope scope, deadline until = {});
 
 /// Wakes at most `count` sleepers of `word`; returns how many. Cost: one system call, also when nobody sleeps.
 int futex_wake(const std::uint32_t* word, int count, futex_scope scope) noexcept;

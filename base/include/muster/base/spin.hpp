@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 
 #include <muster/base/clock.hpp>
@@ -50,6 +52,21 @@ bool spin_until(std::chrono::nanoseconds budget, Done done) {
   const auto end = clock::now() + budget;
   do {
     if (look_often()) return true;
+  } while (clock::now() < end);
+  return false;
+}
+
+/// The same for those who are known to share processors with whom they wait for: lets others run between its looks.
+///
+/// Thread safety: as `done`.
+template <class Done>
+bool yield_until(std::chrono::nanoseconds budget, Done done) {
+  if (done()) return true;
+  if (budget <= std::chrono::nanoseconds::zero()) return false;
+  const auto end = clock::now() + budget;
+  do {
+    ::sched_yield();
+    if (done()) return true;
   } while (clock::now() < end);
   return false;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -15,12 +16,24 @@
 #include <muster/memory/block.hpp>
 #include <muster/memory/block_table.hpp>
 #include <muster/memory/extent_map.hpp>
+#include <muster/memory/share_protocol.hpp>
+#include <muster/memory/shared_block.hpp>
 
 namespace muster {
 
 namespace detail {
 class slab;
 }
+
+class domain;
+
+/// Whether memory in big pieces is made of huge pages (2 MiB).
+enum class huge_pages : std::uint8_t {
+  none,
+  /// Where the kernel gives them: fewer page faults and smaller page tables in all processes, for some milliseconds
+  /// more per piece when it is populated first. Where it does not, pages are small, and only arena::statistics tells.
+  where_possible
+};
 
 /// One process's allocator over the shared arena.
 ///
@@ -36,15 +49,24 @@ class slab;
 /// that is left (about 0.1 ms) and then populated.
 class arena {
 public:
+  /// Where its memory should begin: at a multiple of the size of huge pages.
+  static constexpr std::size_t alignment = std::size_t{2} << 20U;
+
   struct options {
     participant_id self = participant_id::host;
-    std::size_t cache_bytes = std::size_t{256} << 20U;  ///< freed runs kept warm
+    std::size_t cache_bytes = std::size_t{256} << 20U;         ///< freed runs kept warm
+    std::span<participant_entry> members = {};                 ///< of the domain; none: nothing can be shared
+    muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
+    domain* owner = nullptr;                                   ///< the domain that it is a part of, if it is of one
   };
 
   struct statistics {
-    std::size_t live_blocks = 0;   ///< allocated or adopted here, and not yet released or lent
+    std::size_t live_blocks = 0;   ///< allocated or adopted here, and not yet released, lent or shared
+    std::size_t holds = 0;         ///< of this process, on blocks that are shared
     std::size_t held_bytes = 0;    ///< extents claimed by all processes
     std::size_t cached_bytes = 0;  ///< of those, freed runs kept warm by this one
+    std::size_t slab_bytes = 0;    ///< of those, extents that this one has divided into small blocks, free or not
+    std::size_t huge_bytes = 0;    ///< made of huge pages by this process so far
   };
 
   /// Lifetime: borrows the tables and the memory; `memfd` is the file behind `bytes`.
@@ -67,9 +89,50 @@ public:
   /// Frees a block that was lent and that nobody has adopted. Requires: nobody will.
   void reclaim(block_ref ref) MUSTER_EXCLUDES(mutex_);
 
+  /// A block of at least one extent that can be given to several processes; otherwise as allocate().
+  [[nodiscard]] shared_block allocate_shared(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
+  /// The name of a block for those who may borrow it: the caller keeps it alive until they are done.
+  /// Throws errc::out_of_memory when all descriptors are taken, errc::invalid_argument for a block of another arena.
+  [[nodiscard]] std::uint64_t name_of(const shared_block& which) MUSTER_EXCLUDES(mutex_);
+  /// A block that somebody else keeps alive meanwhile; costs no change of anything shared.
+  /// Throws errc::corrupted when there is no such block.
+  [[nodiscard]] shared_block borrow(std::uint64_t name);
+  /// The same; what `handle` has allocated is used again where it was borrowed too, and is the only one of its block.
+  void borrow_into(shared_block& handle, std::uint64_t name);
+  /// Makes handles of a borrowed block good for longer than it is lent. Requires: it is still lent.
+  /// Throws errc::out_of_memory when all descriptors are taken, errc::corrupted when the block is not there any more.
+  void keep(const shared_block& borrowed) MUSTER_EXCLUDES(mutex_);
+  /// Takes that back: handles of a block that was borrowed and then kept are good for as long as it is lent again. So a
+  /// handle can be borrowed into over and over, and nothing is allocated.
+  void unkeep(const shared_block& kept) noexcept MUSTER_EXCLUDES(mutex_);
+  /// Makes a hold on the block for a message, and returns its name, which is to be received once. Until then it goes
+  /// with this process. Throws as keep().
+  [[nodiscard]] std::uint64_t send(const shared_block& which) MUSTER_EXCLUDES(mutex_);
+  /// Takes over a hold that came with a message. Throws errc::corrupted when there is no such hold (any more).
+  [[nodiscard]] shared_block receive(std::uint64_t name) MUSTER_EXCLUDES(mutex_);
+
+  /// As send(), for a block that this process lets go of thereby. Cheaper, if this is its only handle.
+  [[nodiscard]] std::uint64_t hand_over(shared_block&& last) MUSTER_EXCLUDES(mutex_);
+  /// The block of a hold that lies in a message, for as long as the message is kept.
+  /// Throws errc::corrupted when there is no such hold.
+  [[nodiscard]] shared_block borrow_sent(std::uint64_t name);
+  /// As receive(), for all handles that came of `borrowed`, which was got by borrow_sent() from the same hold.
+  void receive_for(const shared_block& borrowed, std::uint64_t name) MUSTER_EXCLUDES(mutex_);
+  /// A hold that `from` has sent becomes everybody's, if it still is in that one's name: the death of `from` does not
+  /// drop it. For messages in structures that are recovered on their own. Requires: `from` is the caller, or dead.
+  void entrust(std::uint64_t name, participant_id from) noexcept MUSTER_EXCLUDES(mutex_);
+  /// Whether no other handle of the block exists, in this process or in another.
+  [[nodiscard]] bool is_sole(const shared_block& which) const MUSTER_EXCLUDES(mutex_);
+
   /// The bytes of a block that somebody else keeps alive meanwhile.
   /// Throws errc::corrupted when `ref` names no live block.
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;
+
+  /// Has the pages of the arena's first `bytes` bytes there before they are asked for; whoever allocates gets those
+  /// first. They stay until what was allocated there is freed and no longer cached.
+  /// Throws errc::invalid_argument for more than the arena has, errc::out_of_memory where that much is not available
+  /// (nothing is touched then) or turns out not to be.
+  void prefault(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
 
   /// Frees what a dead participant owned; memory of its that the host has adopted stays until the host releases it.
   /// Requires: called in the host, after the kernel confirmed the death. Idempotent.
@@ -77,9 +140,11 @@ public:
 
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
+  [[nodiscard]] domain* owner() const noexcept { return options_.owner; }
 
 private:
   friend class block;
+  friend class shared_block;
 
   // What this process knows of a block that it bound or adopted. The shared descriptor tells others the same; it is
   // written from here and never believed, because any participant can overwrite it.
@@ -98,7 +163,9 @@ private:
 
   void release(block_ref ref) noexcept MUSTER_EXCLUDES(mutex_);
   void lend(block_ref ref) noexcept MUSTER_EXCLUDES(mutex_);
+  void release_live(block_ref ref) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool resolves(const block_snapshot& found, block_ref ref) const noexcept;
+  [[nodiscard]] bool is_within(const block_snapshot& found) const noexcept;
   record& record_of(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void publish(std::uint32_t descriptor, participant_id owner, block_state state) MUSTER_REQUIRES(mutex_);
 
@@ -107,7 +174,9 @@ private:
   block make_live(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
   std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
-  void populate(extent_run run) noexcept;
+  void populate(extent_run run) noexcept MUSTER_REQUIRES(mutex_);
+  void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t place_for(std::size_t extents) const noexcept MUSTER_REQUIRES(mutex_);
   void release_here(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void release_orphan(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void forget(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
@@ -117,6 +186,23 @@ private:
   void discard(extent_run run) noexcept;
   void recover_block(std::uint32_t descriptor, participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_extents(participant_id dead) MUSTER_REQUIRES(mutex_);
+
+  // Blocks that several hold: arena_shares.cpp.
+  void let_go(detail::holding& left) noexcept MUSTER_EXCLUDES(mutex_);
+  void require_own(const detail::holding& which) const;
+  void share(detail::holding& alone) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] block_snapshot find_shared(std::uint64_t name) const;
+  [[nodiscard]] bool is_shared(std::uint64_t name) const noexcept;
+  std::uint32_t bind_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
+  std::uint32_t add_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
+  void drop_hold(std::uint32_t hold, std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
+  void set_hold_state(std::uint32_t hold, block_state state) MUSTER_REQUIRES(mutex_);
+  std::uint32_t next_change() noexcept MUSTER_REQUIRES(mutex_);
+  std::optional<share_word> change_count(std::uint32_t descriptor, int by, std::uint32_t change) noexcept;
+  void take_over(std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::atomic<std::uint64_t>* confirmed_by(participant_id who) const noexcept;
+  void recover_shares(participant_id dead) MUSTER_REQUIRES(mutex_);
+  void recover_hold(std::uint32_t hold, participant_id dead) MUSTER_REQUIRES(mutex_);
   [[noreturn]] void throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const
       MUSTER_REQUIRES(mutex_);
 
@@ -131,7 +217,11 @@ private:
   std::vector<record> records_ MUSTER_GUARDED_BY(mutex_);                       // by descriptor
   std::vector<std::uint32_t> cache_ MUSTER_GUARDED_BY(mutex_);                  // freed runs, oldest first
   std::size_t cached_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t slab_extents_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t live_blocks_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t holds_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t huge_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint32_t change_ MUSTER_GUARDED_BY(mutex_) = 0;        // the latest of a count
   std::size_t admitted_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;  // may be claimed without another look
   std::size_t extent_hint_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t block_hint_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -20,16 +20,31 @@ namespace muster {
 ///     live     -> returned  owner, not being home: releases; names home as owner again
 ///     returned -> cached    home: collects
 ///     any      -> free      home, or the host after home died: unbinds
-enum class block_state : std::uint16_t { free, cached, live, returned };
+///
+/// A block that several participants may hold at once, each by holds of its own:
+///
+///     live     -> shared    owner: owned by everybody from now on
+///     shared   -> live      whoever has dropped the last hold, by compare-and-swap
+///
+/// And a descriptor that is no block, but a hold on one:
+///
+///     cached   -> adding    the holder: about to count itself
+///     adding   -> hold      the same: has counted itself
+///     hold     -> hold      the new holder, by compare-and-swap: receives it
+///     hold     -> dropping  the holder: about to count itself out; then it unbinds the descriptor
+enum class block_state : std::uint16_t { free, cached, live, returned, shared, adding, hold, dropping };
 
 using block_ownership = ownership<block_state>;
 
-/// One shared block: who owns it and where it lies. Layout: docs/formats/domain.md.
+/// One shared block: who owns it and where it lies; or a hold on one. Layout: docs/formats/domain.md.
 struct alignas(64) block_descriptor {
   std::atomic<std::uint64_t> word;
   std::atomic<std::uint64_t> offset;    ///< bytes from the start of the arena; written by home while cached
   std::atomic<std::uint64_t> capacity;  ///< bytes; written by home while cached
   std::atomic<std::uint16_t> home;      ///< whose allocator the memory belongs to; written by home, and when adopted
+  std::atomic<std::uint64_t> count;     ///< of a shared block: how many holds there are, see share_protocol.hpp
+  std::atomic<std::uint64_t> target;    ///< of a hold: the handle of the block
+  std::atomic<std::uint64_t> change;    ///< of a hold: the number of the change that it is about to make
 };
 static_assert(sizeof(block_descriptor) == 64);
 
@@ -56,6 +71,10 @@ public:
   [[nodiscard]] std::size_t used_count() const noexcept;
   [[nodiscard]] block_descriptor& at(std::size_t index) noexcept { return descriptors_[index]; }
   [[nodiscard]] block_snapshot read(std::size_t index) const noexcept;
+  /// The word that counts the holds on a shared block.
+  [[nodiscard]] std::uint64_t count_of(std::size_t index) const noexcept {
+    return descriptors_[index].count.load(std::memory_order_acquire);
+  }
 
   /// Claims a free descriptor for a piece of `home`'s memory, looking from `hint` on and around; it is `cached` then.
   /// Nothing when all are taken.

@@ -3,12 +3,15 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/arena.hpp>
+#include <muster/memory/keepsake.hpp>
 #include <muster/memory/mapping.hpp>
 #include <muster/memory/participant.hpp>
 #include <muster/memory/recovery.hpp>
@@ -20,8 +23,13 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct domain_options {
   /// The most that all shared payloads together may take; memory is used only for what is touched.
-  /// 0: as much as the machine, the control group and half of RLIMIT_AS allow.
+  /// 0: as much as the machine, the control group, RLIMIT_FSIZE and half of RLIMIT_AS allow.
   std::size_t arena_bytes = 0;
+  /// How much of that memory is to be there from the start, instead of when it is first touched: that takes 2 to 6 µs
+  /// per 4 KiB on some machines. 0: none.
+  std::size_t prefault_bytes = 0;
+  /// Whether big blocks of the host are made of huge pages.
+  muster::huge_pages huge_pages = muster::huge_pages::none;
   std::size_t max_participants = 1024;
   std::size_t max_blocks = std::size_t{1} << 16U;
 };
@@ -41,10 +49,26 @@ struct domain_files {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: the process that made it is the *host* and the only one that recovers; others join.
 /// Lifetime: the memory lives as long as any process maps it.
-class domain {
+class domain : public std::enable_shared_from_this<domain> {
 public:
+  /// The one that this process takes part in: of a program it is made when first asked for, and goes with its last
+  /// user; a worker's is its program's. Throws errc::invalid_argument when it exists already with a smaller arena than
+  /// `options` asks for.
+  [[nodiscard]] static std::shared_ptr<domain> of_program(const domain_options& options = {});
+  /// The one that this process is the host of: the same, but in a worker, where it serves the worker's own pools.
+  [[nodiscard]] static std::shared_ptr<domain> hosted_by_program(const domain_options& options = {});
+  /// Says which domain a worker, or a program that has joined another's, takes part in.
+  static void enter(const std::shared_ptr<domain>& joined);
+  /// That one; nullptr when there is none (any more).
+  [[nodiscard]] static std::shared_ptr<domain> entered();
+
+  /// The one that a block is of: whoever keeps the block for long keeps this too. nullptr for an empty handle, and
+  /// where the domain is not owned by shared pointers: then it is its owner who keeps it.
+  [[nodiscard]] static std::shared_ptr<domain> of(const shared_block& which) noexcept;
+
   /// Makes a domain; the caller is its host.
-  /// Throws errc::out_of_memory when it does not fit into the address space, EMFILE when descriptors run out.
+  /// Throws errc::out_of_memory when it does not fit into the address space or what is to be prefaulted is not
+  /// available, EMFILE when descriptors run out, errc::invalid_argument for options out of their range.
   explicit domain(const domain_options& options);
 
   /// Joins a domain as `self`. Throws errc::corrupted when the files are not those of a domain of this version.
@@ -61,10 +85,21 @@ public:
   /// For the host only.
   [[nodiscard]] participant_table& participants() noexcept;
   [[nodiscard]] recovery_registry& recoveries() noexcept { return recoveries_; }
+  /// What is kept for others; tidied after each death.
+  [[nodiscard]] keepsake_list& keepsakes() noexcept { return keepsakes_; }
 
   /// Writes again what a joining process reads first, in case somebody has overwritten it; true if somebody had.
   /// Requires: called in the host.
   bool restore_header() noexcept;
+
+  /// How many participants have died and been recovered; a futex word, woken each time. Whoever sleeps on a word that
+  /// another participant wakes sleeps on this one too (futex_wait_any): a waker may die between its news and its wake.
+  [[nodiscard]] const std::atomic<std::uint32_t>& deaths() const noexcept;
+
+  /// `{incarnation:32, pid:32}` of the process that has the number now; 0 while nobody has. Another value than before
+  /// means that the one before is dead. That is so before what it had is given to others, and before deaths() says that
+  /// somebody died.
+  [[nodiscard]] std::uint64_t occupant(participant_id id) const noexcept;
 
   /// Recovers everything that a dead participant had a part in, then frees its number.
   /// Requires: called in the host, after the kernel confirmed the death.
@@ -78,15 +113,18 @@ private:
     std::uint64_t extents = 0;
   };
 
+  const unsigned forks_;  // when it was made; in a forked child it is of no use
   domain_files files_;
   participant_id self_;
   table_sizes sizes_;  // in the host
   mapping control_;
   mapping payload_;
   recovery_registry recoveries_;
+  std::span<participant_entry> members_;
   std::unique_ptr<participant_table> participants_;  // in the host
   std::unique_ptr<arena> arena_;
   recovery_registry::registration arena_recovery_;
+  keepsake_list keepsakes_;  // in the host; destroyed before what they are in
 };
 
 }  // namespace muster

@@ -18,7 +18,8 @@ inline constexpr std::size_t extent_bytes = std::size_t{64} * 1024;
   return bytes / extent_bytes + (bytes % extent_bytes != 0 ? 1 : 0);
 }
 
-enum class extent_state : std::uint16_t { free, held };
+/// `shared`: belongs to a block that everybody owns; the word's generation is that block's descriptor.
+enum class extent_state : std::uint16_t { free, held, shared };
 
 /// A run of neighbouring extents.
 struct extent_run {
@@ -56,11 +57,21 @@ public:
   /// Hands a run over; extents that `from` does not hold stay as they are.
   void transfer(participant_id from, participant_id to, extent_run run) noexcept;
 
+  /// Makes what `from` holds of the run part of a block that everybody owns.
+  void share(participant_id from, std::uint32_t descriptor, extent_run run) noexcept;
+  /// Gives those extents of the run that are part of that block to `to`; none: frees them.
+  /// Requires: nobody else does so.
+  void unshare(std::uint32_t descriptor, participant_id to, extent_run run) noexcept;
+  /// How many extents of the run are part of that block.
+  [[nodiscard]] std::size_t shared_count(std::uint32_t descriptor, extent_run run) const noexcept;
+
   [[nodiscard]] participant_id owner_of(std::size_t extent) const noexcept;
   [[nodiscard]] std::size_t held_count() const noexcept;
 
 private:
   bool try_claim(participant_id owner, std::size_t extent) noexcept;
+  bool try_claim_all(participant_id owner, extent_run run) noexcept;
+  [[nodiscard]] std::optional<std::size_t> find_free(extent_run where, std::size_t count) const noexcept;
 
   std::span<word> words_;
   table_mark used_;

@@ -24,6 +24,8 @@ public:
 
   /// Throws muster::error: errc::out_of_memory when the address space has no room, with RLIMIT_AS in the message.
   mapping(const unique_fd& memfd, std::size_t bytes, inherit children);
+  /// The same, at an address that is a multiple of `alignment`, itself one of the page size.
+  mapping(const unique_fd& memfd, std::size_t bytes, inherit children, std::size_t alignment);
 
   /// Maps another memfd of the same size in place of this one, at the same address. Other threads may look at the bytes
   /// meanwhile: they see those of the one or of the other. Throws what system_call throws; nothing has changed then.
@@ -34,6 +36,7 @@ public:
   }
 
 private:
+  void map(const unique_fd& memfd, std::size_t bytes, void* at, int options);
   void set_advice();
 
   inherit children_ = inherit::no;

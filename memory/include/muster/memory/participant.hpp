@@ -15,15 +15,18 @@ namespace muster {
 
 /// Names a process within its domain. The host, which made the domain, is 1; others get a number when they enrol and
 /// lose it when their recovery is complete.
-enum class participant_id : std::uint16_t { none = 0, host = 1 };
+/// `everybody` owns what no death may take away: blocks that several hold.
+enum class participant_id : std::uint16_t { none = 0, host = 1, everybody = 0xffff };
 
 [[nodiscard]] constexpr std::size_t index_of(participant_id id) noexcept { return static_cast<std::size_t>(id); }
 
-/// What everybody may know of a participant: `{incarnation:32, pid:32}`, 0 while the number is free. Written by the
-/// host only.
-struct participant_entry {
-  std::atomic<std::uint64_t> word;
+/// What everybody may know of a participant.
+struct alignas(64) participant_entry {
+  std::atomic<std::uint64_t> word;    ///< `{incarnation:32, pid:32}`, 0 while the number is free; written by the host
+  std::atomic<std::uint64_t> change;  ///< the number of its latest change of a count, see share_protocol.hpp
+  std::atomic<std::uint64_t> confirmed;  ///< its changes up to this one are known to others
 };
+static_assert(sizeof(participant_entry) == 64);
 
 /// The host's record of who takes part. The truth is in its private memory; the shared entries are for others to
 /// read.
@@ -39,6 +42,9 @@ public:
   [[nodiscard]] participant_id enrol();
   /// Publishes which process has the number.
   void publish(participant_id id, pid_t pid);
+  /// Says that the process that had the number is gone. Before its recovery: whoever read what it had, and finds
+  /// afterwards that it is still there, has read the right thing.
+  void withdraw(participant_id id) noexcept;
   /// Makes the number free again. Requires: the participant's recovery is complete.
   void retire(participant_id id);
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <ranges>
@@ -22,9 +23,26 @@ namespace detail {
 class arrivals {
 public:
   void add(std::size_t index) MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    indices_.push_back(index);
-    changed_.notify_one();
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      indices_.push_back(index);
+      changed_.notify_one();
+      then = std::exchange(then_, nullptr);
+    }
+    if (then) then();
+  }
+
+  /// Calls `then` once wait_for_next() would not wait, at once if it would not now. Who asked before is forgotten.
+  void when_some(std::function<void()> then) MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      if (indices_.empty()) {
+        then_.swap(then);
+        return;
+      }
+    }
+    then();
   }
 
   std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_) {
@@ -39,6 +57,7 @@ private:
   mutex mutex_;
   condition changed_;
   std::deque<std::size_t> indices_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// Enters one future into the arrivals. Deletes itself when it is told anything.

@@ -21,6 +21,21 @@ class future;
 
 namespace detail {
 
+template <class T>
+struct future_traits {
+  static constexpr bool is_future = false;
+  using value = T;
+};
+template <class R>
+struct future_traits<future<R>> {
+  static constexpr bool is_future = true;
+  using value = R;
+};
+
+/// Whether an argument is a future: then the call waits for its value.
+template <class T>
+inline constexpr bool is_future = future_traits<std::remove_cvref_t<T>>::is_future;
+
 /// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be
 /// transportable; a future of such a type never holds a task. `Reply`: task_reply or nested_reply.
 template <class R, class Reply>
@@ -32,7 +47,8 @@ template <class R, class Reply>
     return outcome<R>::of_error(error_info(errc::not_serializable, "values of this type do not come from tasks"));
   } else {
     try {
-      return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes())));
+      reply_attachments attachments(reply.shared());
+      return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes(), &attachments)));
     } catch (const error& failure) {
       return outcome<R>::of_error(error_info(errc::not_serializable, failure.what()));
     } catch (...) {  // of a serialize function
@@ -41,21 +57,36 @@ template <class R, class Reply>
   }
 }
 
-/// Told of a task's end, it decodes the reply on the callback thread and hands it on. Deletes itself.
+/// Gives how something ended; called once, by whoever wants the value.
 template <class R>
-class reply_continuation final : public completion_sink {
-public:
-  using receiver = std::function<void(outcome<R>)>;
-  reply_continuation(std::shared_ptr<pool_core> core, receiver then) : core_(std::move(core)), then_(std::move(then)) {}
+using ending = std::function<outcome<R>()>;
 
-  void settled(task_record& record) noexcept override {
-    auto reply = std::make_shared<task_reply>(core_->tasks().take(record));
-    core_->callbacks().post([reply = std::move(reply), then = std::move(then_)] { then(decode_reply<R>(*reply)); });
+/// Told of a task's end, it hands the reply on, to be decoded elsewhere. Deletes itself.
+template <class R>
+class reply_continuation final : public reply_sink {
+public:
+  using receiver = std::function<void(ending<R>)>;
+  reply_continuation(std::shared_ptr<pool_core> core, receiver then)
+      : task_(std::make_shared<ended_task>()), then_(std::move(then)) {
+    task_->core = std::move(core);
+    task_->core->tasks().begin_listening();
+  }
+
+  void keep(task_reply&& reply) noexcept override { task_->reply = std::move(reply); }
+
+  void ended() noexcept override {
+    then_([task = task_] { return decode_reply<R>(task->reply); });
+    task_->core->tasks().end_listening();
     delete this;
   }
 
 private:
-  const std::shared_ptr<pool_core> core_;
+  struct ended_task {
+    std::shared_ptr<pool_core> core;  // whose memory the reply may be in
+    task_reply reply;
+  };
+
+  std::shared_ptr<ended_task> task_;
   receiver then_;
 };
 
@@ -76,16 +107,36 @@ struct future_access {
     return future<R>(std::move(core), &record, nullptr);
   }
   template <class R>
-  static future<R> of_source(std::shared_ptr<pool_core> core, std::shared_ptr<future_source<R>> source) {
-    return future<R>(std::move(core), nullptr, std::move(source));
+  static future<R> of_source(std::shared_ptr<future_home> home, std::shared_ptr<future_source<R>> source) {
+    return future<R>(std::move(home), nullptr, std::move(source));
   }
   template <class R>
-  static const std::shared_ptr<pool_core>& core_of(const future<R>& which) {
-    return which.core_;
+  static const std::shared_ptr<future_home>& home_of(const future<R>& which) {
+    return which.home_;
   }
-  /// Calls `then` on the callback thread with how it ended. The future is used up.
+  /// Calls `then`, a step of the library's, with how it ended, on the pool's thread for those. The future is used up.
   template <class R>
   static void when_done(future<R>&& which, std::function<void(outcome<R>)> then);
+  /// The same with a function of the program's, which runs where its callbacks do.
+  template <class R>
+  static void call_back(future<R>&& which, std::function<void(outcome<R>)> then);
+  /// Calls `then` with what tells how it ended, by whichever thread notices, at once if it has ended already; so `then`
+  /// only passes that on, and does not throw. The future is used up.
+  template <class R>
+  static void when_ended(future<R>&& which, std::function<void(ending<R>)> then);
+  /// The task in a worker process that it is, which is the caller's from now on; null where it is none.
+  template <class R>
+  [[nodiscard]] static std::pair<std::shared_ptr<pool_core>, task_record*> take_task(future<R>& which) {
+    if (which.record_ == nullptr) return {};
+    return {std::static_pointer_cast<pool_core>(std::move(which.home_)), std::exchange(which.record_, nullptr)};
+  }
+  template <class R>
+  [[nodiscard]] static std::shared_ptr<callback_executor> thread_of(const future<R>& which) {
+    return which.home_ != nullptr ? which.home_->shared_callbacks() : nullptr;
+  }
+  /// As future::cancel, also when the future is used up; callable by any thread, at any time.
+  template <class R>
+  [[nodiscard]] static std::function<void(cancellation)> canceller_of(const future<R>& which);
   /// Tells `observer` once it is done, or gives it up. The future stays as it is.
   template <class R>
   static void observe(future<R>& which, end_observer& observer);
@@ -107,7 +158,7 @@ public:
   /// Refers to nothing.
   future() noexcept = default;
   future(future&& other) noexcept
-      : core_(std::move(other.core_)),
+      : home_(std::move(other.home_)),
         record_(std::exchange(other.record_, nullptr)),
         source_(std::move(other.source_)) {}
   future& operator=(future&& other) noexcept {
@@ -115,7 +166,7 @@ public:
     return *this;
   }
   ~future() {
-    if (record_ != nullptr) core_->tasks().detach(*record_);
+    if (record_ != nullptr) tasks().detach(*record_);
   }
 
   /// Whether it refers to something; false after get() and its like.
@@ -140,23 +191,26 @@ public:
   }
   [[nodiscard]] bool wait_until(deadline until) {
     require_valid();
-    return record_ != nullptr ? core_->tasks().wait(*record_, until) : source_->wait(until);
+    return record_ != nullptr ? tasks().wait(*record_, until) : source_->wait(until);
   }
   [[nodiscard]] bool ready() const {
     require_valid();
-    return record_ != nullptr ? core_->tasks().is_done(*record_) : source_->is_done();
+    return record_ != nullptr ? tasks().is_done(*record_) : source_->is_done();
   }
 
   /// Withdraws the task if no worker has begun it: the result is true, and get() throws errc::cancelled. Otherwise asks
-  /// it to stop, which it may heed (this_task::stop_requested()), and the result is false.
-  bool cancel() {
+  /// it to stop, which it may heed (this_task::stop_requested()), and the result is false. A map is given up in any
+  /// case. `how` says to go less or further; with cancellation::kill the task of a process ends with errc::cancelled
+  /// once its worker is dead, unless it was done before; what it had done in the world stays done.
+  bool cancel(cancellation how = cancellation::ask) {
     require_valid();
-    return record_ != nullptr ? core_->tasks().cancel(*record_) : source_->cancel();
+    return record_ != nullptr ? tasks().cancel(*record_, how) : source_->cancel(how);
   }
 
   /// A future for what `next` makes of the value. `next` runs in this process on the pool's callback thread, never
   /// inside this call (unless the pool is gone already); a failure skips it and goes on to the returned future.
   /// The future is used up. Throws errc::invalid_argument when it is not valid().
+  /// Cancelling the returned future cancels this task.
   template <class F>
   [[nodiscard]] auto then(F next);
 
@@ -166,11 +220,21 @@ public:
   template <class OnValue, class OnError>
   void on_complete(OnValue on_value, OnError on_error);
 
+  /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr, R), or
+  /// void(std::exception_ptr) for void: takes any completion token. The future is used up.
+  /// Needs muster/pool/async.hpp, where completion and cancellation are described.
+  template <class Token>
+  auto operator()(Token&& token);
+  /// The same, of signature void(result<R>): failures are data. Without a token it can be co_awaited as it is.
+  template <class Token>
+  auto as_result(Token&& token);
+  [[nodiscard]] auto as_result();
+
   /// A std::future for the same value. The future is used up. Cost: a hop over the callback thread.
   [[nodiscard]] std::future<R> std();
 
   void swap(future& other) noexcept {
-    std::swap(core_, other.core_);
+    std::swap(home_, other.home_);
     std::swap(record_, other.record_);
     std::swap(source_, other.source_);
   }
@@ -178,8 +242,9 @@ public:
 private:
   friend struct detail::future_access;
 
-  future(std::shared_ptr<detail::pool_core> core, task_record* record, std::shared_ptr<detail::future_source<R>> source)
-      : core_(std::move(core)), record_(record), source_(std::move(source)) {}
+  future(std::shared_ptr<detail::future_home> home, task_record* record,
+         std::shared_ptr<detail::future_source<R>> source)
+      : home_(std::move(home)), record_(record), source_(std::move(source)) {}
 
   void require_valid() const {
     if (!valid())
@@ -187,41 +252,74 @@ private:
                   "this future refers to nothing: it was moved from, or get() was called before");
   }
 
+  // Requires: it refers to a task in a worker process, which only a pool_core has.
+  [[nodiscard]] dispatcher& tasks() const noexcept { return static_cast<detail::pool_core&>(*home_).tasks(); }
+
   detail::outcome<R> take() {
     static_cast<void>(wait_until(deadline::never()));
     if (record_ == nullptr) return std::exchange(source_, nullptr)->take();
-    const auto reply = core_->tasks().take(*std::exchange(record_, nullptr));
+    const auto reply = tasks().take(*std::exchange(record_, nullptr));
     return detail::decode_reply<R>(reply);
   }
 
-  std::shared_ptr<detail::pool_core> core_;
-  task_record* record_ = nullptr;                     // a task in a worker …
+  std::shared_ptr<detail::future_home> home_;
+  task_record* record_ = nullptr;                     // a task in a worker process …
   std::shared_ptr<detail::future_source<R>> source_;  // … or something that is made here
 };
 
 template <class R>
-void detail::future_access::when_done(future<R>&& which, std::function<void(outcome<R>)> then) {
+void detail::future_access::when_ended(future<R>&& which, std::function<void(ending<R>)> then) {
   which.require_valid();
-  const auto core = which.core_;
   if (which.record_ != nullptr) {
-    auto* continuation = new reply_continuation<R>(core, std::move(then));  // deletes itself when it is told
-    core->tasks().subscribe(*std::exchange(which.record_, nullptr), *continuation);
+    auto core = std::static_pointer_cast<pool_core>(which.home_);
+    auto& tasks = core->tasks();
+    // Deletes itself when it is told.
+    auto* continuation = new reply_continuation<R>(std::move(core), std::move(then));
+    tasks.hand_over(*std::exchange(which.record_, nullptr), *continuation);
     return;
   }
   auto source = std::exchange(which.source_, nullptr);
-  if (core == nullptr) {  // when_all of nothing: it is done, and belongs to no pool
-    then(source->take());
+  auto listening = which.home_ != nullptr ? which.home_->listen() : nullptr;
+  source->when_done([home = which.home_, listening = std::move(listening), source, then = std::move(then)] {
+    then([source] { return source->take(); });
+  });
+}
+
+template <class R>
+void detail::future_access::when_done(future<R>&& which, std::function<void(outcome<R>)> then) {
+  which.require_valid();
+  const auto home = which.home_;
+  if (home == nullptr) {  // when_all of nothing: it is done, and belongs to no pool
+    then(std::exchange(which.source_, nullptr)->take());
     return;
   }
-  source->when_done(
-      [core, source, then = std::move(then)] { core->callbacks().post([source, then] { then(source->take()); }); });
+  when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
+    home->steps().post([how = std::move(how), then] { then(how()); });
+  });
+}
+
+template <class R>
+void detail::future_access::call_back(future<R>&& which, std::function<void(outcome<R>)> then) {
+  which.require_valid();
+  const auto home = which.home_;
+  if (home == nullptr) return when_done(std::move(which), std::move(then));
+  when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
+    home->callbacks().post([how = std::move(how), then] { then(how()); });
+  });
+}
+
+template <class R>
+std::function<void(cancellation)> detail::future_access::canceller_of(const future<R>& which) {
+  if (which.record_ == nullptr) return [source = which.source_](cancellation how) { source->cancel(how); };
+  return [core = std::static_pointer_cast<pool_core>(which.home_), record = which.record_,
+          id = which.record_->id()](cancellation how) { core->tasks().cancel_if_still(*record, id, how); };
 }
 
 template <class R>
 void detail::future_access::observe(future<R>& which, end_observer& observer) {
   which.require_valid();
   if (which.record_ != nullptr) {
-    which.core_->tasks().subscribe(*which.record_, observer);
+    which.tasks().subscribe(*which.record_, observer);
   } else {
     which.source_->when_done([&observer] { observer.noticed(); });
   }
@@ -231,9 +329,10 @@ template <class R>
 template <class F>
 auto future<R>::then(F next) {
   using U = typename std::conditional_t<std::is_void_v<R>, std::invoke_result<F>, std::invoke_result<F, R>>::type;
-  auto state = std::make_shared<detail::local_state<U>>();
-  const auto core = core_;
-  detail::future_access::when_done<R>(
+  require_valid();
+  auto state = std::make_shared<detail::local_state<U>>(detail::future_access::canceller_of(*this));
+  const auto home = home_;
+  detail::future_access::call_back<R>(
       std::move(*this), [state, next = std::make_shared<F>(std::move(next))](detail::outcome<R> how) {
         if (!how.has_value()) {
           state->complete(how.template failure_as<U>());
@@ -243,14 +342,15 @@ auto future<R>::then(F next) {
           state->complete(detail::outcome<U>::of_call([&]() -> U { return (*next)(std::move(how).get()); }));
         }
       });
-  return detail::future_access::of_source<U>(core, std::move(state));
+  return detail::future_access::of_source<U>(home, std::move(state));
 }
 
 template <class R>
 template <class OnValue, class OnError>
 void future<R>::on_complete(OnValue on_value, OnError on_error) {
   auto both = std::make_shared<std::pair<OnValue, OnError>>(std::move(on_value), std::move(on_error));
-  detail::future_access::when_done<R>(std::move(*this), [both](detail::outcome<R> how) {
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): of void there is nothing to move out
+  detail::future_access::call_back<R>(std::move(*this), [both](detail::outcome<R> how) {
     if (!how.has_value()) {
       both->second(how.error());
     } else if constexpr (std::is_void_v<R>) {

@@ -4,9 +4,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include <muster/base/log.hpp>
+#include <muster/memory/arena.hpp>
+#include <muster/pool/output_choice.hpp>
+#include <muster/pool/pinning.hpp>
 #include <muster/pool/worker_task.hpp>
 #include <muster/queue/dispatcher.hpp>
 
@@ -18,6 +22,9 @@ namespace muster {
 struct pool_options {
   /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota).
   unsigned workers = 0;
+  /// How many pool::resize may make of them, at most 256; each costs some 20 KiB of address space. 0: 64, or as many
+  /// as `workers` if that is more.
+  unsigned max_workers = 0;
   /// Shown in logs, errors and ps.
   std::string name = "pool";
   /// Run in every worker before its first task, and in each that takes its place. If it fails `start_tries` times in
@@ -27,6 +34,41 @@ struct pool_options {
   worker_task finalizer{};
   /// A worker is replaced after so many tasks (elements, for map; it finishes the chunk that it is at). 0: never.
   std::uint64_t max_tasks_per_worker = 0;
+  /// A worker is replaced when it has worked for so long; what it runs then, it finishes. 0: never.
+  std::chrono::nanoseconds max_worker_age{};
+  /// A worker is replaced when it has so much memory of its own in use after a task: resident, without files' pages and
+  /// shared memory, so that tensors do not count. It looks after its first task, then at most every 50 ms; a look takes
+  /// some microseconds. 0: it may have any amount. See also worker_memory.
+  std::size_t max_worker_rss = 0;
+  /// So that workers that started together are not replaced together, a worker's max_worker_age and
+  /// max_tasks_per_worker are less by a part that is chosen by chance, from nothing to this; from 0 to 1.
+  double age_jitter = 0.1;
+  double tasks_jitter = 0;
+  /// A worker that is to be replaced for its age, memory or number of tasks (if they are more than one) goes on until
+  /// another process has been started and initialized in its place; the other begins when it has gone, so a replacement
+  /// takes no time from the tasks, however long an initializer takes, but there are two processes for a while. false:
+  /// the next one is started when it has gone.
+  bool early_successors = true;
+  /// Which processors workers may run on; by default all that the program may. See pinning.
+  pinning pin{};
+  /// The most memory of its own that a worker may ask the kernel for (RLIMIT_DATA, set before the initializer runs):
+  /// beyond it, allocations fail in the worker, mostly as std::bad_alloc, which is the task's error. 0: no limit but
+  /// the program's. Not under the address and thread sanitizers, whose own memory would count.
+  std::size_t worker_memory = 0;
+  /// A directory of the control group file system that the program may write to, such as a delegated one: worker_memory
+  /// is then the limit of a control group that each worker process gets in there, so that pages of files, shared memory
+  /// that it touches first, and what it starts count too, and no allocation fails. Beyond it the kernel kills the
+  /// worker, and the error of its task says why (error_info::crash). Version 2, with `memory` in the directory's
+  /// cgroup.subtree_control, or version 1's memory controller. A program that is killed leaves empty groups behind,
+  /// which the next one in the same place removes.
+  std::filesystem::path worker_cgroup{};
+  /// What becomes of what workers write to stdout and stderr: by default it goes where the program's goes. See
+  /// output_choice.
+  output_choice output{};
+  /// A worker that crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) says before it dies where it was, and the error
+  /// of its task has that as error_info::crash(). Signals for which the program has handlers of its own, from before
+  /// muster::init or set in an initializer or task, are left alone. Never under sanitizers, which report themselves.
+  bool crash_reports = true;
   /// How much freed memory a worker keeps for its next task, at most 2 GiB. Large arguments that are copied out of
   /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
   /// 0: what malloc does by itself, which is to give pieces above 32 MiB back at once.
@@ -36,16 +78,32 @@ struct pool_options {
   /// What happens to one task more, and how long a call waits under overflow_policy::block.
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  /// A task, or an element of a map, that has killed so many workers is not tried again, whatever its retries: it ends
+  /// with errc::quarantined. 0: it is tried as often as was asked for.
+  unsigned quarantine_after = 2;
   /// The most that all payloads in flight may take in shared memory, for the pool that makes the program's domain.
-  /// Memory is used only for what is touched. 0: as much as the machine, the control group and half of RLIMIT_AS allow.
+  /// Memory is used only for what is touched. 0: as much as the machine, the control group, RLIMIT_FSIZE and half of
+  /// RLIMIT_AS allow.
   std::size_t arena_bytes = 0;
+  /// How much of it is to be there from the start, and whether big blocks are made of huge pages; as arena_bytes, for
+  /// the pool that makes the domain. See domain_options.
+  std::size_t prefault_bytes = 0;
+  muster::huge_pages huge_pages = muster::huge_pages::none;
   /// A domain of its own: no shared memory in common with other pools.
   bool isolated = false;
   /// Starts in a row that may fail before the pool is broken, and how long one may take, initializer included.
   unsigned start_tries = 3;
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  /// Whether the constructor waits until every worker has proved to be this very build. Else it returns at once, tasks
+  /// wait for the workers, and a pool that cannot be started is broken: every call fails with its error. See
+  /// pool::started().
+  bool wait_for_start = true;
   /// How long the destructor lets running tasks finish before it kills.
   std::chrono::nanoseconds destructor_grace = std::chrono::milliseconds(100);
+  /// Whether workers say when they begin and end tasks, for worker_statistics::working and idle, and for
+  /// pool_statistics::slowest; it is so anyway while a trace is taken (pool::trace_to). It costs some readings of the
+  /// clock per task, a fifth of a microsecond or so in all.
+  bool timing = false;
   log_sink log = log_to_stderr;
 };
 

@@ -101,9 +101,10 @@ private:
 template <class T, class R, std::ranges::view View>
 class range_input final : public stream_input {
 public:
-  range_input(std::shared_ptr<pool_core> core, View view) : core_(std::move(core)), walk_(std::move(view)) {}
+  range_input(std::shared_ptr<pool_core> core, transfer how, View view)
+      : core_(std::move(core)), how_(how), walk_(std::move(view)) {}
 
-  std::pair<block, std::size_t> pull(std::size_t most) override {
+  std::pair<packed_batch, std::size_t> pull(std::size_t most) override {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     std::vector<T> elements;
     try {
@@ -112,12 +113,13 @@ public:
       if (elements.empty()) throw;
       failure_ = std::current_exception();  // its place is behind those elements
     }
-    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size());
+    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
     return {std::move(batch), elements.size()};
   }
 
 private:
   const std::shared_ptr<pool_core> core_;
+  const transfer how_;
   range_walk<View> walk_;
   std::exception_ptr failure_;
 };
@@ -126,7 +128,8 @@ private:
 template <class R>
 class batch_stream final : public stream_source<R> {
 public:
-  explicit batch_stream(std::unique_ptr<stream_engine> engine) : engine_(std::move(engine)) {}
+  batch_stream(std::shared_ptr<future_home> home, std::unique_ptr<stream_engine> engine)
+      : home_(std::move(home)), engine_(std::move(engine)) {}
 
   std::optional<result<streamed<R>>> next() override {
     while (!reader_ || reader_->at_end()) {
@@ -139,7 +142,14 @@ public:
     return reader_->next();
   }
 
+  void when_ready(std::function<void()> then) override {
+    if (reader_ && !reader_->at_end()) return then();
+    engine_->when_next(std::exchange(consumed_, 0), std::move(then));
+  }
+  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
+
 private:
+  const std::shared_ptr<future_home> home_;
   std::unique_ptr<stream_engine> engine_;
   std::shared_ptr<batch_run> batch_;
   std::optional<batch_reader<R>> reader_;  // of batch_
@@ -177,6 +187,21 @@ public:
   /// As next(), with a failing element as data.
   std::optional<result<value_type>> next_result() { return source_->next(); }
 
+  /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr,
+  /// std::optional<value_type>): takes any completion token, `co_await results.async_next(asio::use_awaitable)`. Gives
+  /// and throws what next() does; an element that is ready is decoded where the handler runs, and the input is taken
+  /// from there and in this call. One at a time; next() may be called when none is under way. The stream may be
+  /// destroyed meanwhile. Needs muster/pool/async.hpp, where completion is described.
+  /// A signal to the handler's cancellation slot, of any type, ends the wait with errc::cancelled, without any other
+  /// effect: the element stays, for whoever asks next.
+  template <class Token>
+  auto async_next(Token&& token);
+  /// The same, of signature void(std::optional<result<value_type>>): failures are data, that of the input too. Without
+  /// a token it can be co_awaited as it is.
+  template <class Token>
+  auto async_next_result(Token&& token);
+  [[nodiscard]] auto async_next_result();
+
   /// The same stream with failing elements as data: `for (auto& r : pool.imap(f, xs).as_results())`.
   [[nodiscard]] result_stream<R> as_results() && { return result_stream<R>(std::move(*this)); }
 
@@ -206,7 +231,7 @@ public:
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-  std::unique_ptr<detail::stream_source<R>> source_;
+  std::shared_ptr<detail::stream_source<R>> source_;  // a wait may outlive this object
 };
 
 /// A stream whose failing elements are data. See stream.
@@ -221,6 +246,12 @@ public:
 
   /// As stream::next_result.
   std::optional<value_type> next() { return from_.next_result(); }
+  /// As stream::async_next_result.
+  template <class Token>
+  auto async_next(Token&& token) {
+    return from_.async_next_result(std::forward<Token>(token));
+  }
+  [[nodiscard]] auto async_next() { return from_.async_next_result(); }
 
   class iterator {
   public:

@@ -5,24 +5,32 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/context.hpp>
+#include <muster/pool/detail/dependent_call.hpp>
 #include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/map_source.hpp>
 #include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/progress.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
+#include <muster/pool/when_all.hpp>
 #include <muster/serialize/callable.hpp>
 
 namespace muster {
@@ -46,30 +54,37 @@ using map_result = typename chunk_code_of<Unpack, F, T>::result;
 
 /// The callable of a map, encoded once for all chunks.
 template <bool Unpack, class F, class T>
-std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast) {
+std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast, const task_options& options) {
   using parts = callable_parts<F>;
   using code = chunk_code_of<Unpack, F, T>;
   const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(callable), core.functions());
   return std::apply(
       [&](const auto&... state) {
-        const auto bytes = code::state_frame::size(state...);
-        auto job = std::make_shared<map_job>(core.memory(), bytes, core.functions().encode(&code::run), fail_fast);
-        code::state_frame::encode(job->state().first(bytes), state...);
+        const bool attaches = options.transfer != transfer::copy;
+        const bool stops = fail_fast && !(options.retries > 0 && options.retry_on.after_exceptions());
+        const auto needed = code::state_frame::measure(attaches, state...);
+        const auto token = core.functions().encode(&code::run);
+        if (core.names_functions()) core.name_function(token, typeid(typename parts::innermost));
+        auto job = std::make_shared<map_job>(core.memory(), needed.bytes, token, fail_fast, stops);
+        attachment_lender attachments(core.memory(), job->attachments(), needed.attachments);
+        code::state_frame::encode_with(job->state().first(needed.bytes), attaches ? &attachments : nullptr, state...);
         return job;
       },
       std::tuple_cat(std::apply([](const auto&... each) { return std::tie(each...); }, sent),
                      std::apply([](const auto&... each) { return std::tie(each...); }, parts::bound_of(callable))));
 }
 
-/// One call as a task. `limited`: it counts against pool_options::max_pending.
+/// One call as a task. `terms`: of `options`.
 template <class F, class... Args>
-auto submit_call(const std::shared_ptr<pool_core>& core, const task_options& options, bool limited, const F& f,
-                 const Args&... args) {
+auto submit_call(const std::shared_ptr<pool_core>& core, const task_options& options, const task_terms& terms,
+                 lane_route route, admission admitted, const F& f, const Args&... args) {
   using call = invocation_of<F, sent_as<Args>...>;
   using parts = callable_parts<F>;
   const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(f), core->functions());
-  auto frame = call::encode(core->memory(), sent, parts::bound_of(f), args...);
-  auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), options, limited);
+  auto frame = call::encode_as(options.transfer, core->memory(), sent, parts::bound_of(f), args...);
+  const auto token = core->functions().encode(&call::run);
+  if (core->names_functions()) core->name_function(token, typeid(typename parts::innermost));
+  auto& record = core->submit(token, std::move(frame), options, terms, route, admitted);
   return future_access::of_task<typename call::result>(core, record);
 }
 
@@ -86,23 +101,43 @@ inline constexpr bool cheap_to_send = std::tuple_size_v<typename callable_parts<
 
 /// The whole input of a map in one batch. Ranges that make their elements on the fly are gone over once.
 template <class T, class R, class Xs>
-block batch_of_range(arena& memory, Xs&& xs) {
+packed_batch batch_of_range(arena& memory, transfer how, Xs&& xs) {
   if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<std::ranges::range_reference_t<Xs>>) {
-    return make_batch<T, R>(memory, std::ranges::begin(xs), static_cast<std::size_t>(std::ranges::distance(xs)));
+    return make_batch<T, R>(memory, std::ranges::begin(xs), static_cast<std::size_t>(std::ranges::distance(xs)), how);
   } else {
     std::vector<T> elements;
     for (auto&& each : xs) elements.push_back(std::forward<decltype(each)>(each));
-    return make_batch<T, R>(memory, elements.begin(), elements.size());
+    return make_batch<T, R>(memory, elements.begin(), elements.size(), how);
+  }
+}
+
+/// What shows the progress over a range.
+template <class Xs>
+std::shared_ptr<progress_meter> meter_of(const Xs& xs, const task_options& options) {
+  std::optional<std::size_t> total;
+  if constexpr (std::ranges::sized_range<const Xs>) total = static_cast<std::size_t>(std::ranges::size(xs));
+  return std::make_shared<progress_meter>(std::string(options.label.view()), total);
+}
+
+/// Under transfer::move: what was sent is the caller's no longer, if it was an rvalue.
+template <class Sent>
+void hand_over(transfer how, std::remove_reference_t<Sent>& sent) {
+  if constexpr (!std::is_reference_v<Sent> && !std::is_const_v<Sent> && !std::ranges::view<Sent> &&
+                !std::is_trivially_copyable_v<Sent> && std::default_initializable<Sent> &&
+                std::is_move_assignable_v<Sent>) {
+    if (how == transfer::move) sent = Sent();
   }
 }
 
 }  // namespace detail
 
-/// The calls by which a program gives work to a pool; `pool` has them, and so has what `pool::with` returns.
+/// The calls by which a program gives work to a pool of processes; `pool`, `p2p_pool` and `ctx_pool` have them, and so
+/// has what their `with` and `on` return. Pools of threads have the same by local_calls.hpp.
 ///
 /// Callables: function pointers, captureless lambdas, empty functors, functors with a cereal serialize(), and these
 /// with bound arguments (callable.hpp). Arguments, elements and results: whatever cereal serialises, or is trivially
-/// copyable (transportable.hpp); they are copied. What cannot be sent does not compile.
+/// copyable (transportable.hpp); they are copied, except what lies in shared memory (task_options::transfer). What
+/// cannot be sent does not compile.
 ///
 /// Every task ends in exactly one way: its value; its own exception; worker_died, if its worker was killed, crashed or
 /// exited while it ran (other tasks do not notice); errc::cancelled; errc::not_serializable; errc::out_of_memory;
@@ -112,7 +147,7 @@ block batch_of_range(arena& memory, Xs&& xs) {
 /// was needed and what there was; errc::module_mismatch when the callable lies in a library without build-id;
 /// errc::overflow as pool_options::overflow says; and what serialize functions of arguments throw.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-template <class Derived>
+template <class Derived, class Adapter = detail::as_given>
 class submit_calls {
 public:
   /// Runs `f(args...)` in a worker and returns its value or throws its error.
@@ -123,10 +158,46 @@ public:
   }
 
   /// Has `f(args...)` run in a worker. Does not wait for workers; waits only as pool_options::overflow says.
+  ///
+  /// An argument may be a future, moved in: `f` gets its value. The call is submitted once all such values are there,
+  /// and does not count against pool_options::max_pending; a failure of one of them is the call's. Cancelling it
+  /// meanwhile cancels them.
   template <class F, class... Args>
   auto apply_async(F f, Args&&... args) const {
-    detail::check_call<F, sent_as<Args>...>();
-    return detail::submit_call(self().core(), self().options(), true, f, args...);
+    adapter::template check<F, sent_as<detail::awaited<Args>>...>();
+    if constexpr ((detail::is_future<Args> || ...)) {
+      return submit_later(adapter::adapt(std::move(f)), std::forward<Args>(args)...);
+    } else {
+      auto made = submit(adapter::adapt(std::move(f)), args...);
+      (detail::hand_over<Args>(self().options().transfer, args), ...);
+      return made;
+    }
+  }
+
+  /// Runs `f(args...)` once in every worker and returns the values in their order (nothing, for void), or throws the
+  /// error of the first that failed. Each call waits for its worker, also while that is being replaced.
+  template <class F, class... Args>
+  auto broadcast(F f, Args&&... args) const {
+    auto all = broadcast_async(std::move(f), std::forward<Args>(args)...).get();
+    if constexpr (!std::is_same_v<decltype(all), std::vector<std::monostate>>) return all;
+  }
+  /// The same without waiting; for void the values are std::monostate.
+  template <class F, class... Args>
+  auto broadcast_async(F f, Args&&... args) const {
+    adapter::template check<F, sent_as<Args>...>();
+    const auto callable = adapter::adapt(std::move(f));
+    const auto& core = self().core();
+    const auto& options = self().options();
+    const auto terms = detail::terms_of(options);
+    detail::check_call<std::remove_const_t<decltype(callable)>, sent_as<Args>...>();
+    using made = decltype(submit(callable, args...));
+    std::vector<made> all;
+    all.reserve(core->workers());
+    for (std::size_t worker = 0; worker < core->workers(); ++worker) {
+      all.push_back(
+          detail::submit_call(core, options, terms, core->route_to(worker), admission::limited, callable, args...));
+    }
+    return when_all(std::move(all));
   }
 
   /// Calls `f` with every element and returns the results in the order of the elements. The first failure ends it: that
@@ -176,34 +247,83 @@ public:
 
 private:
   friend Derived;
+  using adapter = Adapter;
   submit_calls() = default;
 
   [[nodiscard]] const Derived& self() const noexcept { return static_cast<const Derived&>(*this); }
 
+  template <class F, class... Args>
+  auto submit(const F& f, const Args&... args) const {
+    detail::check_call<F, sent_as<Args>...>();
+    const auto& options = self().options();
+    return detail::submit_call(self().core(), options, detail::terms_of(options), self().route(), admission::limited, f,
+                               args...);
+  }
+
+  template <class F, class... Args>
+  auto submit_later(F f, Args&&... args) const {
+    detail::check_call<F, sent_as<detail::awaited<Args>>...>();
+    // Accepted now: until it is submitted the pool is not empty.
+    struct acceptance {
+      std::shared_ptr<detail::pool_core> core;
+      dispatcher::reservation reserved;
+    };
+    const auto& core = self().core();
+    const auto& options = self().options();
+    auto accepted = std::make_shared<acceptance>(acceptance{.core = core, .reserved = core->tasks().reserve()});
+    return detail::submit_when_ready(
+        core,
+        [accepted = std::move(accepted), options, terms = detail::terms_of(options), route = self().route(),
+         f = std::move(f)](const auto&... values) {
+          return detail::submit_call(accepted->core, options, terms, route, admission::reserved, f, values...);
+        },
+        std::forward<Args>(args)...);
+  }
+
   template <bool Unpack, class F, class Xs>
-  auto run_map(F f, Xs&& xs) const {
+  auto run_map(F given, Xs&& xs) const {
+    using T = detail::element_of<Xs>;
+    if constexpr (!Unpack) adapter::template check<F, T>();
+    return start_map<Unpack>(adapter::adapt(std::move(given)), std::forward<Xs>(xs));
+  }
+
+  template <bool Unpack, class F, class Xs>
+  auto start_map(const F& f, Xs&& xs) const {
     using T = detail::element_of<Xs>;
     detail::check_map<Unpack, F, T>();
     using R = detail::map_result<Unpack, F, T>;
     using ending = typename Derived::template map_ending<R>;
     const auto& core = self().core();
     const auto& options = self().options();
-    auto job = detail::make_job<Unpack, F, T>(*core, f, Derived::map_fails_fast);
+    const auto terms = detail::terms_of(options);
+    auto job = detail::make_job<Unpack, F, T>(*core, f, Derived::map_fails_fast, options);
     auto run = std::make_shared<detail::batch_run>(
-        core, std::move(job), detail::batch_of_range<T, R>(core->memory(), std::forward<Xs>(xs)),
-        detail::batch_run::settings{
-            .retries = options.retries,
-            .timeout = options.timeout,
-            .label = std::string(options.label.view()),
-            .first_element = 0,
-            .chunking = {.workers = core->workers(), .given = options.chunk, .most = core->max_tasks_per_worker()}});
+        core, std::move(job), detail::batch_of_range<T, R>(core->memory(), options.transfer, xs),
+        detail::batch_run::settings{.retries = options.retries,
+                                    .terms = terms,
+                                    .urgency = options.priority,
+                                    .label = std::string(options.label.view()),
+                                    .first_element = 0,
+                                    .chunking = {.workers = self().route().workers(core->workers()),
+                                                 .given = options.chunk,
+                                                 .most = core->max_tasks_per_worker()},
+                                    .route = self().route(),
+                                    .progress = options.progress ? detail::meter_of(xs, options) : nullptr});
     auto source = std::make_shared<detail::map_source<ending>>(std::move(run));
     source->start();
+    detail::hand_over<Xs>(options.transfer, xs);
     return detail::future_access::of_source<typename ending::type>(core, std::move(source));
   }
 
   template <bool Unpack, class F, class Xs>
-  auto run_stream(bool ordered, F f, Xs&& xs) const {
+  auto run_stream(bool ordered, F given, Xs&& xs) const {
+    using T = detail::element_of<Xs>;
+    if constexpr (!Unpack) adapter::template check<F, T>();
+    return start_stream<Unpack>(ordered, adapter::adapt(std::move(given)), std::forward<Xs>(xs));
+  }
+
+  template <bool Unpack, class F, class Xs>
+  auto start_stream(bool ordered, F f, Xs&& xs) const {
     using T = detail::element_of<Xs>;
     detail::check_map<Unpack, F, T>();
     using R = detail::map_result<Unpack, F, T>;
@@ -211,26 +331,36 @@ private:
     const auto& core = self().core();
     const auto& options = self().options();
     if constexpr (detail::cheap_to_send<F>) {
-      if (ordered && options.chunk == 1) return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
+      if (ordered && options.chunk == 1 && !options.progress)
+        return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
     }
+    auto progress = options.progress ? detail::meter_of(xs, options) : nullptr;
     auto engine = std::make_unique<detail::stream_engine>(
-        core, detail::make_job<Unpack, F, T>(*core, f, false),
-        std::make_unique<detail::range_input<T, R, view>>(core, std::views::all(std::forward<Xs>(xs))),
+        core, detail::make_job<Unpack, F, T>(*core, f, false, options),
+        std::make_unique<detail::range_input<T, R, view>>(core, options.transfer,
+                                                          std::views::all(std::forward<Xs>(xs))),
         detail::stream_engine::settings{.ordered = ordered,
                                         .retries = options.retries,
-                                        .timeout = options.timeout,
+                                        .terms = detail::terms_of(options),
+                                        .urgency = options.priority,
                                         .label = std::string(options.label.view()),
                                         .chunk = options.chunk,
-                                        .window = options.window});
-    return stream<R>(std::make_unique<detail::batch_stream<R>>(std::move(engine)));
+                                        .window = options.window,
+                                        .route = self().route(),
+                                        .progress = std::move(progress)});
+    return stream<R>(std::make_unique<detail::batch_stream<R>>(core, std::move(engine)));
   }
 
   template <bool Unpack, class R, class F, class Xs>
   auto stream_tasks(F f, Xs&& xs) const {
     const auto& core = self().core();
     const auto options = self().options();
-    auto submit = [core, options, f = std::move(f)](const auto& element) -> future<R> {
-      const auto call = [&](const auto&... args) { return detail::submit_call(core, options, false, f, args...); };
+    const auto route = self().route();
+    auto submit = [core, options, terms = detail::terms_of(options), route,
+                   f = std::move(f)](const auto& element) -> future<R> {
+      const auto call = [&](const auto&... args) {
+        return detail::submit_call(core, options, terms, route, admission::unlimited, f, args...);
+      };
       if constexpr (Unpack) {
         return std::apply(call, element);
       } else {
@@ -239,10 +369,11 @@ private:
     };
     using view = std::views::all_t<Xs>;
     using input = detail::range_walk<view>;
-    const auto window =
-        options.window != 0 ? options.window : detail::stream_engine::batches_per_worker * core->workers();
+    const auto window = options.window != 0
+                            ? options.window
+                            : detail::stream_engine::batches_per_worker * route.workers(core->workers());
     return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
-        input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window));
+        core, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window));
   }
 };
 

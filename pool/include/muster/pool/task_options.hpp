@@ -8,6 +8,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include <muster/pool/priority.hpp>
+#include <muster/queue/task_terms.hpp>
+#include <muster/serialize/transfer.hpp>
+
 namespace muster {
 
 /// A short name for a task or map, shown in its errors. Longer names are cut.
@@ -36,19 +40,50 @@ private:
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct task_options {
-  /// How often a task (of a map: an element) is run again after the worker that ran it died. 0, the default, because
-  /// only you know whether running it twice does harm.
+  /// How long the whole call may take, from submitting it on: waiting for a worker, running, and being tried again. A
+  /// task, or an element of a map or stream, that has not ended by then ends with errc::timed_out: at once if no worker
+  /// has it, else by the death of its worker, as with `timeout`. Less than 0: it is over already. 0: no matter when.
+  std::chrono::nanoseconds deadline{};
+  /// How often a task (of a map: an element) is run again after it failed for one of the reasons in `retry_on`. 0, the
+  /// default, because only you know whether running it twice does harm. A task that has killed as many workers as
+  /// pool_options::quarantine_after says ends with errc::quarantined instead. Not once it was asked to stop.
   unsigned retries = 0;
+  /// For which reasons: `retry::death() | retry::timeout() | retry::exceptions<network_error>()`.
+  retry_reasons retry_on = retry::death();
+  /// How long it waits before the second attempt, and twice as long before each further one, up to a minute; a quarter
+  /// more or less by chance. No worker is occupied meanwhile. 0: it is tried again at once.
+  std::chrono::nanoseconds retry_delay{};
   /// How long the task (of a map: each element) may run. Longer, and its worker is killed and replaced, and the task
-  /// ends with errc::timed_out, whatever its retries; nothing else is lost: a worker that is about to be killed has no
-  /// other task. Waiting for a worker does not count. 0: as long as it likes.
+  /// ends with errc::timed_out, unless that is a reason to try it again; nothing else is lost: a worker that is about
+  /// to be killed has no other task. Waiting for a worker does not count. 0: as long as it likes.
   std::chrono::nanoseconds timeout{};
+  /// Which of the tasks that wait for a worker comes first. Tasks for one worker (`on`) come before all others, in
+  /// order.
+  muster::priority priority = muster::priority::normal;
   /// map and imap: elements per chunk; 0: by time, growing until a chunk takes about a millisecond.
   std::size_t chunk = 0;
   /// imap: how many elements may be taken from the input ahead of what has been consumed; 0: four chunks a worker.
   std::size_t window = 0;
+  /// Whether tensors and shared objects among the arguments go as the same memory, as copies, or are given away.
+  muster::transfer transfer = muster::transfer::reference;
   task_label label{};
+  /// map, map_async and imap of a pool of processes: how far it is is shown on stderr while somebody waits for it, by
+  /// that thread: on a terminal in one line that is drawn again, at most ten times a second; elsewhere in a line every
+  /// ten seconds. What is done sooner shows nothing, and so do pools of threads.
+  bool progress = false;
 };
+
+namespace detail {
+
+/// What the dispatcher is to know of a call that begins now.
+[[nodiscard]] inline task_terms terms_of(const task_options& options) noexcept {
+  return {.timeout = options.timeout,
+          .deadline = options.deadline.count() == 0 ? clock::time_point::max() : clock::now() + options.deadline,
+          .retry_on = options.retry_on,
+          .retry_delay = options.retry_delay};
+}
+
+}  // namespace detail
 
 // GCC 12 destroys other aggregates twice when they are temporaries inside a co_await expression.
 static_assert(std::is_trivially_copyable_v<task_options>);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/nested_source.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/queue/nested_end.hpp>
@@ -35,6 +36,9 @@
 /// withdrawn. Futures are used in the task's own thread; then(), on_complete(), std(), when_all() and as_completed()
 /// are for the program, not for tasks.
 ///
+/// In a task of a pool of threads they are calls to that pool, as local_calls.hpp says, without the restrictions on
+/// futures; callables and arguments must be such as can be sent all the same.
+///
 /// All functions throw errc::invalid_argument outside of a task, errc::overflow when more than 64 calls run inside of
 /// one another in one worker, and otherwise as those of the pool.
 /// Thread safety: safe; only the thread that the task was called on is "in" it.
@@ -47,6 +51,9 @@ auto apply_async(F f, Args&&... args) {
   using call = detail::invocation_of<F, sent_as<Args>...>;
   using parts = detail::callable_parts<F>;
   using result = typename call::result;
+  if (const auto* const thread = detail::local_worker::current()) {
+    return detail::submit_local(thread->core->shared_from_this(), {}, true, std::move(f), std::forward<Args>(args)...);
+  }
   auto& here = nested_end::require_current();
   const auto sent = detail::callable_wire<typename parts::innermost>::send(parts::callable_of(f), here.functions());
   auto frame = call::encode(here.memory(), sent, parts::bound_of(f), args...);

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <string>
 
-/// Who runs this code. Outside of a worker process: index -1, incarnation 0, no name.
+/// Who runs this code: a worker process, or a thread of a pool of threads, whose incarnation is always 1. Elsewhere:
+/// index -1, incarnation 0, no name.
 ///
 /// Thread safety: safe.
 namespace muster::this_worker {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -29,18 +31,35 @@ gathered<R> gather(outcome<R>&& how) {
   }
 }
 
+/// Cancels all of them, also when they are used up.
+template <class R>
+[[nodiscard]] std::function<void(cancellation)> canceller_of_all(const std::vector<future<R>>& futures) {
+  std::vector<std::function<void(cancellation)>> all;
+  for (const auto& each : futures) all.push_back(future_access::canceller_of(each));
+  return [all = std::move(all)](cancellation how) {
+    for (const auto& cancel : all) cancel(how);
+  };
+}
+template <class... Rs>
+[[nodiscard]] std::function<void(cancellation)> canceller_of_each(const future<Rs>&... futures) {
+  return [all = std::make_tuple(future_access::canceller_of(futures)...)](cancellation how) {
+    std::apply([how](const auto&... cancel) { (cancel(how), ...); }, all);
+  };
+}
+
 }  // namespace detail
 
 /// A future for the values of all these, in order. If some fail, its error is that of the first of them in order; it is
-/// ready only when all have ended. The futures are used up. A future<void> gives a std::monostate.
+/// ready only when all have ended. The futures are used up; cancelling the one that is returned cancels them. A
+/// future<void> gives a std::monostate.
 /// Thread safety: safe for distinct futures.
 template <class R>
 [[nodiscard]] future<std::vector<detail::gathered<R>>> when_all(std::vector<future<R>> futures) {
   using values = std::vector<detail::gathered<R>>;
   struct gathering {
     std::vector<std::optional<detail::outcome<R>>> outcomes;
-    std::size_t missing = 0;  // touched on the callback thread only
-    std::shared_ptr<detail::local_state<values>> state = std::make_shared<detail::local_state<values>>();
+    std::atomic<std::size_t> missing = 0;
+    std::shared_ptr<detail::local_state<values>> state;
 
     void finish() {
       state->complete(detail::outcome<values>::of_call([this] {
@@ -53,7 +72,8 @@ template <class R>
   auto together = std::make_shared<gathering>();
   together->outcomes.resize(futures.size());
   together->missing = futures.size();
-  const auto core = futures.empty() ? nullptr : detail::future_access::core_of(futures.front());
+  together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_all(futures));
+  const auto home = futures.empty() ? nullptr : detail::future_access::home_of(futures.front());
   for (std::size_t index = 0; index < futures.size(); ++index) {
     detail::future_access::when_done<R>(std::move(futures[index]), [together, index](detail::outcome<R> how) {
       together->outcomes[index].emplace(std::move(how));
@@ -61,17 +81,17 @@ template <class R>
     });
   }
   if (futures.empty()) together->finish();
-  return detail::future_access::of_source<values>(core, together->state);
+  return detail::future_access::of_source<values>(home, together->state);
 }
 
-/// The same for futures of different types, as a tuple. They must come from the same pool.
+/// The same for futures of different types, as a tuple.
 template <class... Rs>
 [[nodiscard]] future<std::tuple<detail::gathered<Rs>...>> when_all(future<Rs>... futures) {
   using values = std::tuple<detail::gathered<Rs>...>;
   struct gathering {
     std::tuple<std::optional<detail::outcome<Rs>>...> outcomes;
-    std::size_t missing = sizeof...(Rs);  // touched on the callback thread only
-    std::shared_ptr<detail::local_state<values>> state = std::make_shared<detail::local_state<values>>();
+    std::atomic<std::size_t> missing = sizeof...(Rs);
+    std::shared_ptr<detail::local_state<values>> state;
 
     void finish() {
       state->complete(detail::outcome<values>::of_call([this] {
@@ -80,9 +100,10 @@ template <class... Rs>
     }
   };
   auto together = std::make_shared<gathering>();
-  std::shared_ptr<detail::pool_core> core;
+  together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_each(futures...));
+  std::shared_ptr<detail::future_home> home;
   const auto add = [&]<std::size_t Index, class R>(std::integral_constant<std::size_t, Index>, future<R>& each) {
-    core = detail::future_access::core_of(each);
+    home = detail::future_access::home_of(each);
     detail::future_access::when_done<R>(std::move(each), [together](detail::outcome<R> how) {
       std::get<Index>(together->outcomes).emplace(std::move(how));
       if (--together->missing == 0) together->finish();
@@ -92,7 +113,7 @@ template <class... Rs>
     (add(std::integral_constant<std::size_t, Index>{}, futures), ...);
   }(std::index_sequence_for<Rs...>{});
   if constexpr (sizeof...(Rs) == 0) together->finish();
-  return detail::future_access::of_source<values>(core, together->state);
+  return detail::future_access::of_source<values>(home, together->state);
 }
 
 }  // namespace muster

@@ -45,13 +45,16 @@ public:
   void excuse() noexcept { excused_ = state_ != state::absent; }
   /// Nothing was heard for too long after the start.
   action timed_out();
-  /// The process is gone.
-  action ended(const exit_status& how);
+  /// The process is gone. `words` go with the error, if that was a failed start.
+  action ended(const exit_status& how, const last_words& words = {});
   /// It shall go and nobody take its place.
   action stop();
 
   [[nodiscard]] state now() const noexcept { return state_; }
   [[nodiscard]] unsigned failures() const noexcept { return failures_; }
+  [[nodiscard]] bool is_excused() const noexcept { return excused_; }
+  /// Whether this start has failed, as far as is known.
+  [[nodiscard]] bool has_failed() const noexcept { return failure_.has_value(); }
   /// Why the last start failed. Requires: one did.
   [[nodiscard]] const error_info& failure() const noexcept;
 

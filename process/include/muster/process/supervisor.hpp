@@ -18,9 +18,12 @@ namespace muster {
 /// Lifetime: crews keep their supervisor alive.
 class supervisor {
 public:
-  /// Makes the domain and measures the machine (spin_policy::calibrate).
-  /// Throws what domain throws, and EMFILE or EAGAIN when descriptors or threads run out.
-  explicit supervisor(const domain_options& options, log_sink log = log_to_stderr);
+  /// Measures the machine (spin_policy::calibrate). Requires: the caller is the domain's host.
+  /// Throws EMFILE or EAGAIN when descriptors or threads run out.
+  explicit supervisor(std::shared_ptr<domain> watched, log_sink log = log_to_stderr);
+  /// Makes the domain as well; throws what that throws.
+  explicit supervisor(const domain_options& options, log_sink log = log_to_stderr)
+      : supervisor(std::make_shared<domain>(options), std::move(log)) {}
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
   /// Waits for the thread. Requires: not called on it.

@@ -24,16 +24,23 @@ public:
     std::string crew_name;
     std::size_t index = 0;           ///< of the worker in its crew
     std::uint32_t incarnation = 0;   ///< 1 for the first process with that index
+    bool stands_by = false;          ///< its predecessor is still at work
     std::vector<std::byte> payload;  ///< crew_options::payload
   };
 
-  worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, int bell,
+  /// Eventfds on which the parent may sleep.
+  struct bells {
+    int supervisor = -1;
+    int loop = -1;
+  };
+
+  worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, bells parents,
                      int control) noexcept
       : identity_(std::move(who)),
         domain_(shared),
         board_(tasks),
         functions_(functions),
-        bell_(bell),
+        bells_(parents),
         control_(control) {}
   worker_environment(const worker_environment&) = delete;
   worker_environment& operator=(const worker_environment&) = delete;
@@ -42,19 +49,25 @@ public:
   [[nodiscard]] domain& shared() noexcept { return domain_; }
   [[nodiscard]] board& tasks() noexcept { return board_; }
   [[nodiscard]] token_decoder& functions() noexcept { return functions_; }
-  [[nodiscard]] int bell() const noexcept { return bell_; }
+  [[nodiscard]] bells parents_bells() const noexcept { return bells_; }
 
-  /// Tells the parent that this worker takes tasks from now on.
-  void report_ready();
+  /// Tells the parent that this worker takes tasks from now on; who stands by waits for its turn. False when that will
+  /// not come: the worker is to exit.
+  /// Unblocked by: the end of the predecessor; the parent's end, or its decision that nobody is needed.
+  [[nodiscard]] bool report_ready();
   /// Tells the parent that this worker cannot work; it must exit then.
   void report_failure(const error_info& why);
+  /// Tells the parent that this worker has too much memory: it is told to leave once a successor is ready.
+  void report_memory();
+  /// Tells the parent that this worker will leave by itself before long.
+  void report_soon();
 
 private:
   identity identity_;
   domain& domain_;
   board& board_;
   token_decoder& functions_;
-  int bell_;
+  bells bells_;
   int control_;
 };
 

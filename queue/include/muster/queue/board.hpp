@@ -46,17 +46,26 @@ struct alignas(64) task_slot {
 };
 static_assert(sizeof(task_slot) == 128);
 
+/// When a worker began and ended the task that is in the slot of the same number, if its line asks for that: ns,
+/// monotonic clock, which is the same in all processes. Written by the worker, before it completes the task.
+struct task_times {
+  std::atomic<std::uint64_t> begin;
+  std::atomic<std::uint64_t> end;
+};
+
 /// What the parent may order a worker to do.
 enum class worker_order : std::uint32_t {
   work,
   leave_when_idle,  ///< finish what is queued, then leave
-  leave             ///< finish the task at hand, then leave
+  leave,            ///< finish the task at hand, then leave
+  retire            ///< finish what only this worker may run, then leave
 };
 
 /// What one worker and the parent tell each other.
 struct alignas(128) worker_line {
   std::atomic<std::uint32_t> parked;  ///< futex: 1 while the worker sleeps; others set it to 0 and wake
   std::atomic<std::uint32_t> order;   ///< worker_order, by the parent
+  std::atomic<std::uint32_t> timing;  ///< not 0: note when tasks begin and end; by the parent
 
   // By the worker, for the supervisor that finds it dead.
   alignas(64) std::atomic<std::uint64_t> current;  ///< {1:1, slot:16, generation:32} while user code runs
@@ -73,7 +82,8 @@ static_assert(sizeof(worker_line) == 256);
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct board_sizes {
-  std::size_t workers = 1;
+  std::size_t workers = 1;   ///< at most
+  std::size_t active = 0;    ///< at first; 0: as many
   std::size_t slots = 1024;  ///< tasks in flight; a power of two, at most 32768
 };
 
@@ -96,7 +106,15 @@ public:
   [[nodiscard]] const board_sizes& sizes() const noexcept { return sizes_; }
   [[nodiscard]] spin_policy spin() const noexcept { return spin_; }
 
+  /// How many workers there are to be at the moment: the first ones. In a worker somebody may have overwritten it.
+  [[nodiscard]] std::size_t active() const noexcept { return active_->load(std::memory_order_relaxed); }
+  /// How many there have ever been to be, for the parent: what lies beyond has never been touched.
+  [[nodiscard]] std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  /// For the parent. Requires: from 1 to sizes().workers; no two calls at once.
+  void set_active(std::size_t workers) noexcept;
+
   [[nodiscard]] task_slot& slot(std::size_t index) noexcept { return slots_[index]; }
+  [[nodiscard]] task_times& times(std::size_t slot) noexcept { return times_[slot]; }
   [[nodiscard]] worker_line& line(std::size_t worker) noexcept { return lines_[worker]; }
   [[nodiscard]] request_cell& request(std::size_t worker, std::size_t cell) noexcept {
     return requests_[worker * requests_per_worker + cell];
@@ -135,10 +153,14 @@ private:
   board_sizes sizes_;
   spin_policy spin_;
   mapping memory_;
+  std::atomic<std::uint64_t> kept_active_ = 0;          // the parent's
+  std::atomic<std::size_t> used_ = 0;                   // likewise
+  std::atomic<std::uint64_t>* active_ = &kept_active_;  // in a worker: what the parent wrote last
   std::size_t ring_entries_ = 0;
 
   std::span<task_slot> slots_;
   std::span<worker_line> lines_;
+  std::span<task_times> times_;
   std::span<request_cell> requests_;
   std::vector<lane> lanes_;  // constant once made, like all that leads into the memory
   std::span<std::atomic<std::uint64_t>> rings_;

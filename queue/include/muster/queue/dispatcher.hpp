@@ -10,10 +10,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,12 +21,15 @@
 #include <muster/base/mutex.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/cancellation.hpp>
 #include <muster/queue/dispatcher_options.hpp>
 #include <muster/queue/dispatcher_reports.hpp>
 #include <muster/queue/finished_list.hpp>
 #include <muster/queue/task_record.hpp>
 #include <muster/queue/task_reply.hpp>
 #include <muster/queue/task_request.hpp>
+#include <muster/queue/task_timing.hpp>
+#include <muster/queue/watched_tasks.hpp>
 
 namespace muster {
 
@@ -73,16 +76,44 @@ public:
   /// Makes `sink` the one that is told of the task's end; it is told at once when the task has ended already.
   void subscribe(task_record& record, completion_sink& sink) MUSTER_EXCLUDES(mutex_);
 
-  /// Withdraws the task if no worker has it; it ends with errc::cancelled then, and the result is true. Otherwise asks
-  /// it to stop (this_task::stop_requested()), and the result is false.
-  bool cancel(task_record& record) MUSTER_EXCLUDES(mutex_);
+  /// Gives the record back: `receiver` gets the reply when the task has ended, at once when it has already.
+  void hand_over(task_record& record, reply_sink& receiver) MUSTER_EXCLUDES(mutex_);
+
+  /// Withdraws the task if no worker has it; it ends with errc::cancelled then, and the result is true. Otherwise does
+  /// what `how` says, and the result is false. With cancellation::kill the task ends with errc::cancelled once its
+  /// worker is dead, unless it was done before; it is not tried again.
+  bool cancel(task_record& record, cancellation how = cancellation::ask) MUSTER_EXCLUDES(mutex_);
+  /// The same for who does not hold the record any more: nothing, if it is another task's by now than that with `id`.
+  bool cancel_if_still(task_record& record, std::uint64_t id, cancellation how) MUSTER_EXCLUDES(mutex_);
 
   /// Handles what workers have entered into their rings, then tells sinks. Any thread may help.
   void drain() MUSTER_EXCLUDES(mutex_);
   /// Whether drain() has anything to do. Takes no lock: for looking often.
   [[nodiscard]] bool has_completions() const noexcept;
-  /// For the thread that sleeps on the bell: asks workers to ring it. It drains once more afterwards.
+  /// For the thread that sleeps on the bell: asks workers to ring it, unless a loop sees to that; drains once more.
   void arm_bell() MUSTER_EXCLUDES(mutex_);
+
+  /// What a loop of the program's does, which drains in the supervisor's place while somebody listens for ends.
+  enum class loop_state : std::uint8_t {
+    none,     ///< there is none, or nobody listens: the supervisor drains
+    called,   ///< it was asked to begin, and has not done so: the supervisor drains
+    polls,    ///< it looks again and again: no bell is rung
+    sleeps,   ///< it is woken by its bell
+    retired,  ///< it was found busy with other things: the supervisor drains until it polls again
+  };
+  [[nodiscard]] loop_state loop() const noexcept { return loop_.load(std::memory_order_seq_cst); }
+  /// Somebody on the loop listens for an end, from now until he was told of it. Nothing, where there is no loop.
+  void begin_listening() MUSTER_EXCLUDES(mutex_);
+  void end_listening() MUSTER_EXCLUDES(mutex_);
+  /// The loop looks now, and will do so again soon, or sleep or rest. True when it did not poll before.
+  bool begin_poll() MUSTER_EXCLUDES(mutex_);
+  /// The loop will not look any more until its bell rings: the result is true; or until it is called again, because
+  /// nobody listens. Drains.
+  bool end_poll() MUSTER_EXCLUDES(mutex_);
+  /// The loop does not answer: until it polls again the supervisor is rung. Drains. Nothing, if it is not in charge.
+  void retire_loop() MUSTER_EXCLUDES(mutex_);
+  /// From now on the supervisor is rung as well for the loop that sleeps; false when it does not, or was rung.
+  bool ring_both() MUSTER_EXCLUDES(mutex_);
 
   /// While one exists its thread drains by itself, and the bell stays silent.
   class helper {
@@ -96,8 +127,8 @@ public:
     dispatcher& helped_;
   };
 
-  /// Work that will post more chunks (task_request::chunk) as earlier ones end. While one exists the dispatcher is not
-  /// empty, and accepts chunks even after close().
+  /// Work that will post tasks later, with admission::reserved. While one exists the dispatcher is not empty, and
+  /// accepts those even after close().
   ///
   /// Thread safety: distinct objects: safe. Shared objects: unsafe.
   /// Lifetime: borrows the dispatcher.
@@ -124,13 +155,20 @@ public:
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
 
+  /// From now on there are to be so many workers, the first ones. Tasks for one beyond them are accepted all the same:
+  /// see needs_worker and dispatcher_options::call_back. Requires: from 1 to the board's.
+  void set_active(std::size_t workers) MUSTER_EXCLUDES(mutex_);
+  /// Whether there are tasks that only this worker may run.
+  [[nodiscard]] bool needs_worker(std::size_t worker) const MUSTER_EXCLUDES(mutex_);
+
   /// Says which process a worker is from now on; for messages.
   void set_worker(std::size_t worker, pid_t pid) MUSTER_EXCLUDES(mutex_);
 
   /// Settles everything that a dead worker had: what it completed counts, what it had not begun is posted again, what
   /// it was running ends with errc::worker_died or, where retries are left, is posted again.
+  /// `words` go with the errors of what ended by that death.
   /// Requires: the kernel confirmed the death. Idempotent.
-  void recover(std::size_t worker, const exit_status& how) MUSTER_EXCLUDES(mutex_);
+  void recover(std::size_t worker, const exit_status& how, const last_words& words = {}) MUSTER_EXCLUDES(mutex_);
 
   /// Looks whether somebody has overwritten shared words: repairs what the parent knows, fails tasks of which nobody
   /// knows any more how they stand, and wakes whoever may have missed a wake. Only tasks that were there at the audit
@@ -140,16 +178,23 @@ public:
   /// Puts a fresh board in the place of the old one, and posts again what no worker had begun.
   /// Requires: all workers are dead and recovered.
   void renew() MUSTER_EXCLUDES(mutex_);
-  /// Finds timed tasks that have run for too long. Their workers are bound to them: kill those, and recover() ends the
-  /// tasks with errc::timed_out. A task that its worker has claimed and not begun for so long is posted again.
+  /// Finds tasks that have run for too long, or past their deadline. Their workers are bound to them: kill those, and
+  /// recover() ends the tasks with errc::timed_out. A task that its worker has claimed and not begun for so long is
+  /// posted again. One that no worker has when its deadline passes ends with errc::timed_out now; one that was to be
+  /// tried again later is posted when its time has come.
   [[nodiscard]] overdue_report check_times() MUSTER_EXCLUDES(mutex_);
 
+  /// As board::restore_header; counts as damage if something was wrong.
+  bool restore_header() MUSTER_EXCLUDES(mutex_);
   /// Counts damage that somebody else has noticed.
   void report_damage() MUSTER_EXCLUDES(mutex_);
 
-  /// No more tasks are accepted, save for what has a reservation: post throws `why`. Once every accepted task has ended
-  /// `when_empty` is called, once, by whichever thread notices; so it must not run user code or block.
+  /// No more tasks are accepted, save for what has a reservation: post throws `why`, of the first call. Once every
+  /// accepted task has ended, `when_empty` of each call is called, once, by whichever thread notices; so it must not
+  /// run user code or block.
   void close(error_info why, std::function<void()> when_empty = {}) MUSTER_EXCLUDES(mutex_);
+  /// All workers will be killed: what they are running ends with `why`, not with worker_died.
+  void expect_kills(error_info why) MUSTER_EXCLUDES(mutex_);
   /// As close; and everything that has not ended ends with `why` now. Requires: no worker is running any more.
   void stop(const error_info& why) MUSTER_EXCLUDES(mutex_);
   /// Waits until every accepted task has ended; false when `until` passed first.
@@ -158,6 +203,25 @@ public:
 
   [[nodiscard]] std::size_t pending() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+
+  /// Has workers say when they begin and end tasks, for read_worker_counts and read_slowest, or no longer. Tasks that
+  /// are accepted from then on count.
+  /// Cost while it is on: two readings of the clock in the worker and three in the parent, and an entry, per task.
+  void time_statistics(bool on) MUSTER_EXCLUDES(mutex_);
+  /// The same for take_events. `some` is called, under the lock, when there are events after there were none: it must
+  /// not call back.
+  void begin_events(std::function<void()> some) MUSTER_EXCLUDES(mutex_);
+  void end_events() MUSTER_EXCLUDES(mutex_);
+  /// Moves what has ended since the last time into `events`; the result is how many more there were, which are lost.
+  std::uint64_t take_events(std::vector<task_event>& events) MUSTER_EXCLUDES(mutex_);
+
+  /// What one worker has done, over all its incarnations.
+  struct worker_counts {
+    std::uint64_t done = 0;  ///< replies that were taken from it; of a map: chunks
+    std::chrono::nanoseconds working{};
+  };
+  [[nodiscard]] std::vector<worker_counts> read_worker_counts() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<slow_task> read_slowest() const MUSTER_EXCLUDES(mutex_);
 
 private:
   struct nested_request;
@@ -184,10 +248,19 @@ private:
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
-  void put_in_backlog(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void enter_waiting(task_record& record, bool first, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void feed() MUSTER_REQUIRES(mutex_);
+  void feed_private_lanes() MUSTER_REQUIRES(mutex_);
+  void feed_private_lane(std::size_t worker) MUSTER_REQUIRES(mutex_);
+  void note_private(std::size_t worker) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool may_place_in(std::size_t lane) const MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_backlog() const MUSTER_REQUIRES(mutex_) { return waiting_ > 0 || private_waiting_ > 0; }
+  [[nodiscard]] std::deque<task_record*>* next_backlog() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_slot_for(std::size_t lane) const MUSTER_REQUIRES(mutex_);
+  void enter_backlog(task_record& record, bool first) MUSTER_REQUIRES(mutex_);
+  void leave_backlog(task_record& record) MUSTER_REQUIRES(mutex_);
   void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
-  void wake_for_one(std::size_t lane, bool will_be_waited_for) noexcept;
+  [[nodiscard]] bool may_rely_on_spinning(std::size_t lane) noexcept;
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 
   // Ending.
@@ -196,6 +269,8 @@ private:
   void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
   void vacate(task_record& record) MUSTER_REQUIRES(mutex_);
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void give_reply(task_record& record, task_reply&& reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool listen_for_end(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) {
@@ -203,10 +278,13 @@ private:
   }
   void notice_empty(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wake_waiter(task_record& record) MUSTER_REQUIRES(mutex_);
-  bool is_unclaimed(const task_record& record) MUSTER_REQUIRES(mutex_);
+  bool must_be_woken_for(const task_record& record) MUSTER_REQUIRES(mutex_);
   void request_notification(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
-  bool ends_must_be_noticed() const MUSTER_REQUIRES(mutex_) { return harvesters_ > 0 || !backlog_.empty(); }
+  bool ends_must_be_noticed() const MUSTER_REQUIRES(mutex_) { return harvesters_ > 0 || has_backlog(); }
   void request_all_notifications(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void leave_to_loop(task_record::location where) MUSTER_REQUIRES(mutex_);
+  void look_at_late(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void arm() MUSTER_REQUIRES(mutex_);
   void begin_harvest(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void end_harvest() MUSTER_REQUIRES(mutex_) { --harvesters_; }
 
@@ -242,17 +320,42 @@ private:
   [[nodiscard]] std::vector<task_record*> queued_records() MUSTER_REQUIRES(mutex_);
   void rebuild_lane(std::size_t index, const std::vector<task_record*>& queued) MUSTER_REQUIRES(mutex_);
 
+  bool cancel(task_record& record, cancellation how, finished_list& finished) MUSTER_REQUIRES(mutex_);
+
   // Time: dispatcher_time.cpp.
-  struct timing {
-    std::chrono::nanoseconds limit{};
-    clock::time_point posted;                 // it cannot have begun before
-    clock::time_point due;                    // it cannot be overdue before
-    std::optional<clock::time_point> waited;  // since when it was seen claimed, and not begun
-  };
-  void watch_time(const task_record& record) MUSTER_REQUIRES(mutex_);
-  bool is_overdue(const task_record& record, timing& timed, clock::time_point now) MUSTER_REQUIRES(mutex_);
-  clock::time_point start_of(const timing& timed, std::size_t worker, clock::time_point now) MUSTER_REQUIRES(mutex_);
+  void begin_terms(task_record& record, const task_request& request) MUSTER_REQUIRES(mutex_);
+  void end_terms(task_record& record) MUSTER_REQUIRES(mutex_);
+  void set_due(task_record& record, clock::time_point when) MUSTER_REQUIRES(mutex_);
+  void watch_posted(task_record& record) MUSTER_REQUIRES(mutex_);
+  void watch_waiting(task_record& record) MUSTER_REQUIRES(mutex_);
+  void look_at_time(task_record& record, clock::time_point now, overdue_report& report, finished_list& finished)
+      MUSTER_REQUIRES(mutex_);
+  clock::time_point due_of(task_record& record) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] clock::time_point start_of(const watched_tasks::entry& watched, std::size_t worker,
+                                           clock::time_point now) MUSTER_REQUIRES(mutex_);
   void fail_after_timeout(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void fail_unbegun(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+
+  // When tasks ran: dispatcher_timing.cpp.
+  void ask_for_times() MUSTER_REQUIRES(mutex_);
+  void begin_timing(task_record& record, const task_request& request) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] task_event event_of(const task_record& record) MUSTER_REQUIRES(mutex_);
+  void note_posted(task_record& record) MUSTER_REQUIRES(mutex_);
+  void note_run(task_record& record, task_outcome outcome) MUSTER_REQUIRES(mutex_);
+  void note_reply(task_record& record, const task_reply& reply) MUSTER_REQUIRES(mutex_);
+  void end_timing(task_record& record, const task_reply& reply) MUSTER_REQUIRES(mutex_);
+  void forget_timing(task_record& record) MUSTER_REQUIRES(mutex_);
+
+  // Further attempts: dispatcher_retry.cpp.
+  [[nodiscard]] retry_reasons retries_of(const task_record& record) const MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool may_try_again(const task_record& record) const MUSTER_REQUIRES(mutex_);
+  void try_again(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void begin_attempt(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void wait_for(std::chrono::nanoseconds delay, task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void settle_done(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::chrono::nanoseconds delay_of(const task_record& record) MUSTER_REQUIRES(mutex_);
+  void doom(task_record& record) MUSTER_REQUIRES(mutex_);
+  void fail_after_cancelling(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
 
   // Calls that tasks make.
   nested_request& nested_request_of(std::size_t worker, std::size_t cell) MUSTER_REQUIRES(mutex_);
@@ -275,8 +378,9 @@ private:
   bool withdraw(task_record& record) MUSTER_REQUIRES(mutex_);
 
   // Waiting.
+  bool sleep_on_later(std::size_t lane, deadline until) noexcept;
   bool sleep_on_slot(task_record& record, task_record::location where, deadline until) noexcept;
-  bool sleep_on_record(task_record& record, deadline until) MUSTER_EXCLUDES(mutex_);
+  bool sleep_on_record(task_record& record, task_phase from, deadline until) MUSTER_EXCLUDES(mutex_);
   void check_slot(task_record& record, task_record::location where) MUSTER_EXCLUDES(mutex_);
 
   board& board_;
@@ -289,23 +393,42 @@ private:
   condition empty_;  // the last task ended
   std::vector<std::unique_ptr<record_batch>> records_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> unused_ MUSTER_GUARDED_BY(mutex_);
-  std::deque<task_record*> backlog_ MUSTER_GUARDED_BY(mutex_);
+  std::array<std::deque<task_record*>, board::shared_lanes> backlog_ MUSTER_GUARDED_BY(mutex_);  // by lane
+  std::size_t waiting_ MUSTER_GUARDED_BY(mutex_) = 0;                                            // in all of these
+  const last_words* words_ MUSTER_GUARDED_BY(mutex_) = nullptr;                                  // of who is recovered
+  unsigned feeds_ MUSTER_GUARDED_BY(mutex_) = 0;                                                 // for aging
+  // Tasks of one worker only have a share of the slots, so that a slow worker does not hold up the others.
+  struct private_tasks {
+    std::deque<task_record*> waiting;
+    std::size_t posted = 0;
+  };
+  std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);  // by worker
+  std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;     // of all workers
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
   std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot
   std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);   // by lane
   std::vector<std::uint64_t> lane_heads_ MUSTER_GUARDED_BY(mutex_);   // by lane, as last seen
   std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker
+  std::vector<std::uint64_t> done_ MUSTER_GUARDED_BY(mutex_);         // by worker: replies
+  task_timing timing_ MUSTER_GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
-  std::unordered_map<const task_record*, timing> timings_ MUSTER_GUARDED_BY(mutex_);  // of timed tasks
+  watched_tasks terms_ MUSTER_GUARDED_BY(mutex_);  // those with terms
+  std::minstd_rand jitter_ MUSTER_GUARDED_BY(mutex_){std::random_device{}()};
   clock::time_point next_check_ MUSTER_GUARDED_BY(mutex_) = clock::time_point::max();
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);
-  std::function<void()> when_empty_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<error_info> will_be_killed_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> when_empty_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t pending_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t reserved_ MUSTER_GUARDED_BY(mutex_) = 0;
   unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
   unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;
+  // Tasks that were done when somebody subscribed, and are left to the loop that polls.
+  std::vector<task_record::location> late_ MUSTER_GUARDED_BY(mutex_);
+  std::atomic<bool> some_late_ = false;              // written under the mutex, peeked at without it
+  std::atomic<std::size_t> listeners_ = 0;           // what follows from it is done under the mutex
+  std::atomic<loop_state> loop_ = loop_state::none;  // written under the mutex, peeked at without it
   // By worker, once it has had a task that called another.
   std::vector<std::unique_ptr<std::array<nested_request, requests_per_worker>>> requests_ MUSTER_GUARDED_BY(mutex_);
   std::vector<nested_request*> postponed_ MUSTER_GUARDED_BY(mutex_);  // there was no slot for them

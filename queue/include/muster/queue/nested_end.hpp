@@ -13,6 +13,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/cancellation.hpp>
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/task_reply.hpp>
@@ -45,6 +46,8 @@ public:
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return end_ != nullptr ? bytes_ : own_.bytes(); }
   /// Requires: !succeeded().
   [[nodiscard]] error_info error() const;
+  /// The blocks that came along; none with what another worker has replied.
+  [[nodiscard]] std::span<const shared_block> shared() const noexcept { return own_.shared(); }
 
 private:
   task_reply own_;
@@ -77,7 +80,7 @@ public:
   /// Requires: the call has ended; called once.
   [[nodiscard]] nested_reply take();
   /// As future::cancel.
-  bool cancel();
+  bool cancel(cancellation how = cancellation::ask);
 
 private:
   friend class nested_end;

@@ -6,10 +6,36 @@
 #include <span>
 
 #include <muster/memory/arena.hpp>
+#include <muster/queue/attachment_list.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/codec.hpp>
+#include <muster/serialize/transfer.hpp>
 
 namespace muster {
+
+/// Sends blocks along by lending them: keeps them, and tells their names.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: borrows both.
+class attachment_lender final : public attachment_sink {
+public:
+  /// `count`: how many blocks there will be at most.
+  attachment_lender(arena& memory, attachment_list& kept, std::size_t count)
+      : memory_(memory), kept_(kept), count_(count) {
+    if (count > 0) kept_ = attachment_list(count);
+  }
+  /// Throws errc::not_serializable when there are more than was said.
+  std::uint64_t attach(const shared_block& what) override;
+  /// Of all blocks that were attached.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+  arena& memory_;
+  attachment_list& kept_;
+  const std::size_t count_;
+  std::size_t used_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 /// The encoded arguments of a call on their way to a slot: inline when they are short, else in a block.
 ///
@@ -23,8 +49,17 @@ public:
   /// Throws errc::out_of_memory, errc::not_serializable, and whatever serialize functions throw.
   template <class... Ts>
   static outgoing_frame of(arena& memory, const Ts&... values) {
-    outgoing_frame frame(memory, codec<Ts...>::size(values...));
-    codec<Ts...>::encode(frame.room(), values...);
+    return sent(memory, transfer::reference, values...);
+  }
+  /// The same; `how` says whether what lies in shared memory is copied too.
+  template <class... Ts>
+  static outgoing_frame sent(arena& memory, transfer how, const Ts&... values) {
+    const bool attaches = how != transfer::copy;
+    const auto needed = codec<Ts...>::measure(attaches, values...);
+    outgoing_frame frame(memory, needed.bytes);
+    attachment_lender attachments(memory, frame.attachments_, needed.attachments);
+    codec<Ts...>::encode_with(frame.room(), attaches ? &attachments : nullptr, values...);
+    frame.referenced_ = attachments.bytes();
     return frame;
   }
 
@@ -36,6 +71,9 @@ public:
   /// A frame that is in a block already.
   explicit outgoing_frame(block payload) noexcept : size_(payload.size()), payload_(std::move(payload)) {}
 
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// How large the blocks are that go along.
+  [[nodiscard]] std::size_t referenced_bytes() const noexcept { return referenced_; }
   [[nodiscard]] bool is_inline() const noexcept { return !payload_; }
   [[nodiscard]] std::span<std::byte> room() noexcept {
     return is_inline() ? std::span(line_).first(size_) : payload_.bytes();
@@ -43,11 +81,15 @@ public:
   /// What goes into the slot's line: the frame, or the reference to its block.
   [[nodiscard]] const std::array<std::byte, inline_argument_bytes>& line() noexcept;
   [[nodiscard]] block take_payload() noexcept { return std::move(payload_); }
+  /// What the receiver borrows: to be kept until he is done.
+  [[nodiscard]] attachment_list take_attachments() noexcept { return std::move(attachments_); }
 
 private:
   alignas(frame_alignment) std::array<std::byte, inline_argument_bytes> line_;  // indeterminate beyond size_
   std::size_t size_ = 0;
+  std::size_t referenced_ = 0;
   block payload_;
+  attachment_list attachments_;
 };
 
 inline const std::array<std::byte, inline_argument_bytes>& outgoing_frame::line() noexcept {

@@ -23,6 +23,7 @@ enum class slot_flag : std::uint8_t {
   small_reply = 128,    ///< done: … or in the eight bytes of the token; always one of the three
   timed = 16,           ///< before that: the worker notes when it begins (a bit that is used twice)
   doomed = 32,          ///< claimed: the worker is about to be killed, and claims nothing more (likewise)
+  again = 64,           ///< before that: not the first attempt; which it is says the second line (likewise)
 };
 
 [[nodiscard]] constexpr slot_flag operator|(slot_flag a, slot_flag b) noexcept {

@@ -4,12 +4,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
+#include <vector>
 
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/slot_word.hpp>
+#include <muster/queue/stop_watch.hpp>
 #include <muster/queue/task_reply.hpp>
 #include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/error_info.hpp>
@@ -28,16 +33,44 @@ public:
   /// Lifetime: borrows everything.
   task_call(task_slot& slot, const slot_word& claimed, worker_line& line, arena& memory, token_decoder& functions,
             worker_cache& cache) noexcept
-      : slot_(slot), claimed_(claimed), line_(line), memory_(memory), functions_(functions), cache_(cache) {}
+      : slot_(slot),
+        claimed_(claimed),
+        line_(line),
+        memory_(memory),
+        functions_(functions),
+        cache_(cache),
+        attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint16_t>(slot.reply_bytes) : std::uint16_t{1}) {}
   task_call(const task_call&) = delete;
   task_call& operator=(const task_call&) = delete;
+  ~task_call() {
+    if (carried_ != nullptr) give_back_carried();
+  }
 
   /// The encoded arguments, where they lie. Throws errc::corrupted when the slot refers to no block.
   [[nodiscard]] std::span<const std::byte> arguments() const;
 
   /// Room for an encoded reply of exactly `bytes` bytes, which the caller fills; the last room that was asked for
-  /// counts. Throws errc::out_of_memory.
-  [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes);
+  /// counts. Throws errc::out_of_memory. `attachments`: how many blocks go with it, by way of a sender.
+  [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments = 0);
+  /// Takes the blocks of the reply for which room was made last.
+  class sender final : public attachment_sink {
+  public:
+    explicit sender(task_call& call) noexcept : call_(call) {}
+    std::uint64_t attach(const shared_block& what) override;
+
+  private:
+    task_call& call_;
+  };
+  /// Where the blocks of the arguments come from. They are borrowed: who keeps a handle for longer than the call gets a
+  /// hold of his own when it ends.
+  class borrower final : public attachment_source {
+  public:
+    explicit borrower(task_call& call) noexcept : call_(call) {}
+    shared_block take(std::uint64_t name) override;
+
+  private:
+    task_call& call_;
+  };
 
   /// The slot's own reply line, for replies that others must be able to read while they grow. Ask for it each time.
   [[nodiscard]] std::span<std::byte, inline_reply_bytes> reply_line() noexcept;
@@ -49,18 +82,43 @@ public:
   void fail_with_current_exception() noexcept { fail(describe_current_exception()); }
 
   void enter(step which) noexcept { step_ = which; }
-  /// Says which element of a chunk comes next: a death from here on is that element's.
-  void at_element(std::uint64_t index) noexcept {
-    if (claimed_.has(slot_flag::timed)) note_start();
-    line_.element.store(seal_number(index), std::memory_order_release);
-  }
+  /// Says which element of a chunk comes next: a death from here on is that element's. Asked for once per chunk, so
+  /// that what it needs is at hand for each element.
+  class element_marker {
+  public:
+    explicit element_marker(task_call& call) noexcept
+        : call_(call), mark_(call.line_.element), timed_(call.claimed_.has(slot_flag::timed)) {}
+    void at(std::uint64_t index) const noexcept {
+      if (timed_) call_.note_start();
+      mark_.store(seal_number(index), std::memory_order_release);
+    }
+
+  private:
+    task_call& call_;
+    std::atomic<std::uint64_t>& mark_;
+    const bool timed_;
+  };
 
   [[nodiscard]] bool stop_requested() const noexcept {
     return slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::stop);
   }
+  /// The same as a token. Cost: the first time, a thread.
+  [[nodiscard]] std::stop_token stop_token() {
+    if (stop_watch_ == nullptr) stop_watch_ = std::make_unique<stop_watch>(slot_, claimed_);
+    return stop_watch_->token();
+  }
   [[nodiscard]] arena& memory() const noexcept { return memory_; }
   [[nodiscard]] token_decoder& functions() const noexcept { return functions_; }
   [[nodiscard]] worker_cache& cache() const noexcept { return cache_; }
+
+  /// Which attempt at the task this is, or, in a chunk, at the element that it is at; from 1.
+  [[nodiscard]] unsigned attempt() const noexcept {
+    const bool later =
+        first_element_ && *first_element_ != unseal_number(line_.element.load(std::memory_order_relaxed));
+    return later ? 1 : attempt_;
+  }
+  /// Says that this is a chunk: only its first element can have been tried before.
+  void begin_chunk(std::uint64_t first_element) noexcept { first_element_ = first_element; }
 
   /// Counts further tasks that this call stood for: the elements of a chunk after the first.
   void count_more(std::uint64_t tasks) noexcept { count_ += tasks; }
@@ -80,6 +138,12 @@ private:
   /// The parent is about to kill this process.
   [[noreturn]] static void await_death() noexcept;
 
+  /// To be called when user code has returned: what it has kept of the borrowed blocks becomes its own. False when that
+  /// was impossible; then this process must end, since the parent will let go of them.
+  [[nodiscard]] bool keep_borrowed() noexcept {
+    stop_watch_.reset();
+    return carried_ == nullptr || keep_all_borrowed();
+  }
   /// What the reply says of itself in the slot's word. Lends the reply's block.
   [[nodiscard]] slot_flag finish() noexcept;
   /// The reply, for whoever waits for it in this very process. The slot has nothing of it then.
@@ -92,6 +156,18 @@ private:
     return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
   }
   [[nodiscard]] std::span<std::byte> line_room(std::size_t bytes) noexcept;
+  [[nodiscard]] std::span<std::byte> make_reply_with(std::size_t bytes, std::size_t attachments);
+  [[nodiscard]] task_reply take_reply_with(bool failed);
+  [[nodiscard]] bool keep_all_borrowed() noexcept;
+
+  [[nodiscard]] carried_blocks& blocks() {
+    if (carried_ == nullptr) carried_ = cache_.take_carried();
+    return *carried_;
+  }
+  void give_back_carried() noexcept;
+  [[nodiscard]] std::size_t sent_count() const noexcept { return carried_ != nullptr ? carried_->sent.size() : 0; }
+  /// They will not arrive.
+  void drop_sent() noexcept;
 
   task_slot& slot_;
   const slot_word claimed_;
@@ -102,9 +178,14 @@ private:
   step step_ = step::decoding;
   slot_flag reply_ = slot_flag::small_reply;
   std::size_t line_bytes_ = 0;
+  std::size_t frame_bytes_ = 0;
   alignas(64) std::array<std::byte, inline_reply_bytes> nowhere_;  // for replies of who has lost his slot
   block payload_;
+  std::unique_ptr<carried_blocks> carried_;
+  std::unique_ptr<stop_watch> stop_watch_;
   std::uint64_t count_ = 1;
+  const std::uint16_t attempt_;
+  std::optional<std::uint64_t> first_element_;  // of a chunk
 };
 
 /// What a task's token names: a function that decodes, runs and encodes. One type for all.

@@ -36,6 +36,21 @@ protected:
   ~completion_sink() = default;
 };
 
+/// A sink to which the task itself is handed over: gets the reply, and is told so afterwards.
+class reply_sink : public completion_sink {
+public:
+  /// Called under the dispatcher's lock, before ended(): puts it where it belongs, and no more.
+  virtual void keep(task_reply&& reply) noexcept = 0;
+  /// As settled(); the record has been given back.
+  virtual void ended() noexcept = 0;
+
+protected:
+  ~reply_sink() = default;
+
+private:
+  void settled(task_record& /*given back*/) noexcept final { ended(); }
+};
+
 enum class task_phase : std::uint8_t {
   unused,   ///< in the pool of records
   waiting,  ///< accepted, no slot yet
@@ -99,25 +114,34 @@ private:
   std::atomic<std::uint32_t> epoch_ = 0;    // futex: grows when a sleeper must look again
   std::atomic<bool> slot_sleeper_ = false;  // somebody may sleep on the slot's word: set before asking for a wake
   bool record_sleeper_ = false;             // somebody sleeps on epoch_
-  bool detached_ = false;                   // nobody will take the reply
-  bool chunk_ = false;                      // its sink resumes it after a death
-  bool block_arguments_ = false;
-  bool timed_ = false;    // the dispatcher watches its time
-  bool overdue_ = false;  // its worker is about to be killed for it
+  bool overdue_ = false;                    // its worker is about to be killed for it
+  bool detached_ : 1 = false;               // nobody will take the reply
+  bool handed_over_ : 1 = false;            // to sink_, which is a reply_sink then
+  bool chunk_ : 1 = false;                  // its sink resumes it after a death
+  bool block_arguments_ : 1 = false;
+  bool has_terms_ : 1 = false;  // the dispatcher knows more of it
+  bool timed_ : 1 = false;      // the dispatcher takes its times
+  bool notified_ : 1 = false;   // in its slot it has been flagged so that its end is entered into a ring
+  bool doomed_ : 1 = false;     // it was cancelled while it ran: its worker is killed for it
   std::uint16_t lane_ = 0;
   std::uint16_t caller_ = 0;  // index, plus one, of the worker whose task called it; 0: the parent
   std::uint16_t attempt_ = 1;
   std::uint16_t retries_left_ = 0;
   std::int16_t worker_ = -1;
+  std::uint8_t deaths_ = 0;          // workers that died while they ran it
+  bool retries_errors_ : 1 = false;  // ends only when the parent has looked at its reply; constant while it is pending
+  bool unwoken_ : 1 = false;         // no worker was woken for it: one that spins will find it
   pid_t pid_ = 0;
   function_token function_{};
   std::uint64_t generation_ = 0;
   std::uint64_t id_ = 0;
-  std::uint64_t element_ = 0;
+  static constexpr std::uint64_t most_element = (std::uint64_t{1} << 40U) - 1;
+  std::uint64_t element_ : 40 = 0;
+  std::uint64_t timing_ : 24 = 0;  // where its times are, if they are taken
   const std::string* label_ = nullptr;
   completion_sink* sink_ = nullptr;
-  // When settled. Until then it keeps the arguments, so that a pending task costs no room for both: their block, and
-  // while the task waits for a slot their line.
+  // When settled. Until then it keeps the arguments, so that a pending task costs no room for both: their block and
+  // what goes with it, and while the task waits for a slot their line.
   task_reply reply_;
 };
 

@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <muster/memory/arena.hpp>
 #include <muster/memory/block.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/reply_block.hpp>
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/error_info.hpp>
 
@@ -33,7 +36,12 @@ public:
   /// A short reply, copied.
   task_reply(std::span<const std::byte> bytes, bool failed) noexcept;
   /// A reply in a block.
-  task_reply(block payload, bool failed) noexcept : payload_(std::move(payload)), failed_(failed) {}
+  task_reply(block payload, bool failed) noexcept : failed_(failed), payload_(std::move(payload)) {}
+  /// A reply in a block (see reply_block) that a worker has lent: takes it over with all that goes with it.
+  /// Throws errc::corrupted when something of it is not there.
+  static task_reply adopt(arena& memory, block_ref sent, bool failed);
+  /// The same, of a block that is this process's already.
+  task_reply(arena& memory, block payload, reply_block what, bool failed);
 
   [[nodiscard]] bool succeeded() const noexcept { return !failed_; }
   /// The encoded value, or the encoded error.
@@ -45,6 +53,8 @@ public:
   /// The inline room and the block, for whoever has another use for them while there is no reply.
   [[nodiscard]] std::array<std::byte, inline_reply_bytes>& line() noexcept { return line_; }
   void keep(block payload) noexcept { payload_ = std::move(payload); }
+  void keep(attachment_list lent) noexcept { lent_ = std::move(lent); }
+  [[nodiscard]] attachment_list take_kept_attachments() noexcept { return std::move(lent_); }
   [[nodiscard]] const block& kept() const noexcept { return payload_; }
   [[nodiscard]] block take_kept() noexcept { return std::move(payload_); }
   /// Takes over the blocks whose handles end the line, while whoever lent them can still be recovered; those that are
@@ -52,6 +62,11 @@ public:
   void adopt_attached(arena& memory);
   [[nodiscard]] block take_attached(std::size_t index) noexcept {
     return rest_ != nullptr ? std::move(rest_->attached[index]) : block();
+  }
+
+  /// The blocks that came along, under the names that they have in the frame.
+  [[nodiscard]] std::span<const shared_block> shared() const noexcept {
+    return rest_ != nullptr ? std::span<const shared_block>(rest_->shared) : std::span<const shared_block>();
   }
 
   void set_place(task_place place) { rest().place = std::move(place); }
@@ -62,14 +77,29 @@ private:
     std::optional<error_info> error;
     std::optional<task_place> place;
     std::array<block, attached_blocks> attached;
+    std::vector<shared_block> shared;
   };
   details& rest();
 
   alignas(frame_alignment) std::array<std::byte, inline_reply_bytes> line_;  // indeterminate beyond size_
   std::uint8_t size_ = 0;
-  block payload_;
   bool failed_ = false;
+  block payload_;
   std::unique_ptr<details> rest_;  // most replies have none
+  attachment_list lent_;           // kept for whoever has another use for the reply while there is none
+};
+
+/// For decoding a reply: the names in its frame are the blocks' numbers.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: borrows the blocks.
+class reply_attachments final : public attachment_source {
+public:
+  explicit reply_attachments(std::span<const shared_block> blocks) noexcept : blocks_(blocks) {}
+  [[nodiscard]] shared_block take(std::uint64_t name) override;
+
+private:
+  std::span<const shared_block> blocks_;
 };
 
 }  // namespace muster

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/queue/task_record.hpp>
+#include <muster/queue/task_terms.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
+
+/// On what grounds a dispatcher accepts a task.
+enum class admission {
+  limited,    ///< if there is room under max_pending
+  unlimited,  ///< in any case, until close()
+  reserved    ///< in any case, until stop(): somebody has a dispatcher::reservation for it
+};
 
 /// One task to run.
 ///
@@ -17,13 +25,15 @@ namespace muster {
 struct task_request {
   function_token function{};
   outgoing_frame frame;
-  unsigned retries = 0;                ///< how often it may run again after its worker died
-  std::string_view label;              ///< for errors; copied
-  completion_sink* sink = nullptr;     ///< told when it has ended; must outlive that
-  std::chrono::nanoseconds timeout{};  ///< how long it, or an element of it, may run; 0: as long as it likes
-  std::size_t lane = 1;                ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
-  bool chunk = false;                  ///< on a death the sink goes on with it, not the dispatcher
-  bool limited = true;                 ///< counts against max_pending
+  unsigned retries = 0;               ///< how often it may run again
+  std::string_view label;             ///< for errors; copied
+  completion_sink* sink = nullptr;    ///< told when it has ended; must outlive that
+  const task_terms* terms = nullptr;  ///< copied; nullptr: none
+  unsigned attempt = 1;               ///< which one it is, of a chunk's first element; later ones wait retry_delay
+  std::size_t lane = 1;               ///< 0: urgent, 1: normal, 2: can wait; 3 + i: only worker i
+  bool chunk = false;                 ///< the sink goes on with it after a failure, not the dispatcher
+  admission admitted = admission::limited;
+  std::uint64_t elements = 1;  ///< of a chunk: how many, for whoever looks at its times
 };
 
 }  // namespace muster

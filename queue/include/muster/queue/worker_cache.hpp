@@ -2,12 +2,38 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <muster/memory/block.hpp>
+#include <muster/memory/shared_block.hpp>
 
 namespace muster {
+
+/// The blocks that came with the arguments of a call, and those that go with its reply. Most calls have none.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+struct carried_blocks {
+  /// The next borrowed one, to be filled; what an earlier call had allocated is there again.
+  [[nodiscard]] shared_block& add_borrowed() {
+    if (borrowed_count == borrowed.size()) borrowed.emplace_back();
+    return borrowed[borrowed_count++];
+  }
+  /// To be called when all have been let go that others have handles of.
+  void forget_borrowed() noexcept {
+    constexpr std::size_t most_kept = 8;
+    if (borrowed.size() > most_kept) borrowed.resize(most_kept);
+    borrowed_count = 0;
+  }
+
+  std::vector<shared_block> borrowed;  ///< so many as the next says
+  std::size_t borrowed_count = 0;
+  std::vector<std::uint64_t> sent;  ///< holds
+  std::byte* names = nullptr;       ///< where those are written
+};
 
 /// Values that a worker decoded from blocks and will need again, because many tasks refer to the same block. The last
 /// few are kept, and dropped when the worker goes to sleep.
@@ -29,6 +55,16 @@ public:
 
   void clear() noexcept { entries_ = {}; }
 
+  /// An empty one, with the room that an earlier call made. A call within another has one of its own.
+  [[nodiscard]] std::unique_ptr<carried_blocks> take_carried() {
+    return spare_ != nullptr ? std::move(spare_) : std::make_unique<carried_blocks>();
+  }
+  void give_back(std::unique_ptr<carried_blocks> used) noexcept {
+    used->forget_borrowed();
+    used->sent.clear();
+    spare_ = std::move(used);
+  }
+
 private:
   struct entry {
     block_ref key;
@@ -44,6 +80,7 @@ private:
   }
 
   std::array<entry, 4> entries_;
+  std::unique_ptr<carried_blocks> spare_;
   std::size_t next_ = 0;
 };
 

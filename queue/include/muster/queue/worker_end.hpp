@@ -21,7 +21,8 @@ class worker_end {
 public:
   struct options {
     std::size_t index = 0;
-    int bell = -1;                ///< eventfd that the parent may sleep on; borrowed
+    int bell = -1;                ///< eventfd that the supervisor may sleep on; borrowed
+    int loop_bell = -1;           ///< the same of the program's loop, if there is one; borrowed
     std::uint64_t max_tasks = 0;  ///< leave after so many; 0: never
   };
 
@@ -35,6 +36,8 @@ public:
   /// because it has run max_tasks tasks.
   /// Unblocked by: a task; an order.
   bool run_next();
+  /// How many tasks it has run; of a chunk, every element counts.
+  [[nodiscard]] std::uint64_t finished() const noexcept { return finished_; }
 
 private:
   friend class nested_end;
@@ -49,6 +52,10 @@ private:
   bool has_work();
   bool is_wanted();
   void run(const claimed_task& task);
+  [[nodiscard]] bool notes_times() const noexcept { return line_.timing.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] static std::uint64_t now() noexcept;
+  void note_begin(std::size_t slot, std::uint64_t when) noexcept;
+  std::uint64_t note_end(std::size_t slot) noexcept;
   void announce(const claimed_task& task, const slot_word& asked);
   void ring_bell();
   bool spin(claimed_task& task);
@@ -56,6 +63,9 @@ private:
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;
   [[nodiscard]] bool is_ordered_to_leave() const noexcept;
+  // A worker beyond the active ones is not alone, however few these are.
+  [[nodiscard]] bool has_others() const noexcept { return options_.index > 0 || board_.active() > 1; }
+  bool claim_own(claimed_task& task);
   [[nodiscard]] worker_order order() const noexcept;
 
   board& board_;
@@ -65,8 +75,12 @@ private:
   worker_line& line_;
   const spin_policy spin_;
   worker_cache cache_;
-  std::uint64_t looks_ = 0;  // for aging
+  std::uint64_t claims_ = 0;  // for aging
   std::uint64_t finished_ = 0;
+  // When the last task ended, if the next was there already; else 0. That one begins then: of tiny tasks, a reading of
+  // the clock is a good part.
+  std::uint64_t free_since_ = 0;
+  bool must_end_ = false;                     // it has handles of memory that the parent lets go of
   const std::shared_ptr<nested_end> nested_;  // calls that tasks have made may outlive this
 };
 

@@ -51,86 +51,30 @@
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
 
+#include <muster/serialize/frame_stream.hpp>
+
 namespace muster {
 
-/// Encoded bytes must begin at an address aligned to this, and no element is aligned more strictly.
-inline constexpr std::size_t frame_alignment = 16;
-
-/// Writes into a span of known size, or only counts the bytes that would be written.
+/// Writes values by their cereal functions.
 ///
-/// Encoding is done twice: once counting, once into exactly as much room. So a value's serialize function must write
-/// the same bytes both times.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class output_archive : public cereal::OutputArchive<output_archive> {
+/// Thread safety: as frame_writer.
+class output_archive : public frame_writer, public cereal::OutputArchive<output_archive> {
 public:
-  /// Counts only.
-  output_archive() : OutputArchive(this) {}
-  /// Requires: `room` begins aligned to frame_alignment. Lifetime: borrows `room`.
-  explicit output_archive(std::span<std::byte> room) : OutputArchive(this), room_(room), counting_(false) {}
-
-  /// Throws errc::not_serializable when the room is used up: the second encoding was longer than the first.
-  void write(const void* data, std::size_t bytes) {
-    if (!counting_) {
-      if (bytes > room_.size() - written_) throw_no_room(bytes);
-      if (bytes != 0) std::memcpy(room_.data() + written_, data, bytes);
-    }
-    written_ += bytes;
-  }
-
-  /// Skips to the next multiple of `alignment`, writing zeros.
-  void align(std::size_t alignment) {
-    constexpr std::byte zeros[frame_alignment] = {};
-    write(zeros, (alignment - written_ % alignment) % alignment);
-  }
-
-  [[nodiscard]] std::size_t written() const noexcept { return written_; }
-
-private:
-  [[noreturn]] void throw_no_room(std::size_t bytes) const;
-
-  std::span<std::byte> room_;
-  std::size_t written_ = 0;
-  bool counting_ = true;
+  /// Counts only. `attaches`: as the encoding will.
+  explicit output_archive(bool attaches = false) : frame_writer(attaches), OutputArchive(this) {}
+  /// Requires: `room` begins aligned to frame_alignment. Lifetime: borrows `room` and `attachments`.
+  explicit output_archive(std::span<std::byte> room, attachment_sink* attachments = nullptr)
+      : frame_writer(room, attachments), OutputArchive(this) {}
 };
 
-/// Reads from a span; never past its end, whatever the bytes say.
+/// Reads values by their cereal functions.
 ///
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class input_archive : public cereal::InputArchive<input_archive> {
+/// Thread safety: as frame_reader.
+class input_archive : public frame_reader, public cereal::InputArchive<input_archive> {
 public:
-  /// Requires: `bytes` begins aligned to frame_alignment. Lifetime: borrows `bytes`.
-  explicit input_archive(std::span<const std::byte> bytes) : InputArchive(this), bytes_(bytes) {}
-
-  /// Throws errc::not_serializable when fewer bytes are left.
-  void read(void* data, std::size_t bytes) {
-    const auto* found = take(bytes);
-    if (bytes != 0) std::memcpy(data, found, bytes);
-  }
-
-  /// The next `bytes` bytes, in place. Throws errc::not_serializable when fewer are left.
-  const std::byte* take(std::size_t bytes) {
-    if (bytes > left()) throw_too_short(bytes);
-    const auto* found = bytes_.data() + position_;
-    position_ += bytes;
-    return found;
-  }
-
-  void align(std::size_t alignment) { take((alignment - position_ % alignment) % alignment); }
-
-  /// Checks that `count` elements of at least `element_bytes` bytes can still follow.
-  /// Throws errc::not_serializable otherwise, before anybody allocates room for them.
-  void expect(std::uint64_t count, std::size_t element_bytes) const {
-    if (count > left() / element_bytes) throw_too_many(count);
-  }
-
-  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - position_; }
-
-private:
-  [[noreturn]] void throw_too_short(std::size_t bytes) const;
-  [[noreturn]] void throw_too_many(std::uint64_t count) const;
-
-  std::span<const std::byte> bytes_;
-  std::size_t position_ = 0;
+  /// Requires: `bytes` begins aligned to frame_alignment. Lifetime: borrows `bytes` and `attachments`.
+  explicit input_archive(std::span<const std::byte> bytes, attachment_source* attachments = nullptr)
+      : frame_reader(bytes, attachments), InputArchive(this) {}
 };
 
 namespace detail {

@@ -90,6 +90,10 @@ concept function_pointer = std::is_pointer_v<T> && std::is_function_v<std::remov
 template <class T>
 concept stateless_callable = std::is_class_v<T> && std::is_empty_v<T> && std::default_initializable<T>;
 
+/// Specialised for a functor that wraps another and travels as that one does, by a callable_wire of its own.
+template <class T>
+inline constexpr bool travels_as_another = false;
+
 /// A functor with a serialize function of its own; being trivially copyable is not enough.
 template <class T>
 concept serializable_callable = std::is_class_v<T> && !stateless_callable<T> && !plain_class<T> && archivable<T>;
@@ -98,8 +102,9 @@ concept serializable_callable = std::is_class_v<T> && !stateless_callable<T> && 
 
 /// Callables that can be sent; bind_front_t aside, which is taken apart.
 template <class T>
-concept sendable_callable = detail::function_pointer<T> || detail::stateless_callable<T> ||
-                            detail::is_trivial_capture<T> || detail::serializable_callable<T>;
+concept sendable_callable =
+    detail::function_pointer<T> || detail::stateless_callable<T> || detail::is_trivial_capture<T> ||
+    detail::serializable_callable<T> || detail::travels_as_another<T>;
 
 /// Binds the first arguments of a callable. They are sent as values of their own types, once for a whole `map`, and
 /// given to the callable as const references.

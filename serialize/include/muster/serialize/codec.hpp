@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 #include <tuple>
+#include <type_traits>
 
 #include <muster/serialize/transportable.hpp>
 
@@ -31,37 +32,58 @@ public:
   static constexpr bool is_fixed = (trivially_transportable<Ts> && ...);
   static constexpr std::size_t fixed_bytes = (sizeof(Ts) + ... + 0);  ///< meaningful only where is_fixed
 
-  [[nodiscard]] static std::size_t size(const Ts&... values) {
+  static constexpr bool is_direct = ((trivially_transportable<Ts> || self_encoding<Ts>) && ...);  ///< without cereal
+  using writer = std::conditional_t<is_direct, frame_writer, output_archive>;
+  using reader = std::conditional_t<is_direct, frame_reader, input_archive>;
+
+  /// How much room a frame takes, and how many blocks go with it.
+  struct extent {
+    std::size_t bytes = 0;
+    std::size_t attachments = 0;
+  };
+
+  /// Of a frame that no block goes with: what lies in shared memory is copied.
+  [[nodiscard]] static std::size_t size(const Ts&... values) { return measure(false, values...).bytes; }
+  /// Of a frame that blocks can go with; for encode_with().
+  [[nodiscard]] static extent size_with(const Ts&... values) { return measure(true, values...); }
+
+  /// Of either, as `attaches` says.
+  [[nodiscard]] static extent measure(bool attaches, const Ts&... values) {
     if constexpr (is_fixed) {
-      return fixed_bytes;
+      return {.bytes = fixed_bytes};
     } else {
-      output_archive counter;
+      writer counter(attaches);
       (save(counter, values), ...);
-      return counter.written();
+      return {.bytes = counter.written(), .attachments = counter.attached()};
     }
   }
 
   /// Requires: `room` has size(values...) bytes and begins aligned to frame_alignment.
   /// Throws errc::not_serializable when a serialize function wrote more than before, and whatever it throws itself.
-  static void encode(std::span<std::byte> room, const Ts&... values) {
+  static void encode(std::span<std::byte> room, const Ts&... values) { encode_with(room, nullptr, values...); }
+
+  /// The same, for values that blocks may go along with.
+  static void encode_with(std::span<std::byte> room, [[maybe_unused]] attachment_sink* attachments,
+                          const Ts&... values) {
     if constexpr (is_fixed) {
       [[maybe_unused]] auto* at = room.data();
       ((std::memcpy(at, &values, sizeof values), at += sizeof values), ...);
     } else {
-      output_archive out(room);
+      writer out(room, attachments);
       (save(out, values), ...);
     }
   }
 
   /// Requires: `bytes` begins aligned to frame_alignment.
   /// Throws errc::not_serializable when the bytes do not hold these values, and whatever serialize functions throw.
-  [[nodiscard]] static std::tuple<Ts...> decode(std::span<const std::byte> bytes) {
+  [[nodiscard]] static std::tuple<Ts...> decode(std::span<const std::byte> bytes,
+                                                attachment_source* attachments = nullptr) {
     if constexpr (is_fixed) {
       if (bytes.size() < fixed_bytes) detail::throw_short_frame(bytes.size(), fixed_bytes);
       [[maybe_unused]] const auto* at = bytes.data();
       return std::tuple<Ts...>{take<Ts>(at)...};  // braces: in this order
     } else {
-      input_archive in(bytes);
+      reader in(bytes, attachments);
       return std::tuple<Ts...>{load<Ts>(in)...};
     }
   }
@@ -77,19 +99,23 @@ private:
   }
 
   template <class T>
-  static void save(output_archive& out, const T& value) {
+  static void save(writer& out, const T& value) {
     if constexpr (trivially_transportable<T>) {
       out.write(&value, sizeof value);
+    } else if constexpr (self_encoding<T>) {
+      value.write_to(out);
     } else {
       out(value);
     }
   }
 
   template <class T>
-  static T load(input_archive& in) {
+  static T load(reader& in) {
     if constexpr (trivially_transportable<T>) {
       const auto* at = in.take(sizeof(T));
       return take<T>(at);
+    } else if constexpr (self_encoding<T>) {
+      return T::read_from(in);
     } else {
       T value{};
       in(value);

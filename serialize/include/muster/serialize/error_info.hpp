@@ -4,8 +4,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,16 @@ struct nested_error {
   }
 };
 
+/// What a worker that died has left behind, as text for people.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct last_words {
+  std::string output;  ///< the last lines that it wrote to stdout and stderr; empty where output is not captured
+  std::string crash;   ///< its signal, the address, and the functions that it was in; empty when it did not crash
+
+  [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty(); }
+};
+
 /// A failure as data: what a task's future holds instead of a value.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
@@ -47,8 +59,10 @@ public:
   error_info() = default;
   error_info(errc code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  /// A worker's death.
-  [[nodiscard]] static error_info died(const exit_status& how);
+  /// The death of a worker, or of whoever is named.
+  [[nodiscard]] static error_info died(const exit_status& how, std::string_view who = "the worker");
+  /// The last death of those that a task has caused, which is not tried again for that.
+  [[nodiscard]] static error_info quarantined(const exit_status& how, unsigned deaths);
 
   [[nodiscard]] errc code() const noexcept { return code_; }
   /// What happened: the exception's what(), or how the worker died.
@@ -61,7 +75,19 @@ public:
   [[nodiscard]] const task_place& place() const noexcept { return place_; }
   void set_place(task_place place) { place_ = std::move(place); }
 
-  /// All of it in one text: place, type, message, nested chain.
+  /// Of a worker that died at the task (errc::worker_died, timed_out, quarantined): the last lines that it had written
+  /// to stdout and stderr, at most 20 and 4 KiB, each ended by a line feed, in the order in which they were read.
+  /// Earlier tasks of that process may have written some. Empty unless pool_options::output captures.
+  [[nodiscard]] const std::string& last_output() const noexcept { return words().output; }
+  /// Of a worker that crashed (pool_options::crash_reports): a line with signal and address, then one for each function
+  /// that it was in, innermost first. Empty when there is no report.
+  [[nodiscard]] const std::string& crash() const noexcept { return words().crash; }
+  [[nodiscard]] const last_words& words() const noexcept;
+  /// Costs an allocation where there are some.
+  void set_words(last_words words);
+
+  /// All of it in one text: place, type, message, nested chain; then, in lines of their own, the report of a crash and
+  /// the last output.
   [[nodiscard]] std::string describe() const;
 
   /// Throws it: an exception of a registered type as itself (with remote_info()), any other as remote_exception, a
@@ -72,7 +98,12 @@ public:
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(code_, message_, type_name_, state_, nested_, status_);
+    bool has_words = words_ != nullptr;
+    archive(code_, message_, type_name_, state_, nested_, status_, has_words);
+    last_words of_worker = has_words ? words() : last_words();
+    // A flag, so that short errors stay short: they must fit into a slot's line.
+    if (has_words) archive(of_worker.output, of_worker.crash);
+    if constexpr (Archive::is_loading::value) set_words(std::move(of_worker));
   }
 
 private:
@@ -85,6 +116,7 @@ private:
   std::vector<nested_error> nested_;
   exit_status status_;
   task_place place_;
+  std::shared_ptr<const last_words> words_;  // shared by copies, because it is long and never changes; mostly nothing
 };
 
 /// The exception that is being handled, as data. Called in the worker, inside a catch block.

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include <muster/memory/arena.hpp>
+#include <muster/queue/outgoing_frame.hpp>
 #include <muster/serialize/codec.hpp>
 
 namespace muster::detail {
@@ -46,27 +47,45 @@ template <class R>
   }
 }
 
-/// Puts `count` elements from `first` on into a new block. Goes over encoded elements twice.
+/// A batch, and the blocks that its elements refer to.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+struct packed_batch {
+  block memory;
+  attachment_list attachments;
+  std::size_t referenced_bytes = 0;  ///< of the attachments
+};
+
+/// Puts `count` elements from `first` on into a new block. Goes over encoded elements twice. `how`: whether what of
+/// them lies in shared memory is copied too.
 template <class T, class R, std::input_iterator Iterator>
-[[nodiscard]] block make_batch(arena& memory, Iterator first, std::size_t count) {
+[[nodiscard]] packed_batch make_batch(arena& memory, Iterator first, std::size_t count,
+                                      transfer how = transfer::reference) {
   batch_header header{.count = count, .elements_offset = batch_alignment};
+  [[maybe_unused]] const auto measured = [how](const T& value) {
+    return codec<T>::measure(how != transfer::copy, value);
+  };
   std::size_t elements_bytes = 0;
+  std::size_t attached = 0;
   if constexpr (array_element<T>) {
     elements_bytes = count * sizeof(T);
   } else {
     elements_bytes = round_up((count + 1) * sizeof(std::uint64_t), frame_alignment);
     auto each = first;
     for (std::size_t index = 0; index < count; ++index, ++each) {
-      elements_bytes += round_up(codec<T>::size(*each), frame_alignment);
+      const auto needed = measured(*each);
+      elements_bytes += round_up(needed.bytes, frame_alignment);
+      attached += needed.attachments;
     }
   }
   const auto results_at = round_up(header.elements_offset + elements_bytes, batch_alignment);
   const auto results_bytes = result_array_bytes<R>(count);
   if (results_bytes > 0) header.results_offset = results_at;
-  auto batch = memory.allocate(results_at + results_bytes, 1);
-  std::memcpy(batch.data(), &header, sizeof header);
+  packed_batch batch{
+      .memory = memory.allocate(results_at + results_bytes, 1), .attachments = {}, .referenced_bytes = 0};
+  std::memcpy(batch.memory.data(), &header, sizeof header);
 
-  auto* const elements = batch.data() + header.elements_offset;
+  auto* const elements = batch.memory.data() + header.elements_offset;
   if constexpr (array_element<T> && std::contiguous_iterator<Iterator>) {
     if (count > 0) std::memcpy(elements, std::to_address(first), count * sizeof(T));
   } else if constexpr (array_element<T>) {
@@ -75,15 +94,17 @@ template <class T, class R, std::input_iterator Iterator>
       std::memcpy(elements + index * sizeof(T), &value, sizeof(T));
     }
   } else {
+    attachment_lender attachments(memory, batch.attachments, attached);
     auto* const offsets = reinterpret_cast<std::uint64_t*>(elements);
     auto at = round_up((count + 1) * sizeof(std::uint64_t), frame_alignment);
     for (std::size_t index = 0; index < count; ++index, ++first) {
       offsets[index] = at;
-      const auto bytes = codec<T>::size(*first);
-      codec<T>::encode({elements + at, bytes}, *first);
+      const auto bytes = measured(*first).bytes;
+      codec<T>::encode_with({elements + at, bytes}, how == transfer::copy ? nullptr : &attachments, *first);
       at += round_up(bytes, frame_alignment);
     }
     offsets[count] = at;
+    batch.referenced_bytes = attachments.bytes();
   }
   return batch;
 }
@@ -94,14 +115,15 @@ template <class T, class R, std::input_iterator Iterator>
 /// One element of a batch; `elements` is what lies at elements_offset.
 /// Throws errc::not_serializable when its bytes cannot be decoded, errc::corrupted when they do not lie in the batch.
 template <class T>
-[[nodiscard]] T read_element(std::span<const std::byte> elements, std::size_t index) {
+[[nodiscard]] T read_element(std::span<const std::byte> elements, std::size_t index,
+                             attachment_source* attachments = nullptr) {
   if constexpr (array_element<T>) {
     return std::get<0>(codec<T>::decode(elements.subspan(index * sizeof(T), sizeof(T))));
   } else {
     std::array<std::uint64_t, 2> bounds;  // read once: others can write to them
     std::memcpy(bounds.data(), elements.data() + index * sizeof(std::uint64_t), sizeof bounds);
     if (bounds[0] > bounds[1] || bounds[1] > elements.size()) throw_outside_batch(index);
-    return std::get<0>(codec<T>::decode(elements.subspan(bounds[0], bounds[1] - bounds[0])));
+    return std::get<0>(codec<T>::decode(elements.subspan(bounds[0], bounds[1] - bounds[0]), attachments));
   }
 }
 

@@ -15,6 +15,7 @@
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/progress.hpp>
 #include <muster/queue/task_record.hpp>
 
 namespace muster::detail {
@@ -24,9 +25,12 @@ namespace muster::detail {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class map_job {
 public:
-  /// With room for `state_bytes` bytes of encoded callable and bound arguments, which the caller fills.
-  map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast);
+  /// With room for `state_bytes` bytes of encoded callable and bound arguments, which the caller fills. `fail_fast`:
+  /// the first failure ends it; `workers_stop`: and so a worker that sees one stops the others at once.
+  map_job(arena& memory, std::size_t state_bytes, function_token code, bool fail_fast, bool workers_stop);
 
+  /// The blocks that go with the state.
+  [[nodiscard]] attachment_list& attachments() noexcept { return attachments_; }
   [[nodiscard]] std::span<std::byte> state() const noexcept { return block_.bytes().subspan(job_header::state_offset); }
 
   void stop() noexcept { header().stop.store(1, std::memory_order_relaxed); }
@@ -39,6 +43,7 @@ private:
   [[nodiscard]] job_header& header() const noexcept { return *reinterpret_cast<job_header*>(block_.data()); }
 
   block block_;
+  attachment_list attachments_;
   function_token code_;
   bool fail_fast_;  // as it was made: workers can write to the header
 };
@@ -56,10 +61,13 @@ class batch_run : public std::enable_shared_from_this<batch_run> {
 public:
   struct settings {
     unsigned retries = 0;
-    std::chrono::nanoseconds timeout{};  ///< of each element
+    task_terms terms;  ///< timeout: of each element; deadline: of the whole
+    priority urgency = priority::normal;
     std::string label;
     std::size_t first_element = 0;  ///< number of the batch's first element in the whole input, for errors
     chunk_policy::limits chunking;
+    lane_route route{};
+    std::shared_ptr<progress_meter> progress{};  ///< told of every element; shown while somebody waits
   };
 
   /// Elements [first, first + count) with results: in the batch's array, or encoded in `results`.
@@ -75,7 +83,7 @@ public:
     error_info error;
   };
 
-  batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, block batch, settings how);
+  batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, packed_batch batch, settings how);
   ~batch_run();
 
   /// Posts the first chunks; throws what the pool was closed with. From now on the pool finishes it even if it is
@@ -89,8 +97,8 @@ public:
   /// Gives it up: what has no result yet fails with errc::cancelled. False when it was done already.
   bool cancel() MUSTER_EXCLUDES(mutex_);
 
-  /// Waits until it is done, helping to handle completions.
-  bool wait(deadline until = {}) { return core_->wait_helping(done_, until); }
+  /// Waits until it is done, helping to handle completions, and showing the progress if that was asked for.
+  bool wait(deadline until = {}) { return wait_showing(*core_, done_, until, settings_.progress.get()); }
   [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire) != 0; }
 
   // Once it is done.
@@ -107,12 +115,17 @@ private:
     std::size_t first = 0;
     std::size_t count = 0;
     unsigned attempt = 1;  // of its first element
+    unsigned deaths = 0;   // of workers, by its first element
   };
 
   // One chunk in flight.
   struct chunk final : completion_sink {
     chunk(batch_run& owner, range which) : run(owner), elements(which) {}
     void settled(task_record& record) noexcept override { run.chunk_ended(*this, record); }
+    /// Whether it waits before it is tried again.
+    [[nodiscard]] bool delayed() const noexcept {
+      return elements.attempt > 1 && run.settings_.terms.retry_delay.count() > 0;
+    }
 
     batch_run& run;
     range elements;
@@ -123,6 +136,14 @@ private:
       MUSTER_REQUIRES(mutex_);
   void account_reply(const range& which, task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);
   void account_death(const range& which, task_reply& reply, std::size_t element) MUSTER_REQUIRES(mutex_);
+  void account_timeout(const range& which, task_reply& reply, std::size_t element, error_info error)
+      MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool may_try_again(unsigned attempt) const MUSTER_REQUIRES(mutex_) {
+    return attempt <= settings_.retries && !given_up_;
+  }
+  void try_again(const range& which, std::size_t finished, unsigned deaths) MUSTER_REQUIRES(mutex_);
+  void expire() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t delayed_chunks() const MUSTER_REQUIRES(mutex_);
   static std::size_t finished_before(const range& which, std::size_t element);
   void account_finished(const range& which, std::size_t finished, task_reply& reply) MUSTER_REQUIRES(mutex_);
   void account_failure(const range& which, std::size_t finished, error_info error) MUSTER_REQUIRES(mutex_);
@@ -147,7 +168,7 @@ private:
   const settings settings_;
   const batch_header header_;  // as it was made: workers can write to the block's
   const std::size_t count_;
-  const std::size_t most_in_flight_;
+  const attachment_list attachments_;
   block batch_;
   std::atomic<std::uint32_t> done_ = 0;  // futex; release after all results are in place
 

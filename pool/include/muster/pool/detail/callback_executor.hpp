@@ -9,9 +9,14 @@
 #include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
 
+namespace boost::asio {
+class io_context;
+}
+
 namespace muster::detail {
 
-/// The thread on which a pool runs the program's callbacks, one after the other; started by the first.
+/// Where a pool runs the program's callbacks: on a thread, one after the other, which is started by the first; or on a
+/// loop of the program's.
 ///
 /// A callback may do anything: call the pool, wait for a future, destroy the pool. What it throws is logged.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
@@ -20,14 +25,19 @@ public:
   using job = std::function<void()>;
 
   explicit callback_executor(log_sink log) : log_(std::move(log)) {}
+  /// Without a thread: `loop`, which must outlive stop().
+  callback_executor(log_sink log, boost::asio::io_context& loop) : log_(std::move(log)), loop_(&loop) {}
   callback_executor(const callback_executor&) = delete;
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();
 
   /// Runs `what` soon, never inside this call; after stop(), inside it, because there is no thread any more.
-  void post(job what) MUSTER_EXCLUDES(mutex_);
+  void post(const job& what) MUSTER_EXCLUDES(mutex_);
+  /// The same, but after stop() nothing, and false.
+  bool try_post(const job& what) MUSTER_EXCLUDES(mutex_);
 
-  /// Runs what was posted, then ends the thread and waits for it. Called by a callback it does not wait.
+  /// Runs what was posted, then ends the thread and waits for it. Called by a callback it does not wait. What was
+  /// posted to a loop runs when that does.
   void stop() MUSTER_EXCLUDES(mutex_);
 
 private:
@@ -35,6 +45,7 @@ private:
   void run(const job& what) noexcept;
 
   const log_sink log_;
+  boost::asio::io_context* const loop_ = nullptr;
   mutex mutex_;
   condition changed_;
   std::deque<job> jobs_ MUSTER_GUARDED_BY(mutex_);

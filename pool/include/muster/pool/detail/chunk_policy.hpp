@@ -32,13 +32,15 @@ public:
   /// Requires: remaining > 0. The result is between 1 and remaining.
   [[nodiscard]] std::size_t next(std::size_t remaining) const noexcept;
 
+  /// So many workers share the elements from now on. Requires: workers > 0.
+  void set_workers(std::size_t workers) noexcept { limits_.workers = workers; }
   /// Learns from a chunk that is done.
   void observe(std::size_t elements, std::chrono::nanoseconds elapsed) noexcept;
 
 private:
   [[nodiscard]] std::size_t elements_in(std::chrono::nanoseconds time) const noexcept;
 
-  const limits limits_;
+  limits limits_;
   double element_nanoseconds_ = 0;  // 0: nothing observed yet
   std::size_t ceiling_ = 1;         // by growth
 };

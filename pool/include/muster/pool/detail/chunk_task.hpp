@@ -76,8 +76,8 @@ public:
   /// The array of results, by index in the batch.
   [[nodiscard]] std::byte* result_array() const noexcept { return batch_.data() + header_.results_offset; }
 
-  /// Whether the map has been given up.
-  [[nodiscard]] bool stopped() const noexcept { return shared().stop.load(std::memory_order_relaxed) != 0; }
+  /// Becomes 1 when the map has been given up.
+  [[nodiscard]] const std::atomic<std::uint32_t>& stop_word() const noexcept { return shared().stop; }
 
   /// Room for the next encoded result.
   [[nodiscard]] std::span<std::byte> append_result(std::size_t bytes);
@@ -149,47 +149,61 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
         with.bound);
   }
 
-  static state decode_state(std::span<const std::byte> frame, token_decoder& functions) {
-    auto values = state_frame::decode(frame);
+  static state decode_state(std::span<const std::byte> frame, task_call& call) {
+    task_call::borrower attachments(call);
+    auto values = state_frame::decode(frame, &attachments);
     return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
       std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
-      return state{callable_wire<Callable>::restore(sent, functions),
+      return state{callable_wire<Callable>::restore(sent, call.functions()),
                    std::tuple<Bound...>{std::move(std::get<sizeof...(S) + B>(values))...}};
     }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
   }
 
   template <class R>  // `result`, of which no reference can be named where it is void
-  static void keep(chunk_run& run, task_call& call, std::uint64_t index, const R& value) {
+  static void keep(chunk_run& run, task_call& call, std::byte* array, std::uint64_t index, const R& value) {
     if constexpr (array_element<R>) {
-      std::memcpy(run.result_array() + index * sizeof(R), &value, sizeof(R));
+      std::memcpy(array + index * sizeof(R), &value, sizeof(R));
     } else {
       call.enter(task_call::step::encoding);
       codec<R>::encode(run.append_result(codec<R>::size(value)), value);
     }
   }
 
-  static void run_element(chunk_run& run, task_call& call, state& with, std::uint64_t index) {
-    if constexpr (!array_element<T>) call.enter(task_call::step::decoding);
-    auto element = read_element<T>(run.elements(), index);
-    if constexpr (!array_element<T> || !array_element<result>) call.enter(task_call::step::running);
-    if constexpr (std::is_void_v<result>) {
-      invoke(with, std::move(element));
+  static T take_element(std::span<const std::byte> elements, task_call& call, std::uint64_t index) {
+    if constexpr (array_element<T>) {
+      return read_element<T>(elements, index);
     } else {
-      keep<result>(run, call, index, invoke(with, std::move(element)));
+      call.enter(task_call::step::decoding);
+      task_call::borrower attachments(call);
+      return read_element<T>(elements, index, &attachments);
     }
   }
 
   /// Runs in the worker.
   static void run(task_call& call) {
     chunk_run run(call);
-    const auto with = call.cache().template find_or_make<state>(
-        run.job(), [&] { return decode_state(run.state(), call.functions()); });
+    const auto with =
+        call.cache().template find_or_make<state>(run.job(), [&] { return decode_state(run.state(), call); });
     call.enter(task_call::step::running);
+    // In variables of this function: what is in memory would be read again after every element.
+    const auto elements = run.elements();
+    auto* const results = run.result_array();
+    const auto first = run.first();
+    const auto count = run.count();
+    const auto& stop = run.stop_word();
+    const task_call::element_marker marker(call);
+    auto& code = *with;
     std::uint64_t finished = 0;
     try {
-      for (; finished < run.count() && !run.stopped(); ++finished) {
-        call.at_element(run.first() + finished);
-        run_element(run, call, *with, run.first() + finished);
+      for (; finished < count && stop.load(std::memory_order_relaxed) == 0; ++finished) {
+        marker.at(first + finished);
+        auto element = take_element(elements, call, first + finished);
+        if constexpr (!array_element<T> || !array_element<result>) call.enter(task_call::step::running);
+        if constexpr (std::is_void_v<result>) {
+          invoke(code, std::move(element));
+        } else {
+          keep<result>(run, call, results, first + finished, invoke(code, std::move(element)));
+        }
       }
     } catch (...) {
       run.reply(finished, true);

@@ -53,7 +53,9 @@ consteval void require_sendable_result() {
 template <class R>
 void reply_with(task_call& call, const R& value) {
   call.enter(task_call::step::encoding);
-  codec<R>::encode(call.make_reply(codec<R>::size(value)), value);
+  const auto needed = codec<R>::size_with(value);
+  task_call::sender attachments(call);
+  codec<R>::encode_with(call.make_reply(needed.bytes, needed.attachments), &attachments, value);
 }
 
 template <class Callable, class Sent, class Bound, class... Args>
@@ -66,7 +68,8 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
 
   /// Runs in the worker.
   static void run(task_call& call) {
-    auto values = frame::decode(call.arguments());
+    task_call::borrower attachments(call);
+    auto values = frame::decode(call.arguments(), &attachments);
     [&]<std::size_t... S, std::size_t... B, std::size_t... A>(std::index_sequence<S...>, std::index_sequence<B...>,
                                                               std::index_sequence<A...>) {
       std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
@@ -88,9 +91,13 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
   /// Encodes the call in the parent.
   static outgoing_frame encode(arena& memory, const std::tuple<Sent...>& sent, const std::tuple<Bound...>& bound,
                                const Args&... args) {
+    return encode_as(transfer::reference, memory, sent, bound, args...);
+  }
+  static outgoing_frame encode_as(transfer how, arena& memory, const std::tuple<Sent...>& sent,
+                                  const std::tuple<Bound...>& bound, const Args&... args) {
     return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-      return outgoing_frame::of<Sent..., Bound..., Args...>(memory, std::get<S>(sent)..., std::get<B>(bound)...,
-                                                            args...);
+      return outgoing_frame::sent<Sent..., Bound..., Args...>(memory, how, std::get<S>(sent)..., std::get<B>(bound)...,
+                                                              args...);
     }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
   }
 };

@@ -11,6 +11,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/queue/cancellation.hpp>
 #include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/result.hpp>
 
@@ -32,7 +33,7 @@ public:
   }
   static outcome of_error(error_info error) {
     outcome made;
-    made.content_.template emplace<1>(std::move(error));
+    made.content_.template emplace<1>(std::make_shared<const error_info>(std::move(error)));
     return made;
   }
   static outcome of_exception(std::exception_ptr exception) {
@@ -74,7 +75,7 @@ public:
 
   /// Requires: !has_value().
   [[nodiscard]] error_info error() const {
-    if (const auto* failed = std::get_if<1>(&content_)) return *failed;
+    if (const auto* failed = std::get_if<1>(&content_)) return **failed;
     try {
       std::rethrow_exception(std::get<2>(content_));
     } catch (const std::exception& exception) {
@@ -85,10 +86,20 @@ public:
     }
   }
 
+  /// What get() would throw. Requires: !has_value().
+  [[nodiscard]] std::exception_ptr exception() const noexcept {
+    try {
+      raise_if_failed();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
   /// The failure of this one as the outcome of something that needed its value.
   template <class Other>
   [[nodiscard]] outcome<Other> failure_as() const {
-    if (const auto* failed = std::get_if<1>(&content_)) return outcome<Other>::of_error(*failed);
+    if (const auto* failed = std::get_if<1>(&content_)) return outcome<Other>::of_error(**failed);
     return outcome<Other>::of_exception(std::get<2>(content_));
   }
 
@@ -99,11 +110,12 @@ private:
   outcome() : content_(std::in_place_index<2>) {}
 
   void raise_if_failed() const {
-    if (const auto* failed = std::get_if<1>(&content_)) failed->raise();
+    if (const auto* failed = std::get_if<1>(&content_)) (*failed)->raise();
     if (const auto* thrown = std::get_if<2>(&content_)) std::rethrow_exception(*thrown);
   }
 
-  std::variant<stored, error_info, std::exception_ptr> content_;
+  // Errors are long and rare: values stay short for them.
+  std::variant<stored, std::shared_ptr<const error_info>, std::exception_ptr> content_;
 };
 
 /// Where a future gets its value from, when that is not a single task.
@@ -126,15 +138,22 @@ public:
   /// Requires: called once.
   virtual void when_done(std::function<void()> then) = 0;
   /// As future::cancel.
-  virtual bool cancel() { return false; }
+  virtual bool cancel(cancellation /*how*/) { return false; }
 };
 
-/// The source of a future whose value a callback makes: of then() and when_all().
+/// The source of a future whose value a callback makes: of then(), when_all() and the like. Cancelling it is cancelling
+/// what it is made of.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class R>
 class local_state final : public future_source<R> {
 public:
+  using canceller = std::function<void(cancellation)>;
+
+  local_state() = default;
+  /// `cancel` may be called by any thread, at any time.
+  explicit local_state(canceller cancel) : cancel_(std::move(cancel)) {}
+
   /// Requires: called once.
   void complete(outcome<R> how) MUSTER_EXCLUDES(mutex_) {
     std::function<void()> then;
@@ -174,7 +193,14 @@ public:
     then();
   }
 
+  /// False: whether anything was withdrawn shows when it ends.
+  bool cancel(cancellation how) override MUSTER_EXCLUDES(mutex_) {
+    if (cancel_ && !is_done()) cancel_(how);
+    return false;
+  }
+
 private:
+  const canceller cancel_;
   mutable mutex mutex_;
   condition changed_;
   std::optional<outcome<R>> outcome_ MUSTER_GUARDED_BY(mutex_);

@@ -87,7 +87,7 @@ public:
   bool wait(deadline until) override { return run_->wait(until); }
   [[nodiscard]] bool is_done() const override { return run_->is_done(); }
   outcome<typename Outcome::type> take() override { return Outcome::of(*run_); }
-  bool cancel() override { return run_->cancel(); }
+  bool cancel(cancellation how) override { return how != cancellation::withdraw && run_->cancel(); }
 
   void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
     {

@@ -21,7 +21,7 @@ public:
 
   bool wait(deadline until) override { return call_.wait(until); }
   [[nodiscard]] bool is_done() const override { return call_.is_done(); }
-  bool cancel() override { return call_.cancel(); }
+  bool cancel(cancellation how) override { return call_.cancel(how); }
 
   outcome<R> take() override {
     if (!call_.is_done()) refuse_callbacks();

@@ -29,7 +29,7 @@ public:
   /// A batch of at most `most` elements, fewer only at the end of the input or before an element whose production
   /// throws; how many there are. Nothing is taken beyond those. An exception of the input comes out when it is called
   /// again.
-  virtual std::pair<block, std::size_t> pull(std::size_t most) = 0;
+  virtual std::pair<packed_batch, std::size_t> pull(std::size_t most) = 0;
 };
 
 /// What drives imap: takes elements from the input as the consumer asks for results, a bounded number ahead, and hands
@@ -44,10 +44,13 @@ public:
   struct settings {
     bool ordered = true;
     unsigned retries = 0;
-    std::chrono::nanoseconds timeout{};  ///< of each element
+    task_terms terms;  ///< the deadline is the whole stream's
+    priority urgency = priority::normal;
     std::string label;
     std::size_t chunk = 0;
     std::size_t window = 0;
+    lane_route route{};
+    std::shared_ptr<progress_meter> progress{};  ///< told of every element; shown while somebody waits
   };
 
   stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, std::unique_ptr<stream_input> input,
@@ -61,21 +64,29 @@ public:
   /// handed out since the last call.
   /// Rethrows, once, what the input threw, after the elements before it. Unblocked by: the end of a batch.
   std::shared_ptr<batch_run> next_batch(std::size_t consumed);
+  /// Calls `then` once next_batch(0) would not wait, at once if it would not now; by any thread, so that `then` only
+  /// passes the news on. Who asked before is forgotten.
+  void when_next(std::size_t consumed, std::function<void()> then);
 
 private:
-  // Batches that are done, for the unordered case.
+  // Batches that are done: in the unordered case those to be handed out, in the ordered the one that is waited for.
   struct finished_batches {
     mutex guard;
     std::deque<batch_run*> order MUSTER_GUARDED_BY(guard);
-    std::atomic<std::uint32_t> some = 0;  // futex: 1 while `order` is not empty
+    std::atomic<std::uint32_t> some = 0;                          // futex: 1 while `order` is not empty
+    const batch_run* awaited MUSTER_GUARDED_BY(guard) = nullptr;  // nullptr: whichever
+    std::function<void()> then MUSTER_GUARDED_BY(guard);          // to be called for that
 
     void add(batch_run& run) MUSTER_EXCLUDES(guard);
     batch_run* take() MUSTER_EXCLUDES(guard);
+    void tell(const batch_run& run) MUSTER_EXCLUDES(guard);
+    void when(const batch_run* which, std::function<void()> what) MUSTER_EXCLUDES(guard);
   };
 
   void fill();
+  [[nodiscard]] std::size_t workers() const noexcept { return settings_.route.workers(core_->workers()); }
   [[nodiscard]] std::size_t next_size() const noexcept;
-  void begin(block batch, std::size_t count);
+  void begin(packed_batch batch, std::size_t count);
   std::shared_ptr<batch_run> wait_for_one();
 
   const std::shared_ptr<pool_core> core_;

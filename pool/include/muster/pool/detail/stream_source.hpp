@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <variant>
 
+#include <muster/pool/detail/future_home.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {
@@ -22,6 +25,11 @@ public:
   virtual ~stream_source() = default;
   /// The next result; nothing at the end. Waits for it. Throws what the input throws.
   virtual std::optional<result<streamed<R>>> next() = 0;
+  /// Calls `then` once next() would not wait, at once if it would not now; by any thread, so that `then` only passes
+  /// the news on. Who asked before is forgotten. Takes from the input as next() does.
+  virtual void when_ready(std::function<void()> then) = 0;
+  /// Where callbacks run.
+  [[nodiscard]] virtual std::shared_ptr<future_home> home() const = 0;
 };
 
 }  // namespace muster::detail

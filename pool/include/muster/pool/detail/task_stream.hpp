@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include <muster/pool/detail/readiness.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/future.hpp>
 
@@ -22,12 +23,20 @@ namespace muster::detail {
 template <class R, class Input, class Submit>
 class task_stream final : public stream_source<R> {
 public:
-  task_stream(Input input, Submit submit, std::size_t window)
-      : input_(std::move(input)), submit_(std::move(submit)), window_(std::max<std::size_t>(1, window)) {}
+  /// `waits`: at its end, for elements that run; where callables may refer to what belongs to the consumer.
+  task_stream(std::shared_ptr<future_home> home, Input input, Submit submit, std::size_t window, bool waits = false)
+      : home_(std::move(home)),
+        input_(std::move(input)),
+        submit_(std::move(submit)),
+        window_(std::max<std::size_t>(1, window)),
+        waits_(waits) {}
   task_stream(const task_stream&) = delete;
   task_stream& operator=(const task_stream&) = delete;
   ~task_stream() override {
     for (auto& each : under_way_) each.cancel();
+    for (auto& each : under_way_) {
+      if (waits_) each.wait();
+    }
   }
 
   std::optional<result<streamed<R>>> next() override {
@@ -38,6 +47,7 @@ public:
     }
     auto found = std::move(under_way_.front()).get_result();
     under_way_.pop_front();
+    first_ready_ = nullptr;
     const auto element = taken_++;
     if (!found.has_value()) return at_place(found.error(), element);
     if constexpr (std::is_void_v<R>) {
@@ -46,6 +56,17 @@ public:
       return std::move(*found);
     }
   }
+
+  void when_ready(std::function<void()> then) override {
+    fill();
+    if (under_way_.empty()) return then();
+    if (first_ready_ == nullptr) {
+      first_ready_ = std::make_shared<readiness>();
+      future_access::observe(under_way_.front(), *new readiness_observer(first_ready_));  // deletes itself
+    }
+    first_ready_->when(std::move(then));
+  }
+  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
 
 private:
   // An exception of the input, or of submitting, has its place behind the elements that are under way.
@@ -68,10 +89,13 @@ private:
     return error;
   }
 
+  const std::shared_ptr<future_home> home_;
   Input input_;
   Submit submit_;
   const std::size_t window_;
+  const bool waits_;
   std::deque<future<R>> under_way_;
+  std::shared_ptr<readiness> first_ready_;  // once somebody wants to know
   std::size_t taken_ = 0;
   bool ended_ = false;
   std::exception_ptr failure_;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cstdlib>
+
+#include <muster/device/tensor.hpp>
+
+#include "fd_peer.hpp"
+#include "python_peer.hpp"
+#include "workloads.hpp"
+
+namespace bench {
+
+namespace {
+
+constexpr std::size_t small_bytes = std::size_t{64} << 10U;
+constexpr std::size_t large_bytes = std::size_t{256} << 20U;
+
+muster::tensor make(std::size_t bytes) {
+  auto made = muster::tensor::empty<std::uint8_t>({bytes});
+  touch(reinterpret_cast<std::byte*>(made.data<std::uint8_t>()), bytes);
+  return made;
+}
+
+unsigned first_of(const muster::tensor& given) { return *given.data<std::uint8_t>(); }
+
+// The tensor is there; the call that names it costs what a call costs.
+row tensor_ref(const std::string& name, const effort& how, std::size_t bytes) {
+  const auto sent = make(bytes);
+  const bound_pool pool;
+  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool->apply(first_of, sent) != 1) std::abort();
+                    }
+                  }};
+  const side peer{.name = "apply without", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool->apply([](unsigned given) { return given; }, 1U) != 1) std::abort();
+                    }
+                  }};
+  return compare(name, how, ours, peer);
+}
+
+// Made, written, handed over, read and let go.
+row tensor_vs_fd(const effort& how) {
+  fd_peer other(callee);
+  const bound_pool pool;
+  const auto look = [](const muster::tensor& given) {
+    return look_at(reinterpret_cast<const std::byte*>(given.data<std::uint8_t>()), given.nbytes());
+  };
+  const side ours{.name = "a tensor", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool->apply(look, make(small_bytes)) == 0) std::abort();
+                    }
+                  }};
+  const side peer{.name = "memfd, SCM_RIGHTS, mmap", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) other.hand_over(small_bytes);
+                  }};
+  return compare("tensor_vs_fd", how, ours, peer);
+}
+
+row tensor_vs_torch(const effort& how) {
+  const auto sent = make(large_bytes);
+  const muster::pool pool({.workers = 1});
+  python_peer torch(with_torch(large_bytes, "for _ in range(count): pool.apply(first, (t,))"));
+  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool.apply(first_of, sent) != 1) std::abort();
+                    }
+                  }};
+  return compare("tensor_vs_torch", how, ours,
+                 {.name = "torch.multiprocessing", .run = [&](std::size_t count) { torch.run(count); }});
+}
+
+row alloc(const effort& how) {
+  const auto domain = muster::domain::of_program();
+  const side ours{.name = "a shared block", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      const auto made = domain->blocks().allocate_shared(small_bytes);
+                      touch(made.data(), small_bytes);
+                    }
+                  }};
+  const side peer{.name = "malloc", .run = [](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      auto* const made = static_cast<std::byte*>(std::malloc(small_bytes));
+                      touch(made, small_bytes);
+                      asm volatile("" : : "r"(made) : "memory");  // or it is left out
+                      std::free(made);
+                    }
+                  }};
+  return compare("alloc", how, ours, peer);
+}
+
+}  // namespace
+
+std::vector<workload> tensors() {
+  return {{.name = "tensor_ref_64KiB",
+           .run = [](const effort& how) { return tensor_ref("tensor_ref_64KiB", how, small_bytes); }},
+          {.name = "tensor_ref_256MiB",
+           .run = [](const effort& how) { return tensor_ref("tensor_ref_256MiB", how, large_bytes); }},
+          {.name = "tensor_vs_fd", .run = tensor_vs_fd},
+          {.name = "tensor_vs_torch", .run = tensor_vs_torch, .needs_torch = true},
+          {.name = "alloc", .run = alloc, .needs_two_processors = false}};
+}
+
+}  // namespace bench

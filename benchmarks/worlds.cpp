@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <csignal>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+
+#include <muster/collectives/detail/combine.hpp>
+#include <muster/parallel/world.hpp>
+
+#include "digits/train.hpp"
+#include "ping_pong.hpp"
+#include "python_peer.hpp"
+#include "workloads.hpp"
+
+namespace bench {
+
+namespace {
+
+using muster::tensor;
+using std::chrono::nanoseconds;
+
+/// A world whose ranks are bound to processors: the caller to the first, if it computes.
+class bound_world {
+public:
+  explicit bound_world(unsigned ranks) : world_({.ranks = ranks}) {
+    const auto pids = world_.pids();
+    for (std::size_t rank = 1; rank < pids.size(); ++rank) pin(pids[rank], rank);
+    pin(0, caller);
+  }
+  muster::world* operator->() { return &world_; }
+
+private:
+  muster::world world_;
+};
+
+void nothing() {}
+float one_number() { return 1; }
+
+template <class F>
+side calls_of(const std::string& name, const F& function) {
+  return {.name = name, .run = [&function](std::size_t count) {
+            for (std::size_t index = 0; index < count; ++index) function();
+          }};
+}
+
+row call_empty(const effort& how) {
+  ping_pong peer(callee);
+  bound_world world(2);
+  const auto empty = world->function(nothing);
+  return compare("call_empty", how, calls_of("call of nothing, 2 ranks", empty),
+                 {.name = "two-process spin ping-pong",
+                  .run = [&](std::size_t count) { peer.run(count); },
+                  .begin = [&] { peer.begin(); },
+                  .end = [&] { peer.end(); }});
+}
+
+row call_scalar(const effort& how) {
+  bound_world world(2);
+  const auto empty = world->function(nothing);
+  const auto scalar = world->function(one_number, muster::outputs(muster::avg("one")));
+  return compare("call_scalar", how, calls_of("call with one number", scalar), calls_of("call of nothing", empty));
+}
+
+// ---- computing
+
+// So much arithmetic for each row that a row takes about a microsecond.
+float busy_rows(const tensor& x) {
+  float sum = 0;
+  for (const auto start : x.span<float>()) {
+    float value = start;
+    for (int step = 0; step < 700; ++step) value = value * 0.999F + 0.5F;
+    sum += value;
+  }
+  return sum / static_cast<float>(x.rows());
+}
+
+double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+std::size_t rows_that_take(nanoseconds time) {
+  constexpr std::size_t sample = 2000;
+  const auto x = tensor::ones<float>({sample});
+  volatile float sink = busy_rows(x);
+  const auto taken = time_of([&] { sink = busy_rows(x); });
+  static_cast<void>(sink);
+  return static_cast<std::size_t>(sample * seconds(time) / seconds(taken));
+}
+
+// The speed-up is what users ask for: the ratio of the row is its inverse.
+row efficiency_50ms(const effort& how) {
+  bound_world two(2);
+  bound_world one(1);
+  const auto on_two = two->function(busy_rows, muster::rows("x"), muster::outputs(muster::avg("mean")));
+  const auto on_one = one->function(busy_rows, muster::rows("x"), muster::outputs(muster::avg("mean")));
+  const auto x = tensor::ones<float>({2 * rows_that_take(std::chrono::milliseconds(50))});
+  return compare("efficiency_50ms", how,
+                 {.name = "2 ranks, 50 ms each", .once = [&] { return time_of([&] { on_two(x); }); }},
+                 {.name = "1 rank", .once = [&] { return time_of([&] { on_one(x); }); }});
+}
+
+constexpr std::size_t mnist_parameters = 160362;
+
+std::tuple<float, tensor> step_with_gradient(const tensor& x, const tensor& weights) {
+  const auto loss = busy_rows(x);
+  auto gradient = tensor::full<float>(weights.shape(), loss * 1e-6F);
+  return {loss, gradient};
+}
+
+row efficiency_mnist_like(const effort& how) {
+  bound_world two(2);
+  bound_world one(1);
+  const auto step_of = [](bound_world& world) {
+    const auto weights = world->replicate("weights", tensor::zeros<float>({mnist_parameters}));
+    return world->function(step_with_gradient, muster::rows("x"), muster::replicas(weights),
+                           muster::outputs(muster::avg("loss")),
+                           muster::updates(muster::reduced_into(weights, muster::avg, muster::sgd{.rate = 0.1})));
+  };
+  const auto on_two = step_of(two);
+  const auto on_one = step_of(one);
+  const auto x = tensor::ones<float>({rows_that_take(std::chrono::milliseconds(7))});
+  return compare("efficiency_mnist_like", how,
+                 {.name = "2 ranks, loss and 0.64 MB of gradient", .once = [&] { return time_of([&] { on_two(x); }); }},
+                 {.name = "1 rank", .once = [&] { return time_of([&] { on_one(x); }); }});
+}
+
+row slices_overhead(const effort& how) {
+  bound_world world(2);
+  const auto function = world->function(busy_rows, muster::rows("x"), muster::outputs(muster::avg("mean")));
+  const auto x = tensor::ones<float>({2 * rows_that_take(std::chrono::milliseconds(5))});
+  const auto sliced = function.with({.num_slices = 16});
+  const auto whole = function.with({});
+  return compare("slices_overhead", how, {.name = "16 slices", .once = [&] { return time_of([&] { sliced(x); }); }},
+                 {.name = "1 slice", .once = [&] { return time_of([&] { whole(x); }); }});
+}
+
+// ---- learning
+
+digits::samples as_many_as_the_digits() {
+  constexpr std::size_t images = 1500;
+  digits::samples made{.images = tensor::empty<float>({images, digits::pixels}),
+                       .labels = tensor::empty<std::int32_t>({images})};
+  std::minstd_rand random(1);
+  for (auto& each : made.images.span<float>()) each = static_cast<float>(random() % 17) / 16;
+  for (auto& each : made.labels.span<std::int32_t>()) each = static_cast<std::int32_t>(random() % digits::kinds);
+  return made;
+}
+
+class bound_trainer {
+public:
+  explicit bound_trainer(unsigned ranks)
+      : trainer_({.hidden = 512, .ranks = ranks, .batch = 512}, as_many_as_the_digits()) {
+    const auto pids = trainer_.world().pids();
+    for (std::size_t rank = 1; rank < pids.size(); ++rank) pin(pids[rank], rank);
+    pin(0, caller);
+  }
+  void epoch() {
+    for (std::size_t step = 0; step < trainer_.steps_per_epoch(); ++step) trainer_.step();
+  }
+
+private:
+  digits::trainer trainer_;
+};
+
+row digits_epoch(const effort& how) {
+  bound_trainer two(2);
+  bound_trainer one(1);
+  return compare("digits_epoch", how, {.name = "2 ranks", .once = [&] { return time_of([&] { two.epoch(); }); }},
+                 {.name = "1 rank", .once = [&] { return time_of([&] { one.epoch(); }); }});
+}
+
+// As many parameters as ResNet-50 has.
+constexpr std::size_t resnet_parameters = 25'500'000;
+
+row ddp_step(const effort& how) {
+  python_peer torch(with_ddp(resnet_parameters));  // first: it binds itself to processors of all that there are
+  bound_world world(2);
+  const auto weights = world->replicate("weights", tensor::ones<float>({resnet_parameters}));
+  const auto step =
+      world->function([](const tensor& w) { return tensor::ones<float>(w.shape()); }, muster::replicas(weights),
+                      muster::updates(muster::reduced_into(weights, muster::avg, muster::sgd{.rate = 0.1})));
+  return compare(
+      "ddp_step", how, {.name = "a call that updates", .once = [&] { return time_of([&] { step(); }); }},
+      {.name = "torch DistributedDataParallel with gloo", .once = [&] { return time_of([&] { torch.run(1); }); }});
+}
+
+// ---- selecting rows
+
+row scatter_list(const effort& how) {
+  constexpr std::size_t images = 1000;
+  constexpr std::size_t chosen = 100;
+  const auto x = tensor::ones<float>({images, 3, 224, 224});
+  std::minstd_rand random(1);
+  std::vector<std::int64_t> list(chosen);
+  for (auto& each : list) each = static_cast<std::int64_t>(random() % images);
+  bound_world world(2);
+  const auto function = world->function([](const tensor& rows) { return rows.at<float>(0, 0, 0, 0); },
+                                        muster::rows("x"), muster::outputs(muster::max("first")));
+  const auto selected = function.with({.batch = list});
+  const auto room = tensor::empty<float>({chosen, 3, 224, 224}, muster::memory::local);
+  const auto row_bytes = room.nbytes() / chosen;
+  const auto copy = [&] {
+    for (std::size_t index = 0; index < chosen; ++index) {
+      muster::detail::copy(room.data() + index * row_bytes,
+                           x.data() + static_cast<std::size_t>(list[index]) * row_bytes, row_bytes,
+                           muster::detail::stores::streaming);
+    }
+  };
+  // The peer's time ÷ ours would be the speed's ratio; rows are times.
+  return compare("scatter_list", how,
+                 {.name = "100 of 1000 images, 2 ranks", .once = [&] { return time_of([&] { selected(x); }); }},
+                 {.name = "the same copy by one thread", .once = [&] { return time_of(copy); }});
+}
+
+// ---- dying
+
+void die_in(const muster::rank_context& context, int victim) {
+  if (static_cast<int>(context.rank) == victim) std::raise(SIGKILL);
+}
+
+row kill_recovery(const effort& how) {
+  muster::world world({.ranks = 2, .log = [](muster::log_level, std::string_view) {}});
+  const auto replicas = world.replicate("weights", tensor::ones<float>({1000}));
+  const auto function = world.function(die_in, muster::whole("victim"));
+  const auto failed_and_next = [&] {
+    try {
+      function(1);
+      std::abort();
+    } catch (const muster::rank_error&) {
+      function(-1);
+    }
+  };
+  return compare("kill_recovery", how,
+                 {.name = "failed call to next result", .once = [&] { return time_of(failed_and_next); }},
+                 spawning_peer());
+}
+
+}  // namespace
+
+std::vector<workload> worlds() {
+  return {{.name = "call_empty", .run = call_empty},
+          {.name = "call_scalar", .run = call_scalar},
+          {.name = "efficiency_50ms", .run = efficiency_50ms},
+          {.name = "efficiency_mnist_like", .run = efficiency_mnist_like},
+          {.name = "slices_overhead", .run = slices_overhead},
+          {.name = "digits_epoch", .run = digits_epoch},
+          {.name = "scatter_list", .run = scatter_list},
+          {.name = "kill_recovery", .run = kill_recovery},
+          {.name = "ddp_step", .run = ddp_step, .needs_torch = true}};
+}
+
+}  // namespace bench

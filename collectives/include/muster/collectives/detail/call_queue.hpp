@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <muster/collectives/detail/rank_end.hpp>
+#include <muster/collectives/work.hpp>
+
+namespace muster::detail {
+
+/// A collective that a group's thread does, or will do.
+///
+/// Thread safety: safe.
+class queued_call final : public work_state {
+public:
+  queued_call(std::shared_ptr<rank_end> end, std::uint64_t sequence, std::function<tensor()> run);
+
+  bool test() override { return ended_.load(std::memory_order_acquire); }
+  bool wait(deadline until) override;
+  bool wait_for_any(std::span<work_state* const> all, deadline until) override;
+  bool cancel() override { return false; }
+  void then(std::function<void(std::exception_ptr)> what) override;
+  [[nodiscard]] std::exception_ptr failure() const override { return failure_; }
+  [[nodiscard]] std::uint64_t sequence() const noexcept override { return sequence_; }
+  [[nodiscard]] std::size_t source() const override;
+  [[nodiscard]] tensor result() const override { return result_; }
+
+  /// In the group's thread, once.
+  void run();
+
+private:
+  const std::shared_ptr<rank_end> end_;
+  const std::uint64_t sequence_;
+  std::function<tensor()> run_;
+  tensor result_;
+  std::exception_ptr failure_;
+  std::mutex guard_;  // of callbacks_, and of ended_ becoming true
+  std::vector<std::function<void(std::exception_ptr)>> callbacks_;
+  std::atomic<bool> ended_ = false;
+};
+
+/// The thread that does a group's asynchronous collectives, in their order. It is started with the first.
+///
+/// Thread safety: one thread adds.
+class call_queue {
+public:
+  explicit call_queue(std::shared_ptr<rank_end> end) : end_(std::move(end)) {}
+  call_queue(const call_queue&) = delete;
+  call_queue& operator=(const call_queue&) = delete;
+  ~call_queue() { finish(); }
+
+  /// Waits until all that was added has ended, and the thread has.
+  void finish();
+
+  void add(std::shared_ptr<queued_call> call);
+  /// Whether nothing is under way: then a call can be made in the caller's own thread.
+  [[nodiscard]] bool is_idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
+
+private:
+  void serve();
+
+  const std::shared_ptr<rank_end> end_;
+  std::mutex guard_;
+  std::condition_variable added_;
+  std::deque<std::shared_ptr<queued_call>> calls_;
+  std::atomic<std::size_t> pending_ = 0;
+  bool stops_ = false;
+  std::thread thread_;
+};
+
+}  // namespace muster::detail

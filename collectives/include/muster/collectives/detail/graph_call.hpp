@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <muster/device/tensor.hpp>
+
+namespace muster::detail {
+
+/// What a compute node calls: it writes the elements of the output, or puts another tensor in its place.
+using graph_call = std::function<void(tensor& output, std::span<const tensor> inputs)>;
+
+template <std::size_t>
+using tensor_each = const tensor&;
+
+/// A callable that takes each input as an argument of its own.
+template <class F, std::size_t... I>
+[[nodiscard]] graph_call graph_call_of(F function, std::index_sequence<I...> /*inputs*/) {
+  constexpr bool writes = std::is_invocable_v<F&, const tensor&, tensor_each<I>...>;
+  constexpr bool returns = std::is_invocable_r_v<tensor, F&, tensor_each<I>...>;
+  static_assert(writes || returns,
+                "muster: a compute node's function takes its output and its inputs, each as const tensor&, and writes "
+                "the output's elements; or it takes the inputs and returns a tensor");
+  if constexpr (writes) {
+    return [function = std::move(function)](tensor& output, [[maybe_unused]] std::span<const tensor> inputs) mutable {
+      function(std::as_const(output), inputs[I]...);
+    };
+  } else {
+    return [function = std::move(function)](tensor& output, [[maybe_unused]] std::span<const tensor> inputs) mutable {
+      output = function(inputs[I]...);
+    };
+  }
+}
+
+/// A callable that takes the inputs as a row.
+template <class F>
+[[nodiscard]] graph_call graph_call_of_row(F function) {
+  static_assert(std::invocable<F&, const tensor&, std::span<const tensor>>,
+                "muster: the function of a compute node whose inputs are a vector takes its output, const tensor&, and "
+                "its inputs, std::span<const tensor>");
+  return [function = std::move(function)](tensor& output, [[maybe_unused]] std::span<const tensor> inputs) mutable {
+    function(std::as_const(output), inputs);
+  };
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/base/spin.hpp>
+#include <muster/collectives/detail/call_header.hpp>
+#include <muster/collectives/detail/group_memory.hpp>
+#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/collectives/group_error.hpp>
+#include <muster/collectives/group_options.hpp>
+#include <muster/memory/domain.hpp>
+
+namespace muster::detail {
+
+/// What one rank waits for, so that an error can say it.
+struct waiting_for {
+  const char* operation = "";
+  std::uint64_t sequence = 0;
+  std::optional<std::chrono::nanoseconds> timeout = {};  ///< instead of the group's
+  std::size_t whom = rank_line::anybody;
+  std::span<const std::size_t> each = {};  ///< with `anybody`: nor can it be done without one of these
+};
+
+/// A rank's end of a group's memory: it publishes what it calls, waits for the others to do so, and finds out who is
+/// missing. It knows nothing of tensors.
+///
+/// A call is one exchange or two. In the first, every rank writes what it calls and, if it is short, what it
+/// contributes into its slot, publishes the call's number there, and waits until all the others have. A slot is used
+/// again two calls later: by then everybody has published the call between, and so has read it. Where ranks read or
+/// write one another's tensors, all wait for one another a second time when they are done.
+///
+/// Thread safety: distinct objects: safe. Shared objects: one call at a time; waiting for messages meanwhile is safe.
+/// Process safety: any member may be killed at any instruction: who waits for it is told by the domain's deaths.
+/// Lifetime: keeps the domain and the group's memory.
+class rank_end {
+public:
+  /// Joins. Throws errc::invalid_argument when the rank is taken or out of range.
+  rank_end(std::shared_ptr<domain> where, shared_block block, std::size_t rank);
+  rank_end(const rank_end&) = delete;
+  rank_end& operator=(const rank_end&) = delete;
+  ~rank_end();
+
+  /// Nobody needs to wait for this rank any more.
+  void depart() noexcept;
+
+  [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::size_t size() const noexcept { return memory_.shape().ranks; }
+  [[nodiscard]] const group_memory& memory() const noexcept { return memory_; }
+  [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
+  [[nodiscard]] group_member member(std::size_t rank) const noexcept;
+  /// Its process is gone, and it had not left before.
+  [[nodiscard]] bool is_dead(std::size_t rank) const noexcept;
+  [[nodiscard]] bool has_left(std::size_t rank) const noexcept;
+
+  // ---- calls
+
+  /// The number of the call that begins now.
+  std::uint64_t begin_call();
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  /// Where this rank's contribution to the present call goes.
+  [[nodiscard]] std::span<std::byte> own_payload() const noexcept { return memory_.payload(rank_, sequence_); }
+  [[nodiscard]] std::span<std::byte> payload(std::size_t rank) const noexcept {
+    return memory_.payload(rank, sequence_);
+  }
+  /// The first exchange. Returns what each rank calls, good until the next call.
+  /// Throws group_error when not everybody comes.
+  std::span<const call_header> enter(const call_header& own, const call_options& how);
+  /// Further ones, as many as all ranks know from what all call. `failure`: what went wrong here meanwhile. When it
+  /// returns no rank has died since the first, so what was read of the others' tensors was right.
+  void confirm(const char* operation, const call_options& how, const std::string* failure);
+  /// Those that had a failure at the last of these.
+  [[nodiscard]] std::vector<std::size_t> failed_ranks() const;
+  [[nodiscard]] std::string report_of(std::size_t rank) const;
+  /// Something that another rank named in the present call is not there any more. Whoever keeps to the rules lets go of
+  /// such things only when he is dead, leaves, or has given the call up: throws that as soon as it is known. Returns
+  /// when it does not turn out.
+  void await_loss(const waiting_for& what);
+
+  [[nodiscard]] group_traffic& traffic() noexcept { return traffic_; }
+
+  // ---- waiting
+
+  /// Until `ready()`, which is asked again whenever something may have changed. Throws group_error when somebody of
+  /// whom it is waited is lost, when the group is aborted, or, and then the group is broken, when the time has passed.
+  template <class Ready>
+  void wait(const waiting_for& what, Ready ready) {
+    if (look_often(ready)) return;
+    if (!wait_until(what, deadline::after(what.timeout.value_or(memory_.shape().timeout)), ready)) give_up(what);
+  }
+
+  /// The same; false when `until` passed first, which breaks nothing.
+  template <class Ready>
+  bool wait_until(const waiting_for& what, deadline until, Ready ready) {
+    const auto look = [&] {
+      if (ready()) return true;
+      if (uses_meanwhile_.load(std::memory_order_relaxed)) meanwhile_();
+      return false;
+    };
+    if (look_until(until, look)) return true;
+    for (;;) {
+      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
+      const auto bell = announce(what.whom);
+      if (look() || ready()) return true;
+      check_health(what);
+      if (cannot_come(what)) {
+        if (ready()) return true;  // it came, and left, since the last look
+        throw_lost(what);
+      }
+      if (!sleep(bell, deaths, until)) return ready();
+    }
+  }
+
+  /// For what happens within this process, whatever becomes of the group.
+  template <class Ready>
+  bool wait_here(deadline until, Ready ready) {
+    if (look_until(until, ready)) return true;
+    for (;;) {
+      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
+      const auto bell = announce(rank_line::anybody);
+      if (ready()) return true;
+      if (!sleep(bell, deaths, until)) return ready();
+    }
+  }
+
+  /// Before sleeping: asks for some time. Returns the last answer.
+  template <class Ready>
+  bool look_until(deadline until, Ready ready) const {
+    const auto budget = spin_budget(until);
+    return memory_.shape().is_crowded ? yield_until(budget, ready) : spin_until(budget, ready);
+  }
+  /// How often to look for what may come at once, before anything is prepared for a longer wait.
+  [[nodiscard]] int looks() const noexcept { return memory_.shape().is_crowded ? 1 : 128; }
+
+  /// Wakes those who wait for news of this rank. After a sequentially consistent publication of the news.
+  void notify() noexcept;
+  void notify(std::size_t rank) noexcept;
+  /// Wakes those threads of this rank that wait.
+  void notify_own() noexcept;
+  /// Others wait, too, in this process, for whatever there may be.
+  void be_imprecise() noexcept { precise_ = false; }
+  /// Called over and over by whoever waits, once use_meanwhile() was called: messages make progress whatever a rank
+  /// waits for. Requires: nobody waits yet.
+  void set_meanwhile(std::function<void()> what) { meanwhile_ = std::move(what); }
+  void use_meanwhile() noexcept {
+    if (uses_meanwhile_.load(std::memory_order_relaxed)) return;
+    be_imprecise();
+    uses_meanwhile_.store(true, std::memory_order_relaxed);
+  }
+
+  /// Throws what broke the group, if anything has.
+  void require_whole(const waiting_for& what) const;
+  /// Ends all calls of all ranks.
+  void break_off(const std::string& reason) noexcept MUSTER_EXCLUDES(aborting_);
+  /// The same, because somebody is gone.
+  void mark_lost() noexcept;
+  [[nodiscard]] bool is_broken() const noexcept { return memory_.broken().load(std::memory_order_acquire) != 0; }
+  /// Those who are waited for, and are not known to be gone.
+  [[nodiscard]] std::vector<group_member> missing_members(const waiting_for& what) const;
+  /// Wakes everybody.
+  void raise_all() noexcept;
+
+private:
+  void join(std::size_t rank);
+  void count_exchange() noexcept;
+  // What comes soon is not held up by a reading of the clock.
+  template <class Ready>
+  bool look_often(Ready& ready) const {
+    for (int look = 0; look < looks(); ++look) {
+      if (ready()) return true;
+      relax_processor();
+    }
+    return false;
+  }
+  [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
+  [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
+  [[nodiscard]] bool sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const;
+  void check_health(const waiting_for& what);
+  [[noreturn]] void give_up(const waiting_for& what);
+  [[noreturn]] void throw_broken(const waiting_for& what) const;
+  [[noreturn]] void throw_lost(const waiting_for& what) const;
+  [[nodiscard]] bool cannot_come(const waiting_for& what) const noexcept;
+  [[nodiscard]] std::vector<group_member> lost_members() const;
+  void wake(std::size_t rank) noexcept;
+  // Looks before sleeping, which must be as consistent as the announcement before them (wait_protocol.hpp).
+  [[nodiscard]] bool has_entered(std::size_t rank) const noexcept {
+    return memory_.call(rank, sequence_).sequence.load(std::memory_order_seq_cst) == sequence_;
+  }
+  [[nodiscard]] std::uint64_t done_of(std::size_t rank) const noexcept {
+    return memory_.line(rank).done.load(std::memory_order_seq_cst);
+  }
+
+  std::shared_ptr<domain> domain_;  // before the block, which goes first
+  shared_block block_;
+  group_memory memory_;
+  std::size_t rank_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t step_ = 0;  // of confirm()
+  std::vector<call_header> headers_;
+  group_traffic traffic_;
+  mutex aborting_;  // any thread may
+  std::atomic<bool> precise_ = true;
+  std::atomic<bool> uses_meanwhile_ = false;
+  std::function<void()> meanwhile_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace muster {
+
+/// How a group is made; the same for all its ranks.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct group_options {
+  /// How long an operation waits for the other ranks unless its call says otherwise. At most a year.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  /// Up to so many bytes of a rank's contribution are copied through the group's own memory, which takes one exchange;
+  /// more is read and written in place, which takes two. Each rank has room for two such contributions.
+  std::size_t inline_bytes = 4096;
+  /// How long a rank looks before it sleeps; where there are more ranks than processors it lets others run between its
+  /// looks. Nothing: what spin_policy::calibrate() finds.
+  std::optional<std::chrono::nanoseconds> spin = {};
+};
+
+/// How one operation is called.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct call_options {
+  /// Instead of the group's.
+  std::optional<std::chrono::nanoseconds> timeout = {};
+};
+
+/// What a rank's collectives have cost so far; of asynchronous ones, those that have ended and were waited for.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct group_traffic {
+  std::uint64_t calls = 0;
+  std::uint64_t exchanges = 0;     ///< how often all have waited for one another: 1 or 2 a call
+  std::uint64_t words_looked = 0;  ///< of other ranks, in these exchanges: each a cache line that must come here
+  std::uint64_t bytes_read = 0;    ///< of tensors and slots, one's own included
+  std::uint64_t bytes_written = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <muster/base/clock.hpp>
+#include <muster/device/tensor.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// What a handle of work stands for.
+///
+/// Thread safety: safe.
+class work_state {
+public:
+  work_state() = default;
+  work_state(const work_state&) = delete;
+  work_state& operator=(const work_state&) = delete;
+  virtual ~work_state() = default;
+
+  /// Brings it forward if it can be; true when it has ended.
+  virtual bool test() = 0;
+  /// False when `until` passed first. Throws peer_lost and the like when it cannot end any more.
+  virtual bool wait(deadline until) = 0;
+  /// Until one of several has ended; all are of the same group. False when `until` passed first.
+  virtual bool wait_for_any(std::span<work_state* const> all, deadline until) = 0;
+  virtual bool cancel() = 0;
+  virtual void then(std::function<void(std::exception_ptr)> what) = 0;
+
+  /// Requires: it has ended.
+  [[nodiscard]] virtual std::exception_ptr failure() const = 0;
+  [[nodiscard]] virtual std::uint64_t sequence() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t source() const = 0;
+  [[nodiscard]] virtual tensor result() const = 0;
+};
+
+}  // namespace detail
+
+/// An operation of a group that may still be under way. Copies are the same operation.
+///
+/// Collectives are done by a thread of the group, in the order in which they were begun. Messages are brought forward
+/// by whoever waits for, tests or begins one in the same group and rank.
+/// The tensors of an operation must not be touched until it has ended; the handle keeps their memory, and need not be
+/// kept: the operation goes on without it.
+///
+/// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
+class work {
+public:
+  work() noexcept = default;
+  explicit work(std::shared_ptr<detail::work_state> state) noexcept : state_(std::move(state)) {}
+
+  [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+
+  /// Waits until it has ended. Throws what it ended with: everything that the blocking form of the operation throws.
+  /// Unblocked by: the other ranks; the timeout of the call, for collectives; the death of a member; group::abort().
+  void wait() const;
+  /// False when the time passed first; the operation goes on then. Throws as wait().
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
+    return wait_until(deadline::after(time));
+  }
+  [[nodiscard]] bool wait_until(deadline until) const;
+  /// Whether it has ended, well or not. Brings messages forward.
+  [[nodiscard]] bool test() const;
+  /// What it ended with; nullptr while it has not ended, and when it ended well.
+  [[nodiscard]] std::exception_ptr exception() const;
+
+  /// Of a collective: its number in the group, from 1. Of a message: 0.
+  [[nodiscard]] std::uint64_t sequence() const;
+  /// Of a receive that has ended well: the rank that sent. Throws errc::invalid_argument for others.
+  [[nodiscard]] std::size_t source() const;
+  /// What came out of it: the tensor of a gather, all_gather, scatter, all_to_all, or receive. Waits for its end.
+  [[nodiscard]] tensor result() const;
+
+  /// Takes back a receive that no message has met yet, or a send of which the receiver has not been told. False when it
+  /// is too late, and for collectives, which others take part in. Ends with errc::cancelled.
+  bool cancel() const;
+
+  /// Calls `what` once, when it has ended, with what exception() gives: in the thread of the group, or at once if it
+  /// has ended already. What it throws ends the program. It may begin other operations, and must not wait for them.
+  void then(std::function<void(std::exception_ptr)> what) const;
+
+private:
+  friend std::optional<std::size_t> wait_any(std::span<const work> works, deadline until);
+  [[nodiscard]] detail::work_state& state() const;
+
+  std::shared_ptr<detail::work_state> state_;
+};
+
+/// Waits until one of several operations of one group has ended. Returns which; the first, of several. Nothing when
+/// `until` passed first. Throws errc::invalid_argument for no operations, or empty handles.
+[[nodiscard]] std::optional<std::size_t> wait_any(std::span<const work> works, deadline until = {});
+
+}  // namespace muster

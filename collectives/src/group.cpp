@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/collectives/group.hpp>
+
+#include <cstring>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "group_impl.hpp"
+
+namespace muster {
+
+detail::one_call_at_a_time::one_call_at_a_time(std::atomic<bool>& busy) : busy_(busy) {
+  if (!busy.exchange(true, std::memory_order_acquire)) return;
+  throw error(
+      errc::invalid_argument,
+      "two threads of one rank made calls of one group at the same time: nobody could say which comes first. Give "
+      "each a group of its own (split, subset), or use the asynchronous forms from one");
+}
+
+group::impl::impl(std::shared_ptr<domain> where, shared_block block, std::size_t rank)
+    : end(std::make_shared<detail::rank_end>(std::move(where), std::move(block), rank)),
+      calls(*end),
+      mail(std::make_shared<detail::mailbox>(end)),
+      queued(end) {
+  end->set_meanwhile([box = mail.get()] { box->advance(); });
+}
+
+// Handles of messages may outlive the group, and with them the rank's end.
+group::impl::~impl() {
+  queued.finish();
+  mail->close();
+  end->depart();
+  mail->release_rings();
+}
+
+work group::impl::queue(std::function<tensor()> call) {
+  const detail::one_call_at_a_time guard(busy);
+  auto made_now = std::make_shared<detail::queued_call>(end, ++made, std::move(call));
+  queued.add(made_now);
+  return work(std::move(made_now));
+}
+
+group::group(const group_ticket& ticket, std::size_t rank) {
+  static_cast<void>(ticket.ranks());  // throws for an empty one
+  self_ = std::make_shared<impl>(ticket.where(), ticket.block(), rank);
+}
+
+group::group(std::shared_ptr<impl> self) noexcept : self_(std::move(self)) {}
+group::group(group&&) noexcept = default;
+group& group::operator=(group&&) noexcept = default;
+group::~group() = default;
+
+std::size_t group::rank() const noexcept { return self_->end->rank(); }
+std::size_t group::size() const noexcept { return self_->end->size(); }
+bool group::is_whole() const noexcept { return !self_->end->is_broken(); }
+group_traffic group::traffic() const noexcept { return self_->end->traffic(); }
+void group::abort(const std::string& reason) noexcept { self_->end->break_off(reason); }
+
+std::vector<group_member> group::members() const {
+  std::vector<group_member> all;
+  all.reserve(size());
+  for (std::size_t rank = 0; rank < size(); ++rank) all.push_back(self_->end->member(rank));
+  return all;
+}
+
+// ---- collectives
+
+void group::barrier(const call_options& how) {
+  self_->make([&] { self_->calls.barrier(how); });
+}
+
+void group::broadcast(const tensor& what, std::size_t root, const call_options& how) {
+  self_->make([&] { self_->calls.broadcast(what, root, how); });
+}
+
+void group::all_reduce(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
+  self_->make([&] { self_->calls.all_reduce(in, out, with, how); });
+}
+
+// In one row, there and back.
+void group::all_reduce(std::span<const tensor> what, const reduction& with, const call_options& how) {
+  std::size_t total = 0;
+  const auto type = what.empty() ? dtype::f32 : what.front().dtype();
+  for (const auto& each : what) {
+    total += each.size();
+    if (each.dtype() == type) continue;
+    throw error(errc::invalid_argument, text("all_reduce of several tensors: they are ", type, " and ", each.dtype(),
+                                             "; call it once for each type"));
+  }
+  const auto row = tensor::empty(type, {total});
+  std::size_t at = 0;
+  for (const auto& each : what) {
+    row.slice(at, at + each.size()).reshape(each.shape()).copy_from(each);
+    at += each.size();
+  }
+  all_reduce(row, row, with, how);
+  at = 0;
+  for (const auto& each : what) {
+    each.copy_from(row.slice(at, at + each.size()).reshape(each.shape()));
+    at += each.size();
+  }
+}
+
+void group::reduce(const tensor& what, std::size_t root, const reduction& with, const call_options& how) {
+  self_->make([&] { self_->calls.reduce(what, nullptr, root, with, how); });
+}
+
+void group::reduce(const tensor& in, const tensor& out, std::size_t root, const reduction& with,
+                   const call_options& how) {
+  self_->make([&] { self_->calls.reduce(in, &out, root, with, how); });
+}
+
+tensor group::gather(const tensor& in, std::size_t root, const call_options& how) {
+  return self_->make([&] { return self_->calls.gather(in, nullptr, root, how); });
+}
+
+void group::gather(const tensor& in, const tensor& out, std::size_t root, const call_options& how) {
+  self_->make([&] { self_->calls.gather(in, &out, root, how); });
+}
+
+tensor group::all_gather(const tensor& in, const call_options& how) {
+  return self_->make([&] { return self_->calls.all_gather(in, nullptr, how); });
+}
+
+void group::all_gather(const tensor& in, const tensor& out, const call_options& how) {
+  self_->make([&] { self_->calls.all_gather(in, &out, how); });
+}
+
+tensor group::scatter(const tensor& in, std::size_t root, const call_options& how) {
+  return self_->make([&] { return self_->calls.scatter(&in, root, how); });
+}
+
+void group::scatter(const tensor& in, const tensor& out, std::size_t root, const call_options& how) {
+  self_->make([&] { self_->calls.scatter(&in, out, root, how); });
+}
+
+void group::reduce_scatter(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
+  self_->make([&] { self_->calls.reduce_scatter(in, out, with, how); });
+}
+
+tensor group::all_to_all(const tensor& in, std::span<const std::size_t> rows, const call_options& how) {
+  return self_->make([&] { return self_->calls.all_to_all(in, rows, nullptr, how); });
+}
+
+void group::all_to_all(const tensor& in, const tensor& out, const call_options& how) {
+  self_->make([&] { self_->calls.all_to_all(in, out, how); });
+}
+
+// ---- asynchronous
+
+work group::barrier_async(const call_options& how) {
+  return self_->queue([calls = &self_->calls, how] { return calls->barrier(how), tensor(); });
+}
+
+work group::broadcast_async(const tensor& what, std::size_t root, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->broadcast(what, root, how), what; });
+}
+
+work group::all_reduce_async(const tensor& what, const reduction& with, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->all_reduce(what, what, with, how), what; });
+}
+
+work group::reduce_async(const tensor& what, std::size_t root, const reduction& with, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->reduce(what, nullptr, root, with, how), what; });
+}
+
+work group::gather_async(const tensor& in, std::size_t root, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->gather(in, nullptr, root, how); });
+}
+
+work group::all_gather_async(const tensor& in, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->all_gather(in, nullptr, how); });
+}
+
+work group::scatter_async(const tensor& in, std::size_t root, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->scatter(&in, root, how); });
+}
+
+work group::reduce_scatter_async(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
+  return self_->queue([=, calls = &self_->calls] { return calls->reduce_scatter(in, out, with, how), out; });
+}
+
+work group::all_to_all_async(const tensor& in, std::span<const std::size_t> rows, const call_options& how) {
+  return self_->queue([in, how, calls = &self_->calls, rows = std::vector(rows.begin(), rows.end())] {
+    return calls->all_to_all(in, rows, nullptr, how);
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+// Messages and objects.
+#include <cstring>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "group_impl.hpp"
+
+namespace muster {
+
+namespace {
+
+// A receive that nobody waits for any more must not take the next message away.
+void wait_or_withdraw(detail::rank_end& end, detail::transfer& what, const call_options& how) {
+  const auto timeout = how.timeout.value_or(end.memory().shape().timeout);
+  try {
+    if (what.wait(deadline::after(timeout))) {
+      if (const auto failure = what.failure()) std::rethrow_exception(failure);
+      return;
+    }
+  } catch (...) {
+    what.cancel();
+    throw;
+  }
+  what.cancel();
+  throw group_error(errc::timed_out, text(what.describe(), " timed out in rank ", end.rank()),
+                    {.operation = what.describe(), .missing = what.missing(), .lost = {}});
+}
+
+}  // namespace
+
+work group::isend(const tensor& what, std::size_t to, std::uint32_t tag) {
+  return work(self_->mail->send(what, to, tag));
+}
+
+work group::irecv(const tensor& into, std::size_t from, std::uint32_t tag) {
+  return work(self_->mail->receive(&into, from, tag));
+}
+
+work group::irecv(std::size_t from, std::uint32_t tag) { return work(self_->mail->receive(nullptr, from, tag)); }
+
+void group::send(const tensor& what, std::size_t to, std::uint32_t tag, const call_options& how) {
+  if (!self_->mail->send_now(what, to, tag)) wait_or_withdraw(*self_->end, *self_->mail->send(what, to, tag), how);
+}
+
+std::size_t group::recv(const tensor& into, std::size_t from, std::uint32_t tag, const call_options& how) {
+  if (self_->mail->receive_soon(into, from, tag)) return from;
+  const auto received = self_->mail->receive(&into, from, tag);
+  wait_or_withdraw(*self_->end, *received, how);
+  return received->source();
+}
+
+tensor group::recv(std::size_t from, std::uint32_t tag, const call_options& how) {
+  const auto received = self_->mail->receive(nullptr, from, tag);
+  wait_or_withdraw(*self_->end, *received, how);
+  return received->result();
+}
+
+// ---- objects
+
+std::vector<std::uint8_t> group::as_elements(const std::vector<std::byte>& bytes) {
+  std::vector<std::uint8_t> elements(bytes.size());
+  if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
+  return elements;
+}
+
+std::vector<std::byte> group::broadcast_bytes(std::span<const std::byte> bytes, std::size_t root,
+                                              const call_options& how) {
+  return self_->make([&] { return self_->calls.broadcast_bytes(bytes, root, how); });
+}
+
+namespace {
+
+tensor row_of(const std::vector<std::byte>& bytes) {
+  auto made = tensor::empty<std::uint8_t>({bytes.size()});
+  if (!bytes.empty()) std::memcpy(made.data(), bytes.data(), bytes.size());
+  return made;
+}
+
+std::vector<std::byte> bytes_of(const tensor& row, std::size_t first, std::size_t count) {
+  return {row.data() + first, row.data() + first + count};
+}
+
+}  // namespace
+
+// Their sizes first, which tells where each begins.
+std::vector<std::vector<std::byte>> group::gather_bytes(const std::vector<std::byte>& own,
+                                                        std::optional<std::size_t> root, const call_options& how) {
+  const auto own_size = tensor::full<std::uint64_t>({1}, own.size());
+  const auto sizes = root ? gather(own_size, *root, how) : all_gather(own_size, how);
+  const auto all = root ? gather(row_of(own), *root, how) : all_gather(row_of(own), how);
+  std::vector<std::vector<std::byte>> parts;
+  if (root && rank() != *root) return parts;
+  std::size_t first = 0;
+  for (const auto size : sizes.span<std::uint64_t>()) {
+    parts.push_back(bytes_of(all, first, size));
+    first += size;
+  }
+  return parts;
+}
+
+std::vector<std::byte> group::scatter_bytes(const std::vector<std::vector<std::byte>>& parts, std::size_t root,
+                                            const call_options& how) {
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::byte> all;
+  for (const auto& each : parts) {
+    sizes.push_back(each.size());
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  const auto share = tensor::zeros<std::uint64_t>({1});
+  scatter(tensor::from(sizes), share, root, how);  // refused by all unless there is one for each
+  const auto own = tensor::empty<std::uint8_t>({share.item<std::uint64_t>()});
+  scatter(row_of(all), own, root, how);
+  return bytes_of(own, 0, own.size());
+}
+
+}  // namespace muster

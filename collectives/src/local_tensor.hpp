@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <muster/device/tensor.hpp>
+#include <muster/memory/domain.hpp>
+
+namespace muster::detail {
+
+/// Whether other ranks can read and write its elements where they are: contiguous, in that domain.
+[[nodiscard]] inline bool is_reachable(const tensor& what, const domain& where) {
+  return what.size() == 0 ||
+         (what.is_contiguous() && what.is_shared() && what.storage()->block().owner()->owner() == &where);
+}
+
+/// This rank's contribution. Where others cannot reach it a copy that they can is made, on request.
+///
+/// Thread safety: an object belongs to one thread.
+class local_input {
+public:
+  explicit local_input(const tensor& what) : what_(what) {}
+
+  /// Its elements in a row, wherever they are.
+  void copy_to(std::byte* room) const;
+  [[nodiscard]] const tensor& reachable(const domain& where);
+
+private:
+  const tensor& what_;
+  tensor copy_;
+};
+
+/// Where this rank's result goes. Where others cannot reach it, or it is not contiguous, it is computed elsewhere and
+/// copied at the end.
+///
+/// Thread safety: an object belongs to one thread.
+class local_output {
+public:
+  explicit local_output(const tensor& what) : what_(what) {}
+
+  [[nodiscard]] const tensor& reachable(const domain& where);
+  /// The same, for an operation that computes each element from its counterparts: where the result takes the place of
+  /// an input, what stands in for that serves.
+  [[nodiscard]] const tensor& reachable(const domain& where, const tensor& input, const tensor& stands_in);
+  /// Some contiguous memory of that size, which others need not reach.
+  [[nodiscard]] std::byte* contiguous();
+  /// After the result is there.
+  void finish() const;
+
+private:
+  const tensor& what_;
+  tensor stand_in_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a rank sends, and how it waits.
+#include <muster/collectives/detail/mailbox.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/spin.hpp>
+#include <muster/base/text.hpp>
+
+#include "local_tensor.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+// A message refused by its receiver is refused by its sender too, if he still waits; else by his next message there.
+std::string complaint_of(const outbox& ring) {
+  const std::size_t bytes = std::min<std::size_t>(ring->complaint_bytes, ring->complaint.size());
+  return {ring->complaint.data(), bytes};
+}
+
+error refused_message(std::size_t to, const outbox& ring) {
+  return {errc::invalid_argument, text("a message to rank ", to, " was refused there: ", complaint_of(ring))};
+}
+
+}  // namespace
+
+mailbox::mailbox(std::shared_ptr<rank_end> end)
+    : end_(std::move(end)), incoming_(end_->size()), outgoing_(end_->size()) {}
+
+mailbox::~mailbox() = default;
+
+void mailbox::require_peer(std::size_t peer) const {
+  if (peer < end_->size()) return;
+  throw error(
+      errc::invalid_argument,
+      text("rank ", peer, " was given to send to or receive from: the group's ranks are 0 to ", end_->size() - 1));
+}
+
+std::shared_ptr<transfer> mailbox::make(transfer::direction where, std::size_t peer, std::uint64_t tag,
+                                        const tensor* what) {
+  return std::allocate_shared<transfer>(recycling_allocator<transfer>(transfers_), shared_from_this(), where, peer, tag,
+                                        what);
+}
+
+// ---- sending
+
+std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std::uint64_t tag) {
+  require_peer(to);
+  end_->require_whole({.operation = "send", .whom = to});
+  end_->use_meanwhile();
+  auto made = make(transfer::direction::send, to, tag, &what);
+  if (what.nbytes() > message_entry::inline_bytes) {
+    made->staged_ = is_reachable(what, *end_->where()) ? what : what.clone(memory::shared);
+  }
+  transfer_queue ended;
+  {
+    const scoped_lock lock(mutex_);
+    if (!outgoing_[to].ring) open(to);
+    require_no_complaint(to);
+    outgoing_[to].queued.push_back(made);
+    push_queued(to, ended);
+  }
+  call_back(ended);
+  return made;
+}
+
+void mailbox::require_no_complaint(std::size_t to) {
+  auto& out = outgoing_[to];
+  const auto complaints = out.ring->complaints.load(std::memory_order_acquire);
+  if (std::exchange(out.complaints, complaints) != complaints) throw refused_message(to, out.ring);
+}
+
+// The receiver takes over a hold on it, so what was sent can be read when the sender has left.
+void mailbox::open(std::size_t to) {
+  auto& blocks = end_->where()->blocks();
+  auto& out = outgoing_[to];
+  out.block = blocks.allocate_shared(sizeof(outbox::memory));
+  out.ring = outbox::make(out.block.bytes());
+  out.free_acks.resize(outbox::most_acks);
+  std::iota(out.free_acks.rbegin(), out.free_acks.rend(), std::size_t{0});
+  out.hold = blocks.send(out.block);
+  end_->memory().link(end_->rank(), to).store(out.hold, std::memory_order_seq_cst);
+  receivers_.push_back(to);
+}
+
+bool mailbox::send_now(const tensor& what, std::size_t to, std::uint64_t tag) {
+  require_peer(to);
+  end_->require_whole({.operation = "send", .whom = to});
+  end_->use_meanwhile();
+  if (what.nbytes() > message_entry::inline_bytes) return false;
+  const scoped_lock lock(mutex_);
+  auto& out = outgoing_[to];
+  if (!out.ring || !out.queued.empty() || !has_room(out)) return false;
+  require_no_complaint(to);
+  auto& entry = begin_entry(out, what, tag, false);
+  local_input(what).copy_to(entry.after(what.dimensions()));
+  end_entry(out, to, entry);
+  return true;
+}
+
+// The receiver writes that line; it is looked at only when there seems to be no room.
+bool mailbox::has_room(outgoing& out) {
+  if (out.position - out.taken < outbox::capacity) return true;
+  out.taken = out.ring->taken.load(std::memory_order_seq_cst);
+  return out.position - out.taken < outbox::capacity;
+}
+
+message_entry& mailbox::begin_entry(outgoing& out, const tensor& what, std::uint64_t tag, bool is_long) {
+  auto& entry = out.ring.entry(out.position);
+  entry.tag = tag;
+  entry.form = message_entry::pack_form(what, is_long);
+  for (std::size_t each = 0; each < what.dimensions(); ++each) entry.set_size(each, what.shape()[each]);
+  return entry;
+}
+
+void mailbox::end_entry(outgoing& out, std::size_t to, message_entry& entry) {
+  entry.stamp.store(++out.position, std::memory_order_seq_cst);
+  end_->notify(to);
+  prefetch_for_write(&out.ring.entry(out.position));  // the next comes here while nobody waits for it
+}
+
+bool mailbox::try_push(outgoing& out, std::size_t to, transfer& what) {
+  const auto& sent = what.tensor_;
+  const bool is_long = sent.nbytes() > message_entry::inline_bytes;
+  if (!has_room(out)) return false;
+  if (is_long && out.free_acks.empty()) return false;
+  auto& entry = begin_entry(out, sent, what.tag_, is_long);
+  auto* const body = entry.after(sent.dimensions());
+  if (is_long) {
+    what.ack_index_ = out.free_acks.back();
+    out.free_acks.pop_back();
+    what.ack_ = out.position + 1;
+    const auto& block = what.staged_.storage()->block();
+    const message_entry::place where{.name = end_->where()->blocks().name_of(block),
+                                     .offset = static_cast<std::uint64_t>(what.staged_.data() - block.data()),
+                                     .ack = what.ack_index_};
+    std::memcpy(body, &where, sizeof where);
+  } else {
+    local_input(sent).copy_to(body);
+  }
+  end_entry(out, to, entry);
+  return true;
+}
+
+bool mailbox::push_queued(std::size_t to, transfer_queue& ended) {
+  auto& out = outgoing_[to];
+  bool changed = false;
+  while (!out.queued.empty() && try_push(out, to, out.queued.front())) {
+    auto sent = out.queued.take_first();
+    changed = true;
+    if (sent->ack_ != 0) {
+      out.unanswered.push_back(std::move(sent));
+    } else {
+      end(std::move(sent), nullptr, ended);
+    }
+  }
+  return changed;
+}
+
+bool mailbox::look_at_answers(std::size_t to, transfer_queue& ended) {
+  auto& out = outgoing_[to];
+  bool changed = false;
+  const auto answer_to = [&](const transfer& sent) {
+    return out.ring->acks[sent.ack_index_].load(std::memory_order_seq_cst);
+  };
+  const auto is_answered = [&](const transfer& sent) { return (answer_to(sent) & ~outbox::refused) == sent.ack_; };
+  out.unanswered.take_all_that(is_answered, [&](std::shared_ptr<transfer> sent) {
+    out.free_acks.push_back(sent->ack_index_);
+    std::exception_ptr failure;
+    if ((answer_to(*sent) & outbox::refused) != 0) {
+      failure = std::make_exception_ptr(refused_message(to, out.ring));
+      out.complaints = out.ring->complaints.load(std::memory_order_acquire);
+    }
+    end(std::move(sent), failure, ended);
+    changed = true;
+  });
+  return changed;
+}
+
+// ---- progress
+
+bool mailbox::advance_all(transfer_queue& ended) {
+  bool changed = false;
+  for (std::size_t from = 0; from < incoming_.size(); ++from) changed |= look_at_ring(from, ended);
+  for (const auto to : receivers_) {
+    changed |= look_at_answers(to, ended);
+    changed |= push_queued(to, ended);
+  }
+  return changed;
+}
+
+bool mailbox::advance() {
+  transfer_queue ended;
+  bool changed = false;
+  {
+    const scoped_lock lock(mutex_);
+    changed = advance_all(ended);
+  }
+  call_back(ended);
+  return changed;
+}
+
+void mailbox::end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended) {
+  which->failure_ = std::move(failure);
+  which->staged_ = tensor();
+  which->ended_.store(true, std::memory_order_seq_cst);
+  ended.push_back(std::move(which));
+}
+
+// Others of this process may wait for what this thread has brought to its end.
+void mailbox::call_back(transfer_queue& ended) {
+  if (ended.empty()) return;
+  end_->notify_own();
+  while (const auto each = ended.take_first()) {
+    for (const auto& callback : std::exchange(each->callbacks_, {})) callback(each->failure_);
+  }
+}
+
+// Whoever sends copies what others have sent before it sleeps, not before: mostly somebody is about to ask for it.
+bool mailbox::wait(transfer& what, deadline until) {
+  const bool sends = what.direction_ == transfer::direction::send;
+  bool absorbs = false;
+  const auto is_over = [&] {
+    if (what.has_ended()) return true;
+    advance();
+    if (what.has_ended()) return true;
+    if (absorbs) absorb();
+    return what.has_ended();
+  };
+  if (end_->look_until(until, is_over)) return await_loss(what), true;
+  absorbs = sends;
+  const waiting_for whom{.operation = sends ? "send" : "receive",
+                         .whom = what.asked_ == transfer::any_source ? rank_line::anybody : what.asked_};
+  if (!end_->wait_until(whom, until, is_over)) return false;
+  await_loss(what);
+  return true;
+}
+
+// Whoever is told that a rank is lost can shrink the group.
+void mailbox::await_loss(const transfer& what) {
+  if (what.is_lost_ && !end_->is_broken()) end_->await_loss({.operation = "receive", .whom = what.peer_});
+}
+
+// Whoever waits for one that has left waits in vain, whatever comes of the others.
+bool mailbox::wait_any(std::span<work_state* const> all, deadline until) {
+  std::vector<std::size_t> peers;
+  bool sends = false;
+  for (auto* each : all) {
+    const auto* const message = dynamic_cast<const transfer*>(each);
+    if (message == nullptr) continue;
+    sends |= message->direction_ == transfer::direction::send;
+    if (message->asked_ != transfer::any_source) peers.push_back(message->asked_);
+  }
+  const auto is_over = [&] {
+    if (std::any_of(all.begin(), all.end(), [](work_state* each) { return each->test(); })) return true;
+    if (sends) absorb();
+    return false;
+  };
+  return end_->wait_until({.operation = "wait_any", .each = peers}, until, is_over);
+}
+
+bool mailbox::cancel(transfer& what) {
+  transfer_queue ended;
+  {
+    const scoped_lock lock(mutex_);
+    if (what.has_ended()) return false;
+    auto& queue = what.direction_ == transfer::direction::receive ? posted_ : outgoing_[what.peer_].queued;
+    auto taken = queue.take_first_that([&](const transfer& each) { return &each == &what; });
+    if (taken == nullptr) return false;
+    end(std::move(taken), std::make_exception_ptr(error(errc::cancelled, text(what.describe(), " was cancelled"))),
+        ended);
+  }
+  call_back(ended);
+  return true;
+}
+
+void mailbox::then(transfer& what, std::function<void(std::exception_ptr)> callback) {
+  {
+    const scoped_lock lock(mutex_);
+    if (!what.has_ended()) {
+      what.callbacks_.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback(what.failure_);
+}
+
+void mailbox::close() {
+  transfer_queue ended;
+  {
+    const scoped_lock lock(mutex_);
+    closed_ = true;
+    const auto gone = std::make_exception_ptr(error(errc::cancelled, "the group's handle is gone"));
+    const auto end_all = [&](transfer_queue& which) {
+      while (auto each = which.take_first()) end(std::move(each), gone, ended);
+    };
+    end_all(posted_);
+    for (auto& out : outgoing_) {
+      end_all(out.queued);
+      end_all(out.unanswered);
+    }
+  }
+  call_back(ended);
+}
+
+void mailbox::release_rings() noexcept {
+  const scoped_lock lock(mutex_);
+  for (std::size_t from = 0; from < incoming_.size(); ++from) {
+    take_link(from).reset();
+    incoming_[from] = {};
+  }
+  for (const auto to : receivers_) {
+    take_back(to);
+    outgoing_[to] = {};
+  }
+  receivers_.clear();
+  spare_copies_.clear();
+  spare_bytes_ = 0;
+}
+
+// From a receiver that has left, or is dead. One that is dead may have taken it over without having received it: then
+// the hold is still in this process's name, and else there is none any more.
+void mailbox::take_back(std::size_t to) {
+  const bool is_dead = end_->is_dead(to);
+  if (!is_dead && !end_->has_left(to)) return;
+  auto untaken = outgoing_[to].hold;
+  auto& link = end_->memory().link(end_->rank(), to);
+  if (!link.compare_exchange_strong(untaken, group_memory::link_taken) && !is_dead) return;
+  try {
+    end_->where()->blocks().receive(outgoing_[to].hold).reset();
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it had been received
+  }
+}
+
+// ---- the handle's side
+
+transfer::transfer(std::shared_ptr<mailbox> box, direction where, std::size_t peer, std::uint64_t tag,
+                   const tensor* what)
+    : box_(std::move(box)), direction_(where), asked_(peer), peer_(peer), tag_(tag), takes_any_shape_(what == nullptr) {
+  if (what != nullptr) tensor_ = *what;
+}
+
+bool transfer::test() {
+  if (!has_ended()) box_->advance();
+  return has_ended();
+}
+
+bool transfer::wait(deadline until) { return box_->wait(*this, until); }
+
+bool transfer::wait_for_any(std::span<work_state* const> all, deadline until) { return box_->wait_any(all, until); }
+
+bool transfer::cancel() { return box_->cancel(*this); }
+
+void transfer::then(std::function<void(std::exception_ptr)> what) { box_->then(*this, std::move(what)); }
+
+std::size_t transfer::source() const {
+  if (direction_ == direction::receive) return peer_;
+  throw error(errc::invalid_argument, "a send has no source: ask a receive");
+}
+
+std::string transfer::describe() const {
+  const bool sends = direction_ == direction::send;
+  const auto whom = peer_ == any_source ? std::string("any rank") : text("rank ", peer_);
+  return text(sends ? "send to " : "receive from ", whom, " with tag ", tag_);
+}
+
+std::vector<group_member> transfer::missing() const {
+  if (asked_ == any_source) return {};
+  return box_->end().missing_members({.whom = asked_});
+}
+
+}  // namespace muster::detail

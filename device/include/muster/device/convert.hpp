@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The same numbers in another dtype.
+//
+// Thread safety: all functions are safe to call from any thread, while nobody writes the elements that they read.
+
+#include <muster/device/tensor.hpp>
+
+namespace muster {
+
+/// Whether every number of dtype `from` is one of dtype `to` too. As NumPy's can_cast(from, to, "safe"), except that
+/// integers of 64 bits are no numbers of f64 and c128, which NumPy lets pass: from 2^53 on these skip some.
+[[nodiscard]] bool is_lossless(dtype from, dtype to) noexcept;
+
+/// The tensor itself if it is of that dtype already, else a contiguous one with the same shape and each element
+/// converted, as convert_into has it. Throws errc::out_of_memory.
+/// Cost: one pass, one allocation.
+[[nodiscard]] tensor convert(const tensor& from, dtype to, memory where = memory::shared);
+
+/// Sets each element of `to` to the one of `from` that is in its place, as a number of `to`'s dtype:
+///
+/// * f16, bf16, f32, f64: rounded once, to nearest, ties to even; beyond the range infinite.
+/// * Integers from floating-point numbers: rounded towards zero; beyond the range the least or the largest; NaN is 0.
+/// * Integers from integers: modulo 2^bits, as in C++ and NumPy.
+/// * bool: whether it is not 0. NaN is not.
+/// * From complex numbers: the real part, to anything that is not complex; but bool is false for 0 only.
+///
+/// Throws errc::invalid_argument unless the shapes are the same.
+/// Requires: no element of one shares memory with the other, unless both are the same tensor.
+/// Cost: one pass, no allocation; where both are contiguous, by vectors.
+void convert_into(const tensor& to, const tensor& from);
+
+}  // namespace muster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Tensors to and from other libraries of the same process, without a copy, by DLPack: the structs that NumPy, PyTorch,
+// JAX and others agree on. They are declared here as version 0.8 has them (DLManagedTensor, Python's capsule
+// "dltensor"), so a pointer to theirs can be cast to one to ours and back.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <muster/device/tensor.hpp>
+
+namespace muster {
+
+/// DLDevice. Thread safety: a value.
+struct dlpack_device {
+  static constexpr std::int32_t cpu = 1;
+
+  std::int32_t device_type = cpu;
+  std::int32_t device_id = 0;
+};
+
+/// DLDataType. Thread safety: a value.
+struct dlpack_type {
+  std::uint8_t code = 0;  ///< 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool
+  std::uint8_t bits = 0;
+  std::uint16_t lanes = 1;
+};
+
+/// DLTensor. Thread safety: a value, which points to what belongs to whoever made it.
+struct dlpack_tensor {
+  void* data = nullptr;
+  dlpack_device device;
+  std::int32_t ndim = 0;
+  dlpack_type dtype;
+  std::int64_t* shape = nullptr;
+  std::int64_t* strides = nullptr;  ///< in elements; null: contiguous
+  std::uint64_t byte_offset = 0;
+};
+
+/// DLManagedTensor. Whoever has it calls its deleter once, with itself, when the elements are no longer needed.
+///
+/// Thread safety: one thread at a time.
+struct dlpack_managed_tensor {
+  dlpack_tensor dl_tensor;
+  void* manager_ctx = nullptr;
+  void (*deleter)(dlpack_managed_tensor*) = nullptr;
+};
+
+static_assert(sizeof(dlpack_tensor) == 48 && offsetof(dlpack_tensor, dtype) == 20 &&
+                  offsetof(dlpack_tensor, byte_offset) == 40 && sizeof(dlpack_managed_tensor) == 64,
+              "muster: these are DLPack's structs");
+
+/// Calls the deleter of a managed tensor, if it has one. Thread safety: as that deleter.
+struct dlpack_deleter {
+  void operator()(dlpack_managed_tensor* left) const noexcept {
+    if (left->deleter != nullptr) left->deleter(left);
+  }
+};
+
+/// A managed tensor that nobody has taken yet; release() gives it away. Thread safety: as std::unique_ptr.
+using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
+
+/// The same elements for another library. What it writes, all who have the tensor see.
+///
+/// Thread safety: as reading `what`; the deleter may be called from any thread.
+/// Lifetime: keeps the memory until its deleter is called.
+/// Cost: one allocation.
+[[nodiscard]] dlpack_handle to_dlpack(const tensor& what);
+
+/// The same elements as a tensor, in local memory: it goes to other processes by copy.
+///
+/// On success the tensor owns `theirs`, and the last tensor of these elements calls the deleter, in whatever thread it
+/// is; on failure `theirs` still belongs to the caller.
+/// Throws errc::invalid_argument for elements that are not in the CPU's memory, of a type that is no dtype, of several
+/// lanes or at an address that does not suit their type; and for more than eight dimensions or a negative size.
+/// Requires: `theirs` is not null, and describes memory that is there: nobody can check that.
+/// Thread safety: safe to call from any thread.
+/// Cost: two allocations.
+[[nodiscard]] tensor from_dlpack(dlpack_managed_tensor* theirs);
+
+/// As above; on failure `theirs` is deleted.
+[[nodiscard]] tensor from_dlpack(dlpack_handle theirs);
+
+}  // namespace muster

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Arrays of numbers in up to eight dimensions, whose memory several processes can have at once.
+//
+// A tensor is a handle: copies, slices and reshaped ones look at the same elements, and a tensor that goes to another
+// process goes by reference where its memory is shared. What is encoded: docs/formats/tensor.md.
+
+#include <array>
+#include <complex>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <muster/device/device.hpp>
+#include <muster/device/dtype.hpp>
+#include <muster/device/storage.hpp>
+#include <muster/device/tensor_shape.hpp>
+#include <muster/device/tensor_view.hpp>
+
+namespace muster {
+
+class frame_reader;
+class frame_writer;
+
+namespace detail {
+
+struct placement;
+
+/// A number of any dtype, in the widest type of its kind.
+using wide_number = std::variant<std::int64_t, std::uint64_t, double, std::complex<double>>;
+
+template <tensor_element T>
+[[nodiscard]] wide_number widen(T value) {
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    return std::complex<double>(value);
+  } else if constexpr (!std::is_integral_v<T>) {
+    return static_cast<double>(value);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<std::int64_t>(value);
+  } else {
+    return static_cast<std::uint64_t>(value);
+  }
+}
+
+/// What can be copied into a tensor in one piece.
+template <class R>
+concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                            tensor_element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
+
+}  // namespace detail
+
+/// An array of numbers: a dtype, a shape, strides, and a share in the memory that the elements lie in.
+///
+/// Elements are in row-major order when they are contiguous. As with a pointer, a const tensor has elements that can be
+/// assigned to. Members called with what does not fit throw errc::invalid_argument, whose text names what was given
+/// and what would fit.
+///
+/// Thread safety: distinct objects: safe, also such that look at the same elements; those need their own discipline.
+/// Shared objects: unsafe while somebody assigns to one.
+/// Process safety: the memory is the same for all processes that have the tensor, as long as one of them has it.
+/// Visibility: what a worker wrote before its task's result was sent is visible to whoever got the result, and what
+/// was written before a task was submitted is visible to that task.
+/// Lifetime: a tensor keeps its memory, a slice that of the tensor it was cut from.
+/// Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
+class tensor {
+public:
+  static constexpr std::size_t max_dimensions = tensor_shape::most;
+
+  /// No elements: f32 of shape (0,).
+  tensor() noexcept : shape_({0}), strides_({1}) {}
+
+  // ---- making. All throw errc::invalid_argument for a shape of more bytes than there are addresses (a negative
+  // number is one), and errc::out_of_memory.
+
+  /// Elements are undefined.
+  [[nodiscard]] static tensor empty(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
+  [[nodiscard]] static tensor zeros(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
+
+  template <tensor_element T>
+  [[nodiscard]] static tensor empty(const tensor_shape& shape, memory where = memory::shared) {
+    return empty(dtype_of<T>, shape, where);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor zeros(const tensor_shape& shape, memory where = memory::shared) {
+    return zeros(dtype_of<T>, shape, where);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor full(const tensor_shape& shape, T value, memory where = memory::shared) {
+    auto made = empty<T>(shape, where);
+    made.fill(value);
+    return made;
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor ones(const tensor_shape& shape, memory where = memory::shared) {
+    return full<T>(shape, T(1), where);
+  }
+
+  /// first, first + step, …, as long as it is before `last`. Throws errc::invalid_argument for a step of 0, and for
+  /// what is not finite.
+  template <tensor_element T>
+    requires(detail::is_number<T> || std::floating_point<T>)
+  [[nodiscard]] static tensor arange(T first, T last, T step = 1, memory where = memory::shared) {
+    return arange(dtype_of<T>, detail::widen(first), detail::widen(last), detail::widen(step), where);
+  }
+  /// 0, 1, …, last - 1.
+  template <tensor_element T>
+    requires(detail::is_number<T> || std::floating_point<T>)
+  [[nodiscard]] static tensor arange(T last) {
+    return arange(T(0), last);
+  }
+
+  /// A copy of `values`, in row-major order. Throws errc::invalid_argument unless there are as many as the shape says.
+  template <detail::elements_in_a_row Values>
+  [[nodiscard]] static tensor from(const Values& values, const tensor_shape& shape, memory where = memory::shared) {
+    using element = std::remove_cv_t<std::ranges::range_value_t<Values>>;
+    return from(dtype_of<element>, std::as_bytes(std::span<const element>(values)), shape, where);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor from(std::initializer_list<T> values, const tensor_shape& shape,
+                                   memory where = memory::shared) {
+    return from(std::span<const T>(values.begin(), values.size()), shape, where);
+  }
+  /// Of one dimension.
+  template <detail::elements_in_a_row Values>
+  [[nodiscard]] static tensor from(const Values& values) {
+    return from(values, {std::ranges::size(values)});
+  }
+
+  /// A tensor of elements that are there already, the first of them `offset_bytes` into `bytes`. Strides are counted in
+  /// elements and may be 0 or negative; without strides the elements are contiguous.
+  /// Throws errc::invalid_argument when an element would lie outside of `bytes`, or at an address that does not suit
+  /// its type.
+  [[nodiscard]] static tensor over(std::shared_ptr<const muster::storage> bytes, muster::dtype type,
+                                   const tensor_shape& shape, std::size_t offset_bytes = 0);
+  [[nodiscard]] static tensor over(std::shared_ptr<const muster::storage> bytes, muster::dtype type,
+                                   const tensor_shape& shape, const tensor_strides& strides, std::size_t offset_bytes);
+
+  // ---- what it is
+
+  [[nodiscard]] muster::dtype dtype() const noexcept { return type_; }
+  [[nodiscard]] const tensor_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] const tensor_strides& strides() const noexcept { return strides_; }
+  [[nodiscard]] std::size_t dimensions() const noexcept { return shape_.size(); }
+  /// How many elements.
+  [[nodiscard]] std::size_t size() const noexcept;
+  /// What the elements take when they are contiguous.
+  [[nodiscard]] std::size_t nbytes() const noexcept { return size() * dtype_size(type_); }
+  /// The size of the first dimension. Throws errc::invalid_argument where there is none.
+  [[nodiscard]] std::size_t rows() const;
+  [[nodiscard]] bool is_contiguous() const noexcept;
+  /// Whose memory the elements lie in.
+  [[nodiscard]] muster::device device() const noexcept { return muster::device::cpu(); }
+  /// Whether it goes to other processes by reference.
+  [[nodiscard]] bool is_shared() const noexcept { return storage_ != nullptr && storage_->block(); }
+  /// The memory; it may be null where there are no elements.
+  [[nodiscard]] const std::shared_ptr<const muster::storage>& storage() const noexcept { return storage_; }
+
+  // ---- the elements. Those with a T throw errc::invalid_argument unless T is the dtype's type.
+
+  /// The first element, whatever its type. The others are where the strides say.
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  template <tensor_element T>
+  [[nodiscard]] T* data() const {
+    require(dtype_of<T>);
+    return reinterpret_cast<T*>(data_);
+  }
+  /// All elements. Throws errc::invalid_argument unless they are contiguous.
+  template <tensor_element T>
+  [[nodiscard]] std::span<T> span() const {
+    auto* const first = data<T>();
+    require_contiguous();
+    return {first, size()};
+  }
+  /// Throws errc::invalid_argument unless there are N dimensions.
+  template <tensor_element T, std::size_t N>
+  [[nodiscard]] tensor_view<T, N> view() const;
+  /// One element. Throws errc::invalid_argument for an index out of range, and unless there is one for each dimension.
+  template <tensor_element T, std::convertible_to<std::size_t>... Index>
+  [[nodiscard]] T& at(Index... index) const {
+    auto* const first = data<T>();
+    return first[offset_of({static_cast<std::size_t>(index)...})];
+  }
+  /// The element of a tensor that has only one, in however many dimensions.
+  template <tensor_element T>
+  [[nodiscard]] T& item() const {
+    auto* const first = data<T>();
+    require_one_element();
+    return *first;
+  }
+
+  // ---- other tensors of the same elements
+
+  /// Those from `first` to before `last` along a dimension. Requires: first <= last <= the dimension's size; thrown as
+  /// above.
+  [[nodiscard]] tensor slice(std::size_t first, std::size_t last, std::size_t dimension = 0) const;
+  /// Without the first dimension: what is at `index` of it.
+  [[nodiscard]] tensor row(std::size_t index) const;
+  /// The same elements in another shape. Throws errc::invalid_argument unless that has as many, and unless they are
+  /// contiguous.
+  [[nodiscard]] tensor reshape(const tensor_shape& shape) const;
+  /// Itself if it is contiguous, else a clone.
+  [[nodiscard]] tensor contiguous() const;
+  /// Itself if it is there already. Throws errc::invalid_argument for a device that muster::device has no memory of:
+  /// all but the host.
+  [[nodiscard]] tensor to(muster::device where) const;
+  /// A contiguous copy in memory of its own.
+  [[nodiscard]] tensor clone(memory where = memory::shared) const;
+
+  // ---- writing and reading many elements
+
+  /// Sets every element. The value may be of another type if the dtype can hold it: floating-point numbers are rounded,
+  /// all else must be the same number; otherwise throws errc::invalid_argument.
+  template <tensor_element T>
+  void fill(T value) const {
+    fill(detail::widen(value));
+  }
+  /// Throws errc::invalid_argument unless dtypes and shapes are the same.
+  /// Requires: the elements of both are the same ones, or none is in both.
+  void copy_from(const tensor& other) const;
+  /// In row-major order. Throws errc::invalid_argument unless there are as many values as elements.
+  template <detail::elements_in_a_row Values>
+  void copy_from(const Values& values) const;
+  template <tensor_element T>
+  void copy_to(std::span<T> room) const;
+  template <tensor_element T>
+  [[nodiscard]] std::vector<T> to_vector() const;
+
+  /// docs/formats/tensor.md. Reading throws errc::corrupted for what no tensor's encoding can be.
+  void write_to(frame_writer& out) const;
+  [[nodiscard]] static tensor read_from(frame_reader& in);
+  /// For cereal, the same.
+  void save(frame_writer& out) const { write_to(out); }
+  void load(frame_reader& in) { *this = read_from(in); }
+
+private:
+  /// Requires: the elements fit there.
+  tensor(std::shared_ptr<const muster::storage> bytes, const detail::placement& where) noexcept;
+
+  static tensor arange(muster::dtype type, const detail::wide_number& first, const detail::wide_number& last,
+                       const detail::wide_number& step, memory where);
+  static tensor from(muster::dtype type, std::span<const std::byte> values, const tensor_shape& shape, memory where);
+
+  void require(muster::dtype asked) const;
+  void require_contiguous() const;
+  void require_one_element() const;
+  void require_dimensions(std::size_t count) const;
+  [[nodiscard]] std::ptrdiff_t offset_of(std::initializer_list<std::size_t> index) const;
+  void fill(const detail::wide_number& value) const;
+  void read(std::span<const std::byte> values) const;
+  void write(std::span<std::byte> room) const;
+
+  std::shared_ptr<const muster::storage> storage_;
+  std::byte* data_ = nullptr;
+  tensor_shape shape_;
+  tensor_strides strides_;
+  muster::dtype type_ = muster::dtype::f32;
+};
+
+template <tensor_element T, std::size_t N>
+tensor_view<T, N> tensor::view() const {
+  auto* const first = data<T>();
+  require_dimensions(N);
+  std::array<std::size_t, N> sizes{};
+  std::array<std::ptrdiff_t, N> strides{};
+  std::copy(shape_.begin(), shape_.end(), sizes.begin());
+  std::copy(strides_.begin(), strides_.end(), strides.begin());
+  return {first, sizes, strides};
+}
+
+template <detail::elements_in_a_row Values>
+void tensor::copy_from(const Values& values) const {
+  using element = std::remove_cv_t<std::ranges::range_value_t<Values>>;
+  require(dtype_of<element>);
+  read(std::as_bytes(std::span<const element>(values)));
+}
+
+template <tensor_element T>
+void tensor::copy_to(std::span<T> room) const {
+  require(dtype_of<T>);
+  write(std::as_writable_bytes(room));
+}
+
+template <tensor_element T>
+std::vector<T> tensor::to_vector() const {
+  require(dtype_of<T>);
+  std::vector<T> values(size());
+  write(std::as_writable_bytes(std::span<T>(values)));
+  return values;
+}
+
+}  // namespace muster

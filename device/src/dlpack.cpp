@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/device/dlpack.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "layout.hpp"
+
+namespace muster {
+
+namespace {
+
+static_assert(std::is_standard_layout_v<dlpack_managed_tensor>);
+
+// By dtype's number.
+constexpr std::array<dlpack_type, dtype_count> types = {{{6, 8, 1},
+                                                         {0, 8, 1},
+                                                         {0, 16, 1},
+                                                         {0, 32, 1},
+                                                         {0, 64, 1},
+                                                         {1, 8, 1},
+                                                         {1, 16, 1},
+                                                         {1, 32, 1},
+                                                         {1, 64, 1},
+                                                         {2, 16, 1},
+                                                         {4, 16, 1},
+                                                         {2, 32, 1},
+                                                         {2, 64, 1},
+                                                         {5, 64, 1},
+                                                         {5, 128, 1}}};
+
+// What goes to the other library, and all that it points to.
+struct exported {
+  explicit exported(const tensor& what) : kept(what) {
+    std::copy(what.shape().begin(), what.shape().end(), shape.begin());
+    std::copy(what.strides().begin(), what.strides().end(), strides.begin());
+    managed.dl_tensor.data = what.data();
+    managed.dl_tensor.ndim = static_cast<std::int32_t>(what.dimensions());
+    managed.dl_tensor.dtype = types[static_cast<std::size_t>(what.dtype())];
+    managed.dl_tensor.shape = shape.data();
+    managed.dl_tensor.strides = strides.data();
+    managed.manager_ctx = this;
+    managed.deleter = [](dlpack_managed_tensor* left) { delete static_cast<exported*>(left->manager_ctx); };
+  }
+
+  tensor kept;
+  std::array<std::int64_t, tensor::max_dimensions> shape{};
+  std::array<std::int64_t, tensor::max_dimensions> strides{};
+  dlpack_managed_tensor managed;
+};
+
+// What came from the other library; nobody's until the tensor of it has been made.
+struct imported {
+  imported() = default;
+  imported(const imported&) = delete;
+  imported& operator=(const imported&) = delete;
+  ~imported() {
+    if (theirs != nullptr) dlpack_deleter()(theirs);
+  }
+
+  dlpack_managed_tensor* theirs = nullptr;
+};
+
+[[noreturn]] void refuse(const std::string& given, const char* expected) {
+  throw error(errc::invalid_argument, text("from_dlpack: the tensor ", given, ": ", expected));
+}
+
+dtype dtype_from(const dlpack_type& given) {
+  for (std::size_t number = 0; number < types.size(); ++number) {
+    const auto& known = types[number];
+    if (known.code == given.code && known.bits == given.bits && given.lanes == 1) return static_cast<dtype>(number);
+  }
+  refuse(text("has elements of type code ", int{given.code}, ", ", int{given.bits}, " bits, ", given.lanes, " lanes"),
+         "convert it to a type that muster::dtype names, of one lane");
+}
+
+tensor_shape shape_from(const dlpack_tensor& given) {
+  if (given.ndim < 0 || given.ndim > static_cast<std::int32_t>(tensor::max_dimensions)) {
+    refuse(text("has ", given.ndim, " dimensions"), "reshape it to at most 8");
+  }
+  tensor_shape shape;
+  for (std::int32_t dimension = 0; dimension < given.ndim; ++dimension) {
+    if (given.shape[dimension] < 0) refuse(text("has a size of ", given.shape[dimension]), "sizes are not negative");
+    shape.push_back(static_cast<std::size_t>(given.shape[dimension]));
+  }
+  return shape;
+}
+
+detail::placement placement_from(const dlpack_tensor& given) {
+  if (given.device.device_type != dlpack_device::cpu) {
+    refuse(text("is on a device of type ", given.device.device_type), "copy it to the CPU (type 1) first");
+  }
+  detail::placement found;
+  found.type = dtype_from(given.dtype);
+  found.shape = shape_from(given);
+  static_cast<void>(detail::require_bytes_of(found.type, found.shape));
+  if (given.strides == nullptr || given.ndim == 0) {
+    found.strides = detail::row_major(found.shape);
+  } else {
+    found.strides = tensor_strides(std::span(given.strides, static_cast<std::size_t>(given.ndim)));
+  }
+  return found;
+}
+
+}  // namespace
+
+dlpack_handle to_dlpack(const tensor& what) { return dlpack_handle(&(new exported(what))->managed); }
+
+tensor from_dlpack(dlpack_managed_tensor* theirs) {
+  const auto& given = theirs->dl_tensor;
+  const auto found = placement_from(given);
+  const auto reach = detail::reach_of(found.type, found.shape, found.strides);
+  const bool is_empty = detail::count_of(found.shape) == 0;
+  if (!reach || (given.data == nullptr && !is_empty)) {
+    refuse(text("at ", given.data, " has shape ", found.shape, " and strides ", found.strides),
+           "its elements must be in memory");
+  }
+  auto* const first = is_empty ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
+  const auto size = static_cast<std::size_t>(reach->last - reach->first);
+  const auto owner = std::make_shared<imported>();
+  auto made = tensor::over(storage::over({first + reach->first, size}, owner), found.type, found.shape, found.strides,
+                           static_cast<std::size_t>(-reach->first));
+  owner->theirs = theirs;
+  return made;
+}
+
+tensor from_dlpack(dlpack_handle theirs) {
+  auto made = from_dlpack(theirs.get());
+  [[maybe_unused]] auto* const taken = theirs.release();  // the tensor's now
+  return made;
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/device/storage.hpp>
+
+#include <new>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/memory/domain.hpp>
+
+namespace muster {
+
+namespace {
+
+std::shared_ptr<void> heap_bytes(std::size_t bytes) {
+  constexpr std::align_val_t aligned{storage::alignment};
+  auto* const made = ::operator new(bytes, aligned, std::nothrow);
+  if (made == nullptr) {
+    throw error(errc::out_of_memory,
+                text("the heap has no room for a tensor of ", text_of_bytes(bytes), ": make it smaller"));
+  }
+  return {made, [](void* left) { ::operator delete(left, aligned); }};
+}
+
+}  // namespace
+
+storage::storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block) noexcept
+    : keeper_(std::move(keeper)), block_(std::move(block)), bytes_(bytes) {}
+
+std::shared_ptr<const storage> storage::allocate(std::size_t bytes, memory where) {
+  if (bytes == 0) return nullptr;
+  if (where == memory::shared) {
+    return over(domain::of_program()->blocks().allocate_shared(bytes));
+  }
+  auto keeper = heap_bytes(bytes);
+  const std::span<std::byte> room(static_cast<std::byte*>(keeper.get()), bytes);
+  return over(room, std::move(keeper));
+}
+
+std::shared_ptr<const storage> storage::over(shared_block block) {
+  const auto bytes = block.bytes();
+  auto keeper = domain::of(block);
+  return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), std::move(block));
+}
+
+std::shared_ptr<const storage> storage::over(std::span<std::byte> bytes, std::shared_ptr<void> keeper) {
+  return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), shared_block());
+}
+
+}  // namespace muster

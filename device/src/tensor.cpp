@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/device/tensor.hpp>
+
+#include <cstring>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "layout.hpp"
+
+namespace muster {
+
+// ---- making
+
+tensor tensor::empty(muster::dtype type, const tensor_shape& shape, memory where) {
+  return over(muster::storage::allocate(detail::require_bytes_of(type, shape), where), type, shape);
+}
+
+tensor tensor::zeros(muster::dtype type, const tensor_shape& shape, memory where) {
+  auto made = empty(type, shape, where);
+  if (made.nbytes() != 0) std::memset(made.data(), 0, made.nbytes());
+  return made;
+}
+
+tensor tensor::from(muster::dtype type, std::span<const std::byte> values, const tensor_shape& shape, memory where) {
+  const auto bytes = detail::require_bytes_of(type, shape);
+  if (values.size() != bytes) {
+    throw error(
+        errc::invalid_argument,
+        text("a tensor of shape ", shape, " was to be made from ", values.size() / dtype_size(type),
+             " values, but has ", bytes / dtype_size(type), " elements: give as many values, or another shape"));
+  }
+  auto made = empty(type, shape, where);
+  made.read(values);
+  return made;
+}
+
+tensor tensor::over(std::shared_ptr<const muster::storage> bytes, muster::dtype type, const tensor_shape& shape,
+                    std::size_t offset_bytes) {
+  static_cast<void>(detail::require_bytes_of(type, shape));
+  return over(std::move(bytes), type, shape, detail::row_major(shape), offset_bytes);
+}
+
+tensor tensor::over(std::shared_ptr<const muster::storage> bytes, muster::dtype type, const tensor_shape& shape,
+                    const tensor_strides& strides, std::size_t offset_bytes) {
+  const detail::placement where{.type = type, .shape = shape, .strides = strides, .offset_bytes = offset_bytes};
+  const auto room = bytes != nullptr ? bytes->bytes() : std::span<std::byte>();
+  if (!detail::fits(where, room))
+    throw error(errc::invalid_argument, "tensor::over: " + detail::problem_of(where, room));
+  return tensor(std::move(bytes), where);
+}
+
+tensor::tensor(std::shared_ptr<const muster::storage> bytes, const detail::placement& where) noexcept
+    : storage_(std::move(bytes)),
+      data_(storage_ != nullptr ? storage_->bytes().data() + where.offset_bytes : nullptr),
+      shape_(where.shape),
+      strides_(where.strides),
+      type_(where.type) {}
+
+// ---- what it is
+
+std::size_t tensor::size() const noexcept { return detail::count_of(shape_); }
+
+std::size_t tensor::rows() const {
+  if (!shape_.empty()) return shape_[0];
+  throw error(errc::invalid_argument, "a tensor without dimensions, shape (), has no rows: reshape it to (1,)");
+}
+
+bool tensor::is_contiguous() const noexcept { return detail::is_row_major(shape_, strides_); }
+
+void tensor::require(muster::dtype asked) const {
+  if (asked == type_) return;
+  throw error(errc::invalid_argument,
+              text("elements of dtype ", asked, " were asked for, but those of this tensor of shape ", shape_, " are ",
+                   type_, ": ask for these"));
+}
+
+void tensor::require_contiguous() const {
+  if (is_contiguous()) return;
+  throw error(errc::invalid_argument, text("contiguous elements are needed, but those of this tensor of shape ", shape_,
+                                           " have strides ", strides_, ": call contiguous() first, or use view or at"));
+}
+
+void tensor::require_one_element() const {
+  if (size() == 1) return;
+  throw error(errc::invalid_argument, text("item() is for tensors of one element, but this one of shape ", shape_,
+                                           " has ", size(), ": use at"));
+}
+
+void tensor::require_dimensions(std::size_t count) const {
+  if (count == dimensions()) return;
+  throw error(errc::invalid_argument, text("a tensor of ", count, " dimensions is needed, but this one of shape ",
+                                           shape_, " has ", dimensions(), ": reshape it, or name as many"));
+}
+
+std::ptrdiff_t tensor::offset_of(std::initializer_list<std::size_t> index) const {
+  const tensor_shape given(index);
+  require_dimensions(given.size());
+  std::ptrdiff_t offset = 0;
+  for (std::size_t dimension = 0; dimension < given.size(); ++dimension) {
+    if (given[dimension] >= shape_[dimension]) {
+      throw error(errc::invalid_argument, text("element ", given, " of a tensor of shape ", shape_,
+                                               " was asked for: every index must be less than the size there"));
+    }
+    offset += static_cast<std::ptrdiff_t>(given[dimension]) * strides_[dimension];
+  }
+  return offset;
+}
+
+// ---- other tensors of the same elements
+
+tensor tensor::slice(std::size_t first, std::size_t last, std::size_t dimension) const {
+  if (dimension >= dimensions() || first > last || last > shape_[dimension]) {
+    throw error(errc::invalid_argument,
+                text("slice ", first, " to ", last, " of dimension ", dimension, " of a tensor of shape ", shape_,
+                     " was asked for: the dimension must be there, and first <= last <= its size"));
+  }
+  auto part = *this;
+  part.shape_[dimension] = last - first;
+  const auto element = static_cast<std::ptrdiff_t>(dtype_size(type_));
+  if (size() != 0) part.data_ += static_cast<std::ptrdiff_t>(first) * strides_[dimension] * element;
+  return part;
+}
+
+tensor tensor::row(std::size_t index) const {
+  if (index >= rows()) {
+    throw error(errc::invalid_argument, text("row ", index, " of a tensor of shape ", shape_,
+                                             " was asked for: it must be less than ", shape_[0]));
+  }
+  auto part = slice(index, index + 1);
+  part.shape_ = shape_.without_first();
+  part.strides_ = strides_.without_first();
+  return part;
+}
+
+tensor tensor::reshape(const tensor_shape& shape) const {
+  static_cast<void>(detail::require_bytes_of(type_, shape));
+  if (detail::count_of(shape) != size()) {
+    throw error(errc::invalid_argument, text("a tensor of shape ", shape_, " has ", size(), " elements, but shape ",
+                                             shape, " has ", detail::count_of(shape), ": give one of as many"));
+  }
+  require_contiguous();
+  auto same = *this;
+  same.shape_ = shape;
+  same.strides_ = detail::row_major(shape);
+  return same;
+}
+
+tensor tensor::to(muster::device where) const {
+  if (where == device()) return *this;
+  throw error(errc::invalid_argument,
+              text("a tensor was to go to ", where, ", but muster::device has memory of the host only: write cpu"));
+}
+
+tensor tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+tensor tensor::clone(memory where) const {
+  auto made = empty(type_, shape_, where);
+  made.copy_from(*this);
+  return made;
+}
+
+}  // namespace muster

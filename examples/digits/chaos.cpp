@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "chaos.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <utility>
+
+namespace digits {
+
+chaos::chaos() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void chaos::aim(const std::vector<pid_t>& at) {
+  const std::lock_guard lock(mutex_);
+  victims_ = at;
+  std::erase(victims_, 0);
+  aimed_.notify_all();
+}
+
+void chaos::run(const std::stop_token& stop) {
+  std::minstd_rand random(std::random_device{}());
+  std::uniform_int_distribution<int> microseconds(0, 3000);  // some steps
+  std::unique_lock lock(mutex_);
+  while (aimed_.wait(lock, stop, [this] { return !victims_.empty(); })) {
+    aimed_.wait_for(lock, stop, std::chrono::microseconds(microseconds(random)), [] { return false; });
+    const auto victims = std::exchange(victims_, {});
+    if (!stop.stop_requested() && ::kill(victims[random() % victims.size()], SIGKILL) == 0) ++kills_;
+  }
+}
+
+}  // namespace digits

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+// Holds that lie in messages: whoever is named in one answers for it, and nobody's death drops those of everybody.
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/memory/arena.hpp>
+
+namespace muster {
+
+std::uint64_t arena::hand_over(shared_block&& last) {
+  const auto given = std::move(last);
+  auto& mine = *given.holding_;
+  if (!given.is_unique()) return send(given);
+  require_own(mine);
+  const scoped_lock lock(mutex_);
+  if (mine.how == detail::holding::manner::alone) share(mine);
+  if (mine.how == detail::holding::manner::borrowed) mine.hold = add_hold(mine.block.handle());
+  mine.how = detail::holding::manner::borrowed;
+  const block_ref sent{.descriptor = mine.hold, .generation = record_of(mine.hold).generation, .size_bytes = 0};
+  record_of(mine.hold) = {};
+  --holds_;
+  return sent.handle();
+}
+
+shared_block arena::borrow_sent(std::uint64_t name) {
+  const auto hold = block_ref::of_handle(name);
+  const auto found = hold.descriptor < blocks_.size() ? blocks_.read(hold.descriptor).owner : block_ownership{};
+  if (!hold || found.state != block_state::hold || found.generation != hold.generation) {
+    throw error(errc::corrupted, text("a message names hold ", hold.descriptor, " of generation ", hold.generation,
+                                      ", but there is no such hold: somebody has overwritten the message"));
+  }
+  return borrow(blocks_.at(hold.descriptor).target.load(std::memory_order_relaxed));
+}
+
+void arena::receive_for(const shared_block& borrowed, std::uint64_t name) {
+  auto received = receive(name);
+  auto& mine = *borrowed.holding_;
+  auto& other = *received.holding_;
+  const scoped_lock lock(mutex_);
+  if (mine.how != detail::holding::manner::borrowed || mine.block != other.block) return;  // it has a hold already
+  mine.hold = other.hold;
+  mine.how = other.how.exchange(detail::holding::manner::borrowed);
+}
+
+// Another thread of this process may have received it meanwhile. Its word is the same then, but there is a record.
+void arena::entrust(std::uint64_t name, participant_id from) noexcept {
+  const auto hold = block_ref::of_handle(name);
+  if (!hold || hold.descriptor >= blocks_.size()) return;
+  const scoped_lock lock(mutex_);
+  if (record_of(hold.descriptor).state != block_state::free) return;
+  const block_ownership expected{.generation = hold.generation, .owner = from, .state = block_state::hold};
+  auto everybodys = expected;
+  everybodys.owner = participant_id::everybody;
+  blocks_.change(hold.descriptor, expected, everybodys);
+}
+
+bool arena::is_sole(const shared_block& which) const {
+  if (!which.is_unique()) return false;
+  const auto& mine = *which.holding_;
+  const scoped_lock lock(mutex_);
+  if (mine.how == detail::holding::manner::alone) return true;
+  const share_word found(blocks_.count_of(mine.block.descriptor));
+  return mine.how == detail::holding::manner::held && found.count() == 1;
+}
+
+}  // namespace muster

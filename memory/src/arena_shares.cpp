@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSL-1.0
+// Blocks that several processes hold at once. Every hold is a descriptor with its holder's name in it, so that the
+// holds of a dead process are found; how many there are is counted in the block's own descriptor.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/memory/arena.hpp>
+
+namespace muster {
+
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+std::uint32_t descriptor_of(std::uint64_t name) { return block_ref::of_handle(name).descriptor; }
+
+extent_run run_of(const block_snapshot& found) {
+  return {.first = found.offset / extent_bytes, .count = extents_for(found.capacity)};
+}
+
+[[noreturn]] void throw_no_block(const char* what, std::uint64_t name, const std::string& why) {
+  const auto ref = block_ref::of_handle(name);
+  throw error(errc::corrupted,
+              text(what, " of block ", ref.descriptor, ", generation ", ref.generation, ", was to be used, but ", why,
+                   ": it is of another domain, or whoever sent it has let go of it"));
+}
+
+}  // namespace
+
+void shared_block::let_go(detail::holding* left) noexcept {
+  left->owner->let_go(*left);
+  delete left;
+}
+
+shared_block arena::allocate_shared(std::size_t bytes) {
+  auto made = std::make_unique<detail::holding>();
+  const scoped_lock lock(mutex_);
+  auto taken = allocate_run(std::max<std::size_t>(bytes, 1), 0);
+  made->owner = std::exchange(taken.arena_, nullptr);
+  made->data = taken.data();
+  made->bytes = bytes;
+  made->block = taken.ref();
+  return shared_block(made.release());
+}
+
+void arena::require_own(const detail::holding& which) const {
+  if (which.owner == this) return;
+  throw error(errc::invalid_argument,
+              text("a block of ", text_of_bytes(which.bytes),
+                   " belongs to another domain (of a pool made with `isolated`, perhaps): copy it to send it here"));
+}
+
+std::uint64_t arena::name_of(const shared_block& which) {
+  auto& mine = *which.holding_;
+  require_own(mine);
+  if (mine.how.load(std::memory_order_acquire) == detail::holding::manner::alone) {
+    const scoped_lock lock(mutex_);
+    if (mine.how == detail::holding::manner::alone) share(mine);
+  }
+  return mine.block.handle();
+}
+
+shared_block arena::borrow(std::uint64_t name) {
+  shared_block made;
+  borrow_into(made, name);
+  return made;
+}
+
+void arena::borrow_into(shared_block& handle, std::uint64_t name) {
+  using enum detail::holding::manner;
+  const auto found = find_shared(name);
+  const bool reusable = handle.is_unique() && handle.owner() == this && handle.holding_->how.load(relaxed) == borrowed;
+  if (!reusable) handle = shared_block(std::make_unique<detail::holding>().release());
+  auto& made = *handle.holding_;
+  made.owner = this;
+  made.data = bytes_.data() + found.offset;
+  made.bytes = found.capacity;
+  made.how.store(borrowed, relaxed);
+  made.block = block_ref::of_handle(name);
+}
+
+void arena::keep(const shared_block& borrowed) {
+  auto& mine = *borrowed.holding_;
+  const scoped_lock lock(mutex_);
+  if (mine.how != detail::holding::manner::borrowed) return;
+  mine.hold = add_hold(mine.block.handle());
+  mine.how = detail::holding::manner::held;
+}
+
+void arena::unkeep(const shared_block& kept) noexcept {
+  auto& mine = *kept.holding_;
+  if (mine.how != detail::holding::manner::held) return;
+  const scoped_lock lock(mutex_);
+  drop_hold(mine.hold, mine.block.handle());
+  mine.how = detail::holding::manner::borrowed;
+}
+
+std::uint64_t arena::send(const shared_block& which) {
+  auto& mine = *which.holding_;
+  require_own(mine);
+  const scoped_lock lock(mutex_);
+  if (mine.how == detail::holding::manner::alone) share(mine);
+  const auto hold = add_hold(mine.block.handle());
+  const block_ref sent{.descriptor = hold, .generation = record_of(hold).generation, .size_bytes = 0};
+  record_of(hold) = {};  // whoever receives it keeps it
+  --holds_;
+  return sent.handle();
+}
+
+shared_block arena::receive(std::uint64_t name) {
+  const auto hold = block_ref::of_handle(name);
+  if (hold.descriptor >= blocks_.size()) throw_no_block("a hold", name, "there is no such descriptor");
+  const auto target = blocks_.at(hold.descriptor).target.load(relaxed);
+  auto made = borrow(target);
+  const scoped_lock lock(mutex_);
+  for (;;) {
+    const auto found = blocks_.read(hold.descriptor).owner;
+    auto mine = found;
+    mine.owner = options_.self;
+    const bool is_hold = hold && found.state == block_state::hold && found.generation == hold.generation;
+    if (!is_hold) throw_no_block("a hold", name, "there is no such hold");
+    if (blocks_.change(hold.descriptor, found, mine)) break;  // else its sender has just entrusted it to everybody
+  }
+  record_of(hold.descriptor) = {.generation = hold.generation, .state = block_state::hold};
+  made.holding_->hold = hold.descriptor;
+  made.holding_->how = detail::holding::manner::held;
+  ++holds_;
+  return made;
+}
+
+// The last handle is gone, so nobody changes the holding any more.
+void arena::let_go(detail::holding& left) noexcept {
+  if (left.how == detail::holding::manner::borrowed) return;
+  const scoped_lock lock(mutex_);
+  switch (left.how.load(relaxed)) {
+    case detail::holding::manner::alone: release_live(left.block); break;
+    case detail::holding::manner::held: drop_hold(left.hold, left.block.handle()); break;
+    case detail::holding::manner::borrowed: break;
+  }
+}
+
+// Every field is read once, and is checked.
+block_snapshot arena::find_shared(std::uint64_t name) const {
+  auto ref = block_ref::of_handle(name);
+  if (ref.descriptor >= blocks_.size()) throw_no_block("memory", name, "there is no such descriptor");
+  const auto found = blocks_.read(ref.descriptor);
+  if (!ref || found.owner.state != block_state::shared || found.owner.generation != ref.generation) {
+    throw_no_block("memory", name, "nobody holds such a block");
+  }
+  if (!is_within(found)) {
+    throw_no_block("memory", name,
+                   text("its descriptor has been overwritten: it would lie at ", found.offset, " and take ",
+                        found.capacity, " of ", bytes_.size(), " bytes"));
+  }
+  return found;
+}
+
+// The block is given to everybody in one store. Its extents follow: should this process die in between, recovery gives
+// them to the block, before it drops this process's hold.
+void arena::share(detail::holding& alone) {
+  const auto descriptor = alone.block.descriptor;
+  const auto run = record_of(descriptor).run();
+  const auto hold = bind_hold(alone.block.handle());
+  const auto change = next_change();
+  auto& shared = blocks_.at(descriptor);
+  blocks_.at(hold).change.store(change, relaxed);
+  set_hold_state(hold, block_state::adding);
+  shared.home.store(static_cast<std::uint16_t>(participant_id::everybody), relaxed);
+  shared.count.store(share_word(change, options_.self, 1).bits(), relaxed);
+  publish(descriptor, participant_id::everybody, block_state::shared);
+  set_hold_state(hold, block_state::hold);
+  extents_.share(options_.self, descriptor, run);
+  record_of(descriptor) = {};
+  --live_blocks_;
+  ++holds_;
+  alone.hold = hold;
+  alone.how = detail::holding::manner::held;
+}
+
+std::uint32_t arena::bind_hold(std::uint64_t target) {
+  if (options_.members.empty()) throw error(errc::invalid_argument, "this arena has no table of participants");
+  const auto hold = blocks_.bind(options_.self, 0, 0, block_hint_);
+  if (!hold) throw_exhausted(0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken"));
+  block_hint_ = *hold + 1;
+  const auto generation = std::max(blocks_.read(*hold).owner.generation + 1, 1U);
+  record_of(*hold) = {.generation = generation, .state = block_state::hold};
+  blocks_.at(*hold).target.store(target, relaxed);
+  return *hold;
+}
+
+std::uint32_t arena::add_hold(std::uint64_t target) {
+  static_cast<void>(find_shared(target));
+  const auto hold = bind_hold(target);
+  const auto change = next_change();
+  blocks_.at(hold).change.store(change, relaxed);
+  set_hold_state(hold, block_state::adding);
+  if (!change_count(descriptor_of(target), 1, change)) {
+    forget(hold);
+    throw_no_block("memory", target, text("it cannot be held once more (at most ", share_word::most, " times)"));
+  }
+  set_hold_state(hold, block_state::hold);
+  ++holds_;
+  return hold;
+}
+
+void arena::drop_hold(std::uint32_t hold, std::uint64_t target) noexcept {
+  const auto change = next_change();
+  blocks_.at(hold).change.store(change, relaxed);
+  set_hold_state(hold, block_state::dropping);
+  const auto left = change_count(descriptor_of(target), -1, change);
+  if (left && left->count() == 0) take_over(target);
+  forget(hold);
+  --holds_;
+}
+
+// Release: whoever finds the hold in this state sees which change it is about.
+void arena::set_hold_state(std::uint32_t hold, block_state state) {
+  const block_ownership word{.generation = record_of(hold).generation, .owner = options_.self, .state = state};
+  blocks_.at(hold).word.store(word.pack(), std::memory_order_release);
+}
+
+std::uint32_t arena::next_change() noexcept {
+  ++change_;
+  options_.members[index_of(options_.self)].change.store(change_, relaxed);  // for whoever gets the number next
+  return change_;
+}
+
+std::atomic<std::uint64_t>* arena::confirmed_by(participant_id who) const noexcept {
+  return index_of(who) < options_.members.size() ? &options_.members[index_of(who)].confirmed : nullptr;
+}
+
+std::optional<share_word> arena::change_count(std::uint32_t descriptor, int by, std::uint32_t change) noexcept {
+  return share_protocol::change_count(blocks_.at(descriptor).count, by, options_.self, change,
+                                      [this](participant_id who) { return confirmed_by(who); });
+}
+
+// Nobody holds the block any more: it becomes this process's, and goes into its cache. Only extents that bear the
+// block's mark are taken: a descriptor that somebody has overwritten cannot take others along.
+void arena::take_over(std::uint64_t target) noexcept {
+  const auto descriptor = descriptor_of(target);
+  const auto found = blocks_.read(descriptor);
+  auto mine = found.owner;
+  mine.owner = options_.self;
+  mine.state = block_state::live;
+  const bool is_it = found.owner.state == block_state::shared &&
+                     found.owner.generation == block_ref::of_handle(target).generation && is_within(found);
+  if (!is_it || !blocks_.change(descriptor, found.owner, mine)) return;
+  const auto run = run_of(found);
+  if (extents_.shared_count(descriptor, run) != run.count) {  // overwritten: what can be found of it is free
+    extents_.unshare(descriptor, participant_id::none, run);
+    forget(descriptor);
+    return;
+  }
+  extents_.unshare(descriptor, options_.self, run);
+  record_of(descriptor) = {.offset = found.offset,
+                           .capacity = found.capacity,
+                           .generation = mine.generation,
+                           .home = options_.self,
+                           .state = block_state::live};
+  blocks_.at(descriptor).home.store(static_cast<std::uint16_t>(options_.self), relaxed);
+  release_here(descriptor);
+}
+
+// ---- recovery
+
+void arena::recover_shares(participant_id dead) {
+  // First what the dead one had not yet given to its blocks, while its holds still keep them.
+  for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) {
+    const auto found = blocks_.read(descriptor);
+    if (found.owner.state == block_state::shared && is_within(found)) extents_.share(dead, descriptor, run_of(found));
+  }
+  for (std::uint32_t hold = 0; hold < blocks_.used_count(); ++hold) recover_hold(hold, dead);
+}
+
+void arena::recover_hold(std::uint32_t hold, participant_id dead) {
+  const auto found = blocks_.read(hold).owner;
+  const bool is_hold =
+      found.state == block_state::adding || found.state == block_state::hold || found.state == block_state::dropping;
+  if (!is_hold || found.owner != dead || record_of(hold).state != block_state::free) return;
+  auto mine = found;
+  mine.owner = options_.self;
+  mine.state = block_state::dropping;
+  if (!blocks_.change(hold, found, mine)) return;  // somebody has received it
+  const auto target = blocks_.at(hold).target.load(relaxed);
+  const auto change = static_cast<std::uint32_t>(blocks_.at(hold).change.load(relaxed));
+  if (is_shared(target)) {
+    const auto& count = blocks_.at(descriptor_of(target)).count;
+    const auto* const confirmed = confirmed_by(dead);
+    const bool changed = confirmed != nullptr && share_protocol::took_place(count, *confirmed, dead, change);
+    const bool counted = found.state == block_state::hold || (found.state == block_state::adding) == changed;
+    if (counted) static_cast<void>(change_count(descriptor_of(target), -1, next_change()));
+    if (share_word(count.load(std::memory_order_acquire)).count() == 0) take_over(target);
+  }
+  forget(hold);
+}
+
+bool arena::is_shared(std::uint64_t name) const noexcept {
+  const auto ref = block_ref::of_handle(name);
+  if (ref.descriptor >= blocks_.size()) return false;
+  const auto found = blocks_.read(ref.descriptor).owner;
+  return found.state == block_state::shared && found.generation == ref.generation;
+}
+
+}  // namespace muster

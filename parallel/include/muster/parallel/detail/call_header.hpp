@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace muster::detail {
+
+/// The beginning of a call's arguments.
+struct call_header {
+  std::uint32_t function = 0;  ///< its number in the world
+  std::uint32_t slices = 1;    ///< of each rank's share
+  std::uint64_t outputs = 0;   ///< which are wanted: a bit for each
+  std::uint64_t rows = 0;      ///< selected rows of the scattered inputs, if there are such
+  std::uint64_t step = 0;      ///< how often the function's rules will have been applied, with this call
+};
+
+/// Where a call's time went in one rank, in nanoseconds. Small, because it goes with each reply.
+struct rank_times {
+  float scatter = 0;     ///< getting at its share of the inputs
+  float compute = 0;     ///< in the function
+  float accumulate = 0;  ///< joining slices, writing updates
+  float wait = 0;        ///< for other ranks' results
+  float reduce = 0;      ///< joining those
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Frames in a world's shared memory: written by one side, read by the others while the writer keeps what they name.
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <span>
+
+#include <muster/memory/arena.hpp>
+#include <muster/parallel/detail/world_memory.hpp>
+#include <muster/serialize/archive.hpp>
+
+namespace muster::detail {
+
+/// Names blocks for those who borrow them. The writer keeps the values until the readers are done.
+class naming_sink final : public attachment_sink {
+public:
+  explicit naming_sink(arena& memory) noexcept : memory_(memory) {}
+  [[nodiscard]] std::uint64_t attach(const shared_block& what) override { return memory_.name_of(what); }
+
+private:
+  arena& memory_;
+};
+
+/// Borrows the blocks that a frame names.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class borrowing_source final : public attachment_source {
+public:
+  explicit borrowing_source(arena& memory) noexcept : memory_(memory) {}
+
+  /// Throws errc::corrupted when there is no such block (any more).
+  [[nodiscard]] shared_block take(std::uint64_t name) override;
+  /// The blocks will not be lent any longer: handles that somebody has kept are made good for themselves.
+  /// Throws errc::out_of_memory when that cannot be; then those handles must not be used.
+  void end();
+  /// The same, when nobody has kept one, or will use it.
+  void forget() noexcept { count_ = 0; }
+
+private:
+  arena& memory_;
+  std::deque<shared_block> borrowed_;  // what they have allocated is used again
+  std::size_t count_ = 0;
+};
+
+/// Makes holds of this process's own on the blocks that a frame names.
+class keeping_source final : public attachment_source {
+public:
+  explicit keeping_source(arena& memory) noexcept : memory_(memory) {}
+  /// Throws errc::corrupted when there is no such block, errc::out_of_memory when it cannot be held.
+  [[nodiscard]] shared_block take(std::uint64_t name) override;
+
+private:
+  arena& memory_;
+};
+
+/// The writer's end of an area.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: borrows the arena. A frame is there until the next one is written.
+class frame_outbox {
+public:
+  explicit frame_outbox(arena& memory) noexcept : memory_(memory) {}
+
+  /// Writes what `write` writes, which is called twice, with a Writer: output_archive, or frame_writer where all values
+  /// encode themselves. Throws errc::out_of_memory, and what `write` throws.
+  template <class Writer = output_archive, std::size_t Bytes, std::invocable<Writer&> Write>
+  void put(frame_area<Bytes>& area, const Write& write) {
+    Writer counter(true);
+    write(counter);
+    naming_sink names(memory_);
+    const auto bytes = counter.written();
+    const auto where = room(area.here, bytes);
+    Writer out(where, &names);
+    write(out);
+    if (where.data() == staged_.data()) std::memcpy(area.here, staged_.data(), bytes);
+    area.bytes = bytes;
+    area.block = overflow_ ? memory_.name_of(overflow_) : 0;
+  }
+
+private:
+  [[nodiscard]] std::span<std::byte> room(std::span<std::byte> here, std::size_t bytes);
+
+  // Short frames are put together here: whoever looks at the word beside the area all the time would take its line away
+  // with each look.
+  alignas(frame_alignment) std::array<std::byte, 256> staged_;
+  arena& memory_;
+  shared_block overflow_;  // for frames that have no room in the area
+};
+
+/// The bytes of a frame. Each field of the area is read once.
+/// Throws errc::corrupted when what stands there can be no frame.
+class frame_view {
+public:
+  template <std::size_t Bytes>
+  frame_view(arena& memory, const frame_area<Bytes>& area)
+      : frame_view(memory, area.here, *static_cast<const volatile std::uint64_t*>(&area.block),
+                   *static_cast<const volatile std::uint64_t*>(&area.bytes)) {}
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+private:
+  frame_view(arena& memory, std::span<const std::byte> here, std::uint64_t block, std::uint64_t bytes);
+
+  shared_block block_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// One output of a function: its values of slices are joined in the rank, and those of ranks in the caller.
+//
+// Thread safety: distinct objects: safe. Shared objects: unsafe.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <muster/device/tensor.hpp>
+#include <muster/parallel/detail/tensor_accumulator.hpp>
+#include <muster/parallel/output_op.hpp>
+#include <muster/serialize/archive.hpp>
+#include <muster/serialize/transportable.hpp>
+
+namespace muster::detail {
+
+/// Throws errc::invalid_argument: there were no rows, and the op has no value for none.
+[[noreturn]] void throw_no_rows(const value_name& what, output_op op);
+
+/// Numbers are joined in the widest type of their kind.
+template <class T>
+using wide_sum = std::conditional_t<std::is_floating_point_v<T>, double,
+                                    std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+
+template <class T, output_op Op>
+class output_accumulator {
+  static_assert(Op == output_op::none || std::is_arithmetic_v<T>,
+                "muster: only numbers and tensors can be joined; for values of other types write none(), which gives "
+                "those of all ranks");
+  static_assert(Op != output_op::gather, "muster: gather joins the rows of tensors; for other values write none()");
+  static_assert(Op == output_op::none || !std::is_same_v<T, bool>,
+                "muster: a bool cannot be joined: return a number, or write none()");
+};
+
+template <class T>
+concept joinable_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+
+/// Averages of integers are floating-point numbers.
+template <joinable_number T, output_op Op>
+  requires(Op == output_op::avg || Op == output_op::mean_of_ranks)
+class output_accumulator<T, Op> {
+public:
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, double>;
+  explicit output_accumulator(const value_name& what) : what_(what) {}
+
+  void add(T value, double weight) {
+    sum_ += weight * static_cast<double>(value);
+    weight_ += weight;
+  }
+  static constexpr bool is_archived = false;
+  void save(frame_writer& out) const {
+    out.write(&sum_, sizeof sum_);
+    out.write(&weight_, sizeof weight_);
+  }
+  void merge(frame_reader& in) {
+    double sum = 0;
+    double weight = 0;
+    in.read(&sum, sizeof sum);
+    in.read(&weight, sizeof weight);
+    if (weight == 0) return;
+    const double less = Op == output_op::avg ? 1.0 : weight;
+    sum_ += sum / less;
+    weight_ += weight / less;
+  }
+  [[nodiscard]] result finish() const {
+    if (weight_ == 0) throw_no_rows(what_, Op);
+    return static_cast<result>(sum_ / weight_);
+  }
+
+private:
+  value_name what_;
+  double sum_ = 0;
+  double weight_ = 0;
+};
+
+template <joinable_number T, output_op Op>
+  requires(Op == output_op::sum || Op == output_op::prod || Op == output_op::min || Op == output_op::max)
+class output_accumulator<T, Op> {
+public:
+  using result = T;
+  explicit output_accumulator(const value_name& what) : what_(what) {}
+
+  void add(T value, double /*weight*/) { join(static_cast<wide_sum<T>>(value)); }
+  static constexpr bool is_archived = false;
+  void save(frame_writer& out) const {
+    out.write(&joined_, sizeof joined_);
+    out.write(&some_, sizeof some_);
+  }
+  void merge(frame_reader& in) {
+    wide_sum<T> joined{};
+    in.read(&joined, sizeof joined);
+    const bool some = *in.take(1) != std::byte{0};
+    if (some) join(joined);
+  }
+  [[nodiscard]] result finish() const {
+    if (!some_ && !has_identity(Op)) throw_no_rows(what_, Op);
+    return some_ ? static_cast<T>(joined_) : static_cast<T>(Op == output_op::prod ? 1 : 0);
+  }
+
+private:
+  void join(wide_sum<T> value) {
+    if (!std::exchange(some_, true)) {
+      joined_ = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      joined_ = Op == output_op::sum    ? joined_ + value
+                : Op == output_op::prod ? joined_ * value
+                                        : extreme(joined_, value);
+    } else {
+      using wrapping = std::uint64_t;
+      const auto a = static_cast<wrapping>(joined_);
+      const auto b = static_cast<wrapping>(value);
+      joined_ = Op == output_op::sum    ? static_cast<wide_sum<T>>(a + b)
+                : Op == output_op::prod ? static_cast<wide_sum<T>>(a * b)
+                                        : extreme(joined_, value);
+    }
+  }
+  // What is not a number is the result, as with tensors.
+  static wide_sum<T> extreme(wide_sum<T> a, wide_sum<T> b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(a)) return a;
+      if (std::isnan(b)) return b;
+    }
+    return Op == output_op::min ? std::min(a, b) : std::max(a, b);
+  }
+
+  value_name what_;
+  bool some_ = false;
+  wide_sum<T> joined_{};
+};
+
+/// All values, by rank, then by slice.
+template <class T>
+class output_accumulator<T, output_op::none> {
+public:
+  using result = std::vector<T>;
+  explicit output_accumulator(const value_name& /*what*/) {}
+
+  void add(T value, double /*weight*/) { all_.push_back(std::move(value)); }
+  static constexpr bool is_archived = true;
+  void save(frame_writer& out) const { static_cast<output_archive&>(out)(all_); }
+  void merge(frame_reader& in) {
+    std::vector<T> more;
+    static_cast<input_archive&>(in)(more);
+    for (auto&& each : more) all_.push_back(std::move(each));
+  }
+  [[nodiscard]] result finish() { return std::move(all_); }
+
+private:
+  std::vector<T> all_;
+};
+
+/// Tensors that are all kept: none and gather.
+class tensor_list {
+public:
+  explicit tensor_list(const value_name& what) : what_(what) {}
+
+  void add(const tensor& value, double /*weight*/) { all_.push_back(value); }
+  static constexpr bool is_archived = false;
+  void save(frame_writer& out) const;
+  void merge(frame_reader& in);
+
+protected:
+  [[nodiscard]] std::vector<tensor> clones() const;
+  [[nodiscard]] std::size_t count() const noexcept { return all_.size(); }
+  /// Throws errc::invalid_argument for tensors from `first_unknown` on that differ from the first one in more than the
+  /// number of their rows, or have none.
+  void require_joinable(std::size_t first_unknown) const;
+  /// Requires: require_joinable has not thrown for any.
+  [[nodiscard]] tensor joined() const;
+
+private:
+  value_name what_;
+  std::vector<tensor> all_;
+};
+
+template <>
+class output_accumulator<tensor, output_op::none> : public tensor_list {
+public:
+  using result = std::vector<tensor>;
+  using tensor_list::tensor_list;
+  [[nodiscard]] result finish() const { return clones(); }
+};
+
+template <>
+class output_accumulator<tensor, output_op::gather> : public tensor_list {
+public:
+  using result = tensor;
+  using tensor_list::tensor_list;
+  void merge(frame_reader& in) {
+    const auto known = count();
+    tensor_list::merge(in);
+    require_joinable(known);
+  }
+  [[nodiscard]] result finish() const { return joined(); }
+};
+
+/// Tensors that become one, element by element.
+class tensor_output {
+public:
+  tensor_output(output_op op, const value_name& what) : op_(op), what_(what), joined_(op, what) {}
+
+  void add(const tensor& value, double weight) { joined_.add(value, weight); }
+  static constexpr bool is_archived = false;
+  /// What is sent stays until this is destroyed, as with lists: who reads it borrows the memory.
+  void save(frame_writer& out);
+  void merge(frame_reader& in);
+  /// In memory of its own.
+  [[nodiscard]] tensor finish() const;
+
+private:
+  output_op op_;
+  value_name what_;
+  tensor_accumulator joined_;
+  std::optional<tensor> sent_;
+};
+
+template <output_op Op>
+  requires(Op != output_op::none && Op != output_op::gather)
+class output_accumulator<tensor, Op> : public tensor_output {
+public:
+  using result = tensor;
+  explicit output_accumulator(const value_name& what) : tensor_output(Op, what) {}
+};
+
+}  // namespace muster::detail

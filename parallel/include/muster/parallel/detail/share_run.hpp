@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/parallel/detail/call_header.hpp>
+#include <muster/parallel/detail/function_spec.hpp>
+#include <muster/parallel/detail/share_inputs.hpp>
+#include <muster/parallel/detail/tensor_accumulator.hpp>
+#include <muster/parallel/rank_context.hpp>
+#include <muster/serialize/archive.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster::detail {
+
+/// What a rank offers the others of one reduced update: the value that its rows gave.
+struct contribution {
+  bool some = false;  ///< it had rows
+  double weight = 0;
+  tensor value{};
+
+  void write_to(frame_writer& out) const;
+  [[nodiscard]] static contribution read_from(frame_reader& in);
+};
+
+/// How ranks read one another's contributions.
+///
+/// Thread safety: as the implementation.
+class contribution_exchange {
+public:
+  /// Offers one's own and waits until all ranks have offered theirs: by rank, then by update.
+  /// Throws call_dropped when the call is aborted meanwhile.
+  [[nodiscard]] virtual std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) = 0;
+
+protected:
+  ~contribution_exchange() = default;
+};
+
+/// The call that a rank is at has been aborted.
+struct call_dropped {};
+
+/// Divides the time of a call among what it was spent on: one reading of the clock for each part.
+class stopwatch {
+public:
+  /// Begins where no time counts.
+  void begin() noexcept { last_ = clock::now(); }
+  /// What has passed since the last reading goes to `sum`.
+  void lap(float& sum) noexcept {
+    const auto now = clock::now();
+    sum += std::chrono::duration<float, std::nano>(now - last_).count();
+    last_ = now;
+  }
+
+private:
+  clock::time_point last_{};
+};
+
+/// One rank's part in one call: what the typed code of a function needs of it.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: borrows everything.
+class share_run {
+public:
+  struct surroundings {
+    const function_spec& spec;
+    const call_header& header;
+    const sent_call& call;
+    std::size_t rank;
+    std::size_t ranks;
+    variable_table& variables;
+    contribution_exchange& others;
+    std::vector<tensor>& buffers;
+  };
+
+  explicit share_run(const surroundings& around);
+
+  [[nodiscard]] const function_spec& spec() const noexcept { return around_.spec; }
+  [[nodiscard]] bool wants(std::size_t output) const noexcept { return (around_.header.outputs >> output & 1U) != 0; }
+
+  /// Calls `one` for each slice that has rows, with what the function gets, and how many rows that is.
+  template <class One>
+  void each_slice(const One& one) {
+    for (std::size_t index = 0; index < inputs_.slices(); ++index) {
+      const auto rows = inputs_.rows_of(index);
+      if (rows.empty() && spec().has_rows()) continue;
+      const auto context = context_of(index, rows);
+      const auto given = take(rows);
+      if (!given.empty()) watch_.lap(times_.scatter);
+      one(context, given, spec().has_rows() ? static_cast<double>(rows.size()) : 1.0);
+    }
+  }
+
+  /// Of one slice. Requires: index < spec().updates.size().
+  void add_update(std::size_t index, const tensor& value, double weight);
+  /// Writes what the variables are to be. Throws errc::invalid_argument for values that do not fit them.
+  void finish_updates();
+
+  [[nodiscard]] const rank_times& times() const noexcept { return times_; }
+  /// The function has returned; what follows is not its time.
+  void note_computed() noexcept { watch_.lap(times_.compute); }
+  /// Its values have been taken in.
+  void note_accumulated() noexcept { watch_.lap(times_.accumulate); }
+
+private:
+  [[nodiscard]] rank_context context_of(std::size_t slice, row_range rows) const;
+  [[nodiscard]] std::vector<tensor> take(row_range rows);
+
+  struct updated {
+    tensor live;
+    tensor next;
+  };
+  [[nodiscard]] std::size_t place_of(std::size_t update) const noexcept;
+  [[nodiscard]] updated own_copies(std::size_t update) const;
+  [[nodiscard]] tensor value_for(std::size_t update, const tensor& variable) const;
+  void update_here(std::size_t update);
+  void update_together();
+  void require_fitting(std::span<const std::vector<contribution>> offered) const;
+  void leave_as_it_is(std::size_t update);
+  void reduce(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered);
+
+  const surroundings around_;
+  share_inputs inputs_;
+  std::vector<tensor_accumulator> updates_;
+  rank_times times_;
+  stopwatch watch_;
+};
+
+/// A function of a world as a rank runs it.
+///
+/// Thread safety: one call at a time.
+class rank_function {
+public:
+  rank_function() = default;
+  rank_function(const rank_function&) = delete;
+  rank_function& operator=(const rank_function&) = delete;
+  virtual ~rank_function() = default;
+
+  /// Reads the values that all ranks get from `values`, runs the rank's share, and makes an encoder of what its
+  /// outputs are, which may be called several times. Throws what the function throws.
+  [[nodiscard]] virtual std::function<void(frame_writer&)> run(share_run& share, frame_reader& values) = 0;
+  /// Whether its values, or outputs, are encoded by archives: then `values` is an input_archive, and what the encoder
+  /// gets an output_archive. Making one costs as much as a short call.
+  [[nodiscard]] virtual bool has_archived_values() const noexcept = 0;
+  [[nodiscard]] virtual bool has_archived_outputs() const noexcept = 0;
+};
+
+/// Makes one of what was sent of it.
+using rank_function_factory = std::unique_ptr<rank_function>(input_archive& sent, token_decoder& decoder);
+
+}  // namespace muster::detail

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <muster/device/tensor.hpp>
+#include <muster/parallel/detail/value_name.hpp>
+#include <muster/parallel/output_op.hpp>
+#include <muster/serialize/archive.hpp>
+
+namespace muster::detail {
+
+/// Joins tensors of slices, and then those of ranks, as an output_op says; not gather and none.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Cost: the first value is kept as it is, by reference; from the second on, one pass over each.
+class tensor_accumulator {
+public:
+  tensor_accumulator() = default;
+  /// `what` names it in messages.
+  tensor_accumulator(output_op op, const value_name& what) : op_(op), what_(what) {}
+
+  /// A value that `weight` rows gave. Throws errc::invalid_argument unless dtype and shape are those of the ones
+  /// before, and the op is for that dtype.
+  void add(const tensor& value, double weight);
+
+  [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] double weight() const noexcept { return weight_; }
+  /// What has come of them; the value itself if there was only one. Requires: !is_empty().
+  [[nodiscard]] tensor value() const;
+  /// Whether value() is a tensor that was given to add(), not one that was made here.
+  [[nodiscard]] bool is_borrowed() const noexcept { return count_ == 1; }
+
+private:
+  [[nodiscard]] bool sums_up() const noexcept;
+  void require_alike(const tensor& value) const;
+  void sum_up(const tensor& value, double weight);
+
+  output_op op_ = output_op::sum;
+  value_name what_;
+  std::size_t count_ = 0;
+  double weight_ = 0;
+  tensor joined_;             // the first value; then, unless sums_up(), what has come of them
+  std::vector<double> sums_;  // if sums_up(), from the second value on
+};
+
+/// The dtype of what an op makes of values of that dtype. Throws errc::invalid_argument where it makes nothing.
+[[nodiscard]] dtype result_type(output_op op, dtype type, const value_name& what);
+
+}  // namespace muster::detail

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+#include <muster/parallel/detail/call_header.hpp>
+#include <muster/parallel/detail/call_progress.hpp>
+#include <muster/parallel/detail/call_trace.hpp>
+#include <muster/parallel/detail/frame_port.hpp>
+#include <muster/parallel/detail/rank_process.hpp>
+#include <muster/parallel/detail/rank_variable.hpp>
+#include <muster/parallel/detail/share_inputs.hpp>
+#include <muster/parallel/detail/world_member.hpp>
+#include <muster/parallel/detail/world_memory.hpp>
+#include <muster/parallel/detail/world_sleep.hpp>
+#include <muster/parallel/world_options.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/pool/thread_pool.hpp>
+
+namespace muster::detail {
+
+/// A function, as the caller keeps it and as it is sent.
+struct registered_function {
+  function_spec spec;
+  function_token factory{};
+  std::vector<std::byte> sent{};
+  std::shared_ptr<rank_function> code{};  ///< for the caller's own share
+  std::uint64_t changed = 0;              ///< which change of the world it was
+  std::uint64_t steps = 0;                ///< how often its rules were applied
+};
+
+struct registered_variable {
+  rank_variable what;
+  std::uint8_t live = 0;
+  std::uint64_t changed = 0;
+};
+
+/// One call of a function.
+struct world_request {
+  std::uint32_t function = 0;
+  std::uint32_t slices = 1;
+  std::uint64_t outputs = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t row_bytes = 0;  ///< of a row of all inputs together
+  sent_call call{};
+  std::chrono::nanoseconds timeout{};
+  bool is_for_nothing = false;  ///< it has rows, but there are none in any rank
+  /// Writes the values that all ranks get; called twice.
+  std::function<void(frame_writer&)> write_values{};
+  /// Takes in what a rank's outputs are, in the order of ranks.
+  std::function<void(frame_reader&)> read_outputs{};
+  /// Makes of them what the caller gets, which is memory of his own.
+  std::function<void()> finish_outputs{};
+};
+
+/// The caller's end of a world: its ranks, functions and variables, and the conduct of calls.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe; one call at a time, others wait.
+/// Process safety: belongs to the process that made it.
+class world_core : public std::enable_shared_from_this<world_core> {
+public:
+  explicit world_core(const world_options& options);
+  world_core(const world_core&) = delete;
+  world_core& operator=(const world_core&) = delete;
+  ~world_core();
+
+  [[nodiscard]] const world_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t ranks() const noexcept { return memory_.shape().ranks; }
+  /// Which rank the caller is; none if he does not compute.
+  [[nodiscard]] std::optional<std::size_t> own_rank() const noexcept { return own_rank_; }
+  [[nodiscard]] token_encoder& functions() noexcept { return encoder_; }
+  [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
+
+  std::uint32_t add(registered_function what) MUSTER_EXCLUDES(mutex_);
+  void remove_function(std::uint32_t number) noexcept MUSTER_EXCLUDES(mutex_);
+  std::uint32_t add(rank_variable what) MUSTER_EXCLUDES(mutex_);
+  void remove_variable(std::uint32_t number) noexcept MUSTER_EXCLUDES(mutex_);
+
+  /// Calls `what` with all variables, while no call runs. Whatever it changes of a variable's tensors it says by
+  /// setting `changed` to 0.
+  void with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what)
+      MUSTER_EXCLUDES(mutex_);
+
+  using preparation =
+      std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
+  /// Makes the call: `prepare` is asked for it under the lock, when the variables do not change any more.
+  /// Throws rank_error, what `prepare` and `read_outputs` throw, errc::pool_closed. Nothing has happened then.
+  std::vector<rank_times> call(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
+  /// The same in this thread alone, with what the caller's rank has of the variables.
+  void run_here(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
+  /// Tells all ranks of everything that they do not know yet.
+  void distribute() MUSTER_EXCLUDES(mutex_);
+
+  /// A number for the name of a function that was given none.
+  [[nodiscard]] std::uint32_t next_function() noexcept { return unnamed_.fetch_add(1, std::memory_order_relaxed); }
+  /// The thread that makes calls in the background, in the order in which they were asked for.
+  /// Throws errc::pool_closed.
+  [[nodiscard]] thread_pool& conductor() MUSTER_EXCLUDES(conductor_mutex_);
+
+  /// Where calls are written, if that is wanted.
+  [[nodiscard]] call_trace& trace() noexcept { return trace_; }
+
+  void close() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool is_closed() const MUSTER_EXCLUDES(mutex_);
+  /// Of the ranks, 0 for the caller's own and for one that is being replaced.
+  [[nodiscard]] std::vector<pid_t> pids() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
+
+private:
+  struct outcome;  // of a call that runs
+
+  // world_ranks.cpp
+  void start_ranks() MUSTER_REQUIRES(mutex_);
+  void replace_the_dead() MUSTER_REQUIRES(mutex_);
+  void await_ranks() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] rank_process* process_of(std::size_t rank) noexcept;
+
+  // world_call.cpp
+  void require_open() const MUSTER_REQUIRES(mutex_);
+  // world_here.cpp
+  [[nodiscard]] std::map<std::uint32_t, registered_variable> own_variables(const function_spec& spec) const
+      MUSTER_REQUIRES(mutex_);
+  static void write_back(const registered_variable& which);
+
+  [[noreturn]] void throw_closed() const;
+  void note_changes() MUSTER_REQUIRES(mutex_);
+  void tell_news() MUSTER_REQUIRES(mutex_);
+  void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
+  void write_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
+  void order(world_order what) noexcept MUSTER_REQUIRES(mutex_);
+  void run_own_share(deadline until) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_hopeless();
+  void conduct(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
+  void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool have_answered() const noexcept;
+  [[nodiscard]] bool has_somebody_died() noexcept;
+  void await_answers(outcome& ended) MUSTER_REQUIRES(mutex_);
+  void read_replies(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
+  void commit(registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] error_info read_failure(std::size_t rank);
+  [[noreturn]] void fail(outcome& ended, const registered_function& function) MUSTER_REQUIRES(mutex_);
+  [[noreturn]] void throw_failure(std::size_t rank, const registered_function& function) MUSTER_REQUIRES(mutex_);
+  [[noreturn]] void throw_death(std::size_t rank, const registered_function& function, bool was_killed)
+      MUSTER_REQUIRES(mutex_);
+
+  const world_options options_;
+  std::shared_ptr<domain> domain_;
+  world_ticket ticket_;  // before the pool: its callbacks touch the memory
+  world_memory memory_;
+  token_encoder encoder_;
+  const std::optional<std::size_t> own_rank_;
+  std::unique_ptr<pool> pool_;
+  call_trace trace_;
+
+  mutable mutex mutex_;
+  std::atomic<std::thread::id> caller_{};  // who has it, for who calls from inside of a call
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::map<std::uint32_t, registered_function> functions_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, registered_variable> variables_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> gone_functions_ MUSTER_GUARDED_BY(mutex_);  // change, number
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> gone_variables_ MUSTER_GUARDED_BY(mutex_);
+  std::uint32_t last_number_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t changes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::vector<std::uint64_t> told_ MUSTER_GUARDED_BY(mutex_);  // up to which change, by rank
+  std::vector<rank_process> processes_;                        // by rank, without the caller's
+  std::vector<frame_outbox> news_ MUSTER_GUARDED_BY(mutex_);   // by rank
+  frame_outbox arguments_ MUSTER_GUARDED_BY(mutex_);
+  borrowing_source lent_ MUSTER_GUARDED_BY(mutex_);  // by ranks, while their outputs are read
+  // What follows belongs to who has the lock, too; also inside of predicates, where the analysis does not see it.
+  std::unique_ptr<world_member> own_;
+  world_sleeper sleeper_;
+  call_progress progress_;
+  std::uint64_t epoch_ = 0;
+  std::atomic<std::uint64_t> replaced_ = 0;
+  std::atomic<std::uint32_t> unnamed_ = 1;
+  mutex conductor_mutex_;
+  std::unique_ptr<thread_pool> conductor_ MUSTER_GUARDED_BY(conductor_mutex_);
+  bool conductor_closed_ MUSTER_GUARDED_BY(conductor_mutex_) = false;
+};
+
+}  // namespace muster::detail

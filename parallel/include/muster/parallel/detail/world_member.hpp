@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <muster/memory/domain.hpp>
+#include <muster/parallel/detail/frame_port.hpp>
+#include <muster/parallel/detail/share_run.hpp>
+#include <muster/parallel/detail/world_memory.hpp>
+#include <muster/parallel/detail/world_sleep.hpp>
+#include <muster/parallel/detail/world_words.hpp>
+#include <muster/serialize/function_token.hpp>
+
+namespace muster::detail {
+
+/// One rank of a world, in whatever process: takes part in calls.
+///
+/// Thread safety: one thread at a time.
+/// Process safety: a rank is one process; if it dies another may become it.
+/// Lifetime: borrows the memory.
+class world_member final : private contribution_exchange {
+public:
+  struct function {
+    function_spec spec;
+    std::shared_ptr<rank_function> code;
+  };
+
+  /// `bell`: where it sleeps; a process that is the rank, on that of its line.
+  world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
+               std::atomic<std::uint32_t>& bell);
+
+  /// Makes this process the rank, as far as the caller is concerned: it answers that it is ready.
+  void join();
+  /// Takes part in all calls until the caller closes the world. A rank that cannot even wait ends its process: one that
+  /// only left would be waited for.
+  void serve() noexcept;
+  /// Takes part in the call of that epoch, whose arguments are there; answers done, failed or dropped.
+  void take_part(std::uint64_t epoch);
+
+  /// What the caller, who is a rank himself, need not send.
+  void learn(std::uint32_t number, function what) { functions_[number] = std::move(what); }
+  void forget(std::uint32_t number) {
+    functions_.erase(number);
+    buffers_.erase(number);
+  }
+  /// For the caller: who waits for other ranks' results gives up at `until`, and when `hopeless` says so, which is
+  /// asked before each sleep. Nobody else would tell him.
+  void watch(std::function<bool()> hopeless, deadline until) {
+    hopeless_ = std::move(hopeless);
+    until_ = until;
+  }
+  [[nodiscard]] variable_table& variables() noexcept { return variables_; }
+  /// What the last call failed with, in this process; null if it did not.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+
+private:
+  [[nodiscard]] std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) override;
+  [[nodiscard]] std::vector<contribution> read_contributions(std::size_t rank);
+  void read_news();
+  void run(std::uint64_t epoch);
+  void run(std::uint64_t epoch, const call_header& header, const function& what, frame_reader& values);
+  void end_loans();
+  void fail(std::uint64_t epoch) noexcept;
+  [[nodiscard]] bool have_all_computed() const noexcept;
+  void answer(std::uint64_t epoch, rank_phase phase) noexcept;
+  [[nodiscard]] command_word command() const noexcept;
+  [[nodiscard]] answer_word answer_of(std::size_t rank) const noexcept;
+
+  std::shared_ptr<domain> domain_;
+  world_memory memory_;
+  std::size_t rank_;
+  world_line& line_;
+  world_sleeper sleeper_;
+  token_decoder decoder_;
+  std::unordered_map<std::uint32_t, function> functions_;
+  variable_table variables_;
+  std::unordered_map<std::uint32_t, std::vector<tensor>> buffers_;  // by function
+
+  frame_outbox reply_;
+  frame_outbox exchange_;
+  borrowing_source lent_;                              // by caller and ranks, for the call
+  std::vector<contribution> offered_;                  // others may read it until the call has ended
+  std::function<void(frame_writer&)> encode_outputs_;  // likewise: it keeps the outputs
+  std::uint64_t epoch_ = 0;                            // of the last call
+  std::exception_ptr failure_;
+  std::function<bool()> hopeless_;
+  deadline until_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <muster/collectives/reduction.hpp>
+
+namespace muster {
+
+/// How one value comes of those of all slices and ranks of a call. Stable values: they cross processes.
+///
+/// Thread safety: a value; safe.
+enum class output_op : std::uint8_t {
+  avg = 0,  ///< the mean, weighted by how many rows each value is of. Of integers: floating-point (f64)
+  sum = 1,  ///< floating-point numbers are added as f64, and rounded once; integers wrap around
+  prod = 2,
+  min = 3,
+  max = 4,
+  gather = 5,         ///< tensors: one after the other along the first dimension, by rank, then by slice
+  none = 6,           ///< all of them, by rank, then by slice
+  mean_of_ranks = 7,  ///< the mean of the ranks' means, however many rows each had
+};
+
+/// As the enumerator is called. Any other number gives "unknown".
+[[nodiscard]] std::string_view output_op_name(output_op op) noexcept;
+
+/// Whether there is a value for no rows at all: 0, 1, or nothing.
+[[nodiscard]] constexpr bool has_identity(output_op op) noexcept {
+  return op == output_op::sum || op == output_op::prod || op == output_op::gather || op == output_op::none;
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include <muster/base/log.hpp>
+#include <muster/device/device.hpp>
+#include <muster/pool/output_choice.hpp>
+#include <muster/pool/pinning.hpp>
+#include <muster/pool/worker_task.hpp>
+
+namespace muster {
+
+/// What a world is made of. All have defaults; `muster::world w({.ranks = 4});`.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct world_options {
+  /// How many compute, the caller among them if `caller_computes`; at most 256. 0: as many as this process may keep
+  /// processors busy.
+  unsigned ranks = 0;
+  /// What they compute on.
+  muster::device device = muster::device::cpu();
+  /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default.
+  unsigned master_rank = 0;
+  /// Whether the program itself computes a share, in the thread that calls. Otherwise all ranks are worker processes.
+  bool caller_computes = true;
+  /// Shown in logs, errors and ps.
+  std::string name = "world";
+  /// How long a call may take before it fails with errc::timed_out. The share of the program itself is not cut short.
+  std::chrono::nanoseconds call_timeout = std::chrono::nanoseconds::max();
+  /// When a call fails, how long ranks that are in user code may take to come back before they are killed and replaced.
+  std::chrono::nanoseconds grace = std::chrono::seconds(2);
+  /// How long a rank's process may take to start, initializer included.
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  /// Run in every rank's process before it takes part, and in each that takes its place; not in the program's own.
+  worker_task initializer{};
+  /// Which processors ranks may run on.
+  pinning pin{};
+  /// What becomes of what they write to stdout and stderr. To a sink worker_output::worker is the rank.
+  output_choice output{};
+  log_sink log = log_to_stderr;
+};
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/output_accumulator.hpp>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster::detail {
+
+void throw_no_rows(const value_name& what, output_op op) {
+  throw error(errc::invalid_argument, text(what, " was called for no rows, and ", output_op_name(op),
+                                           " of nothing has no value: only sum, prod, gather and none have one"));
+}
+
+// ---- lists
+
+void tensor_list::save(frame_writer& out) const {
+  const std::uint64_t count = all_.size();
+  out.write(&count, sizeof count);
+  for (const auto& each : all_) each.write_to(out);
+}
+
+void tensor_list::merge(frame_reader& in) {
+  std::uint64_t count = 0;
+  in.read(&count, sizeof count);
+  in.expect(count, 1);
+  for (; count > 0; --count) all_.push_back(tensor::read_from(in));
+}
+
+std::vector<tensor> tensor_list::clones() const {
+  std::vector<tensor> made;
+  made.reserve(all_.size());
+  for (const auto& each : all_) made.push_back(each.clone());
+  return made;
+}
+
+void tensor_list::require_joinable(std::size_t first_unknown) const {
+  for (auto index = first_unknown; index < all_.size(); ++index) {
+    const auto& first = all_.front();
+    const auto& each = all_[index];
+    const bool fits = each.dimensions() > 0 && each.dtype() == first.dtype() &&
+                      each.dimensions() == first.dimensions() &&
+                      each.shape().without_first() == first.shape().without_first();
+    if (!fits) {
+      throw error(errc::invalid_argument,
+                  text(what_, " is ", each.dtype(), " of shape ", each.shape(), " in one place and ", first.dtype(),
+                       " of shape ", first.shape(), " in another: gather needs rows of the same type and shape"));
+    }
+  }
+}
+
+tensor tensor_list::joined() const {
+  if (all_.empty()) return {};
+  std::size_t rows = 0;
+  for (const auto& each : all_) rows += each.rows();
+  const auto& first = all_.front();
+  auto shape = first.shape();
+  shape[0] = rows;
+  auto made = tensor::empty(first.dtype(), shape);
+  std::size_t at = 0;
+  for (const auto& each : all_) {
+    made.slice(at, at + each.rows()).copy_from(each);
+    at += each.rows();
+  }
+  return made;
+}
+
+// ---- one tensor
+
+void tensor_output::save(frame_writer& out) {
+  const double weight = joined_.weight();
+  const bool some = !joined_.is_empty();
+  out.write(&weight, sizeof weight);
+  out.write(&some, sizeof some);
+  if (!some) return;
+  if (!sent_) sent_ = joined_.value();
+  sent_->write_to(out);
+}
+
+void tensor_output::merge(frame_reader& in) {
+  double weight = 0;
+  in.read(&weight, sizeof weight);
+  if (*in.take(1) == std::byte{0}) return;
+  joined_.add(tensor::read_from(in), op_ == output_op::mean_of_ranks ? 1.0 : weight);
+}
+
+tensor tensor_output::finish() const {
+  if (joined_.is_empty()) {
+    if (!has_identity(op_)) throw_no_rows(what_, op_);
+    return tensor::full<float>({}, op_ == output_op::prod ? 1.0F : 0.0F);  // its shape is not known
+  }
+  const auto made = joined_.value();
+  return joined_.is_borrowed() ? made.clone() : made;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/rank_process.hpp>
+
+#include <atomic>
+
+#include <muster/parallel/detail/world_member.hpp>
+#include <muster/serialize/error_info.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// What a worker does as long as it is a rank.
+void be_rank(const world_ticket& ticket, std::size_t rank) {
+  const auto memory = world_memory::attach(ticket.memory.bytes());
+  if (rank >= memory.shape().ranks) return;
+  world_member member(domain::of_program(), memory, rank, memory.line(rank).bell);
+  member.join();
+  member.serve();
+}
+
+}  // namespace
+
+void rank_process::start(const world_ticket& ticket, const world_memory& memory) {
+  identity_ = {};
+  auto& line = memory.line(rank_);
+  line.member.store(0, std::memory_order_relaxed);
+  line.answer.store(0, std::memory_order_relaxed);
+  line.news.bytes = 0;
+  line.news.block = 0;
+  ending_ = std::make_shared<ending>();
+  auto task = asked(ticket);
+  cancel_ = future_access::canceller_of(task);
+  // The memory, which holds the bell, outlives the pool.
+  std::move(task).on_complete(
+      [ending = ending_, &bell = memory.bell()] {
+        const scoped_lock lock(ending->guard);
+        ending->how.emplace(errc::cancelled, "it has left the world");
+        ring(bell);
+      },
+      [ending = ending_, &bell = memory.bell()](const error_info& why) {
+        const scoped_lock lock(ending->guard);
+        ending->how = why;
+        ring(bell);
+      });
+}
+
+// What cannot be asked for has ended, and is asked for again.
+future<void> rank_process::asked(const world_ticket& ticket) {
+  try {
+    return pool_.on(worker_).apply_async(be_rank, ticket, rank_);
+  } catch (...) {
+    const scoped_lock lock(ending_->guard);
+    ending_->how = capture_current_exception();
+    throw;
+  }
+}
+
+bool rank_process::is_there(const world_memory& memory) noexcept {
+  auto& line = memory.line(rank_);
+  const auto found = answer_word::unpack(line.answer.load(std::memory_order_seq_cst));
+  if (found.what == rank_phase::absent) return false;
+  identity_ = rank_identity::unpack(line.member.load(std::memory_order_acquire));
+  return true;
+}
+
+void rank_process::kill() {
+  if (cancel_) cancel_(cancellation::kill);
+}
+
+std::optional<error_info> rank_process::ended() const {
+  const scoped_lock lock(ending_->guard);
+  return ending_->how;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+// Updates whose values are joined over all ranks. Each rank joins a part of the elements, applies the rule to it, and
+// writes what comes of it into every rank's replica: so each element is computed once, and is the same everywhere.
+#include <algorithm>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/parallel/detail/rule_kernels.hpp>
+#include <muster/parallel/detail/share_run.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+constexpr std::size_t elements_together = 128;  // no line of memory is written by two ranks
+
+reduction_op reduction_of(output_op op) {
+  switch (op) {
+    case output_op::avg:
+    case output_op::mean_of_ranks: return reduction_op::avg;
+    case output_op::prod: return reduction_op::prod;
+    case output_op::min: return reduction_op::min;
+    case output_op::max: return reduction_op::max;
+    default: return reduction_op::sum;
+  }
+}
+
+// What was offered of one update, by the ranks that had rows.
+struct joined_contributions {
+  std::vector<const std::byte*> values;
+  std::vector<double> weights;
+};
+
+joined_contributions join(std::span<const std::vector<contribution>> offered, std::size_t which, output_op op) {
+  joined_contributions made;
+  double total = 0;
+  for (const auto& of_rank : offered) {
+    const auto& each = of_rank[which];
+    if (!each.some) continue;
+    made.values.push_back(each.value.data());
+    made.weights.push_back(op == output_op::avg ? each.weight : 1.0);
+    total += made.weights.back();
+  }
+  const bool is_average = op == output_op::avg || op == output_op::mean_of_ranks;
+  if (is_average) std::ranges::for_each(made.weights, [&](double& weight) { weight /= total; });
+  return made;
+}
+
+template <class Byte>
+void advance(std::vector<Byte*>& arrays, std::size_t bytes) {
+  for (auto& each : arrays) each += bytes;
+}
+
+}  // namespace
+
+void contribution::write_to(frame_writer& out) const {
+  out.write(&weight, sizeof weight);
+  out.write(&some, sizeof some);
+  if (some) value.write_to(out);
+}
+
+contribution contribution::read_from(frame_reader& in) {
+  contribution read;
+  in.read(&read.weight, sizeof read.weight);
+  read.some = *in.take(1) != std::byte{0};
+  if (read.some) read.value = tensor::read_from(in);
+  return read;
+}
+
+void share_run::update_together() {
+  std::vector<contribution> own;
+  for (std::size_t index = 0; index < updates_.size(); ++index) {
+    if (spec().updates[index].kind != update_kind::reduced_into) continue;
+    const auto& found = updates_[index];
+    auto& offered = own.emplace_back();
+    if (found.is_empty()) continue;
+    offered = {.some = true, .weight = found.weight(), .value = value_for(index, own_copies(index).live).contiguous()};
+  }
+  const auto all = around_.others.exchange(std::move(own));
+  watch_.lap(times_.wait);
+  require_fitting(all);
+  std::size_t which = 0;
+  for (std::size_t index = 0; index < updates_.size(); ++index) {
+    if (spec().updates[index].kind == update_kind::reduced_into) reduce(index, which++, all);
+  }
+  watch_.lap(times_.reduce);
+}
+
+// What a rank has offered that died meanwhile may be anything: its memory is others' by now. That the call does not
+// count is found out later, so that what is read here must not lead out of the memory.
+void share_run::require_fitting(std::span<const std::vector<contribution>> offered) const {
+  std::size_t which = 0;
+  for (std::size_t index = 0; index < updates_.size(); ++index) {
+    if (spec().updates[index].kind != update_kind::reduced_into) continue;
+    const auto own = own_copies(index).live;
+    for (std::size_t rank = 0; rank < offered.size(); ++rank) {
+      const bool is_there = which < offered[rank].size();
+      const auto* const found = is_there && offered[rank][which].some ? &offered[rank][which].value : nullptr;
+      const bool is_like_own = found == nullptr || (found->dtype() == own.dtype() && found->shape() == own.shape() &&
+                                                    found->is_contiguous());
+      if (is_there && is_like_own) continue;
+      throw error(errc::corrupted,
+                  text("what rank ", rank, " offered for ", value_name(spec(), value_name::kind::update, index),
+                       " is not there any more: it has died, or somebody has overwritten it"));
+    }
+    ++which;
+  }
+}
+
+// Nobody had rows. What rules remember is there once for all ranks, and becomes the other copy too: rank 0 writes it.
+void share_run::leave_as_it_is(std::size_t update) {
+  const auto copies = own_copies(update);
+  copies.next.copy_from(copies.live);
+  if (around_.rank != 0) return;
+  const auto& states = spec().updates[update].states;
+  for (std::size_t index = 0; index < states.size(); ++index) {
+    const auto& state = around_.variables.at(states[index]).copies[0];
+    const auto live = around_.call.live.at(place_of(update) + 1 + index);
+    state[1U - live].copy_from(state[live]);
+  }
+}
+
+// All replicas are as rank 0's was: that is what the rule begins with.
+void share_run::reduce(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered) {
+  const auto& how = spec().updates[update];
+  const auto& copies = around_.variables.at(how.variable).copies;
+  const auto place = place_of(update);
+  const auto live = around_.call.live.at(place);
+  const auto& old_value = copies[0][live];
+  auto joined = join(offered, which, how.op);
+  if (joined.values.empty()) return leave_as_it_is(update);
+
+  const auto chunks = part_of({.first = 0, .last = (old_value.size() + elements_together - 1) / elements_together},
+                              around_.rank, around_.ranks);
+  const auto first = std::min(chunks.first * elements_together, old_value.size());
+  const auto last = std::min(chunks.last * elements_together, old_value.size());
+  const auto offset = first * dtype_size(old_value.dtype());
+  advance(joined.values, offset);
+  std::vector<std::byte*> new_values;
+  new_values.reserve(copies.size());
+  for (const auto& each : copies) new_values.push_back(each[1U - live].data());
+  advance(new_values, offset);
+  std::vector<const std::byte*> old_states;
+  std::vector<std::byte*> new_states;
+  for (std::size_t index = 0; index < how.states.size(); ++index) {
+    const auto& state = around_.variables.at(how.states[index]).copies[0];
+    const auto live_state = around_.call.live.at(place + 1 + index);
+    const auto state_offset = first * dtype_size(state[0].dtype());
+    old_states.push_back(state[live_state].data() + state_offset);
+    new_states.push_back(state[1U - live_state].data() + state_offset);
+  }
+  constexpr std::size_t much = std::size_t{8} << 20U;  // bytes that will not be in the caches when they are read
+  apply(how.rule, {.type = old_value.dtype(),
+                   .op = reduction_of(how.op),
+                   .gradients = joined.values,
+                   .weights = joined.weights,
+                   .value = old_value.data() + offset,
+                   .new_values = new_values,
+                   .old_states = old_states,
+                   .new_states = new_states,
+                   .step = around_.header.step,
+                   .count = last - first,
+                   .how_to_store = old_value.nbytes() > much ? stores::streaming : stores::normal});
+}
+
+}  // namespace muster::detail

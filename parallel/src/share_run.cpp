@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/share_run.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/collectives/detail/combine.hpp>
+
+namespace muster::detail {
+
+share_run::share_run(const surroundings& around)
+    : around_(around), inputs_(around.spec, around.call, around.header, around.rank, around.ranks, around.variables) {
+  for (std::size_t index = 0; index < spec().updates.size(); ++index) {
+    updates_.emplace_back(spec().updates[index].op, value_name(spec(), value_name::kind::update, index));
+  }
+  watch_.begin();
+}
+
+rank_context share_run::context_of(std::size_t slice, row_range rows) const {
+  const auto first = inputs_.first_row();
+  return {.rank = around_.rank,
+          .ranks = around_.ranks,
+          .slice = slice,
+          .slices = inputs_.slices(),
+          .rows = {.first = first + rows.first, .last = first + rows.last},
+          .function = spec().name};
+}
+
+std::vector<tensor> share_run::take(row_range rows) { return inputs_.take(rows, around_.buffers); }
+
+void share_run::add_update(std::size_t index, const tensor& value, double weight) {
+  updates_[index].add(value, weight);
+}
+
+void share_run::finish_updates() {
+  for (std::size_t index = 0; index < updates_.size(); ++index) {
+    if (spec().updates[index].kind != update_kind::reduced_into) update_here(index);
+  }
+  if (!updates_.empty()) watch_.lap(times_.accumulate);
+  if (spec().is_reduced()) update_together();
+}
+
+std::size_t share_run::place_of(std::size_t update) const noexcept {
+  auto place = spec().variables.size();
+  for (std::size_t before = 0; before < update; ++before) place += 1 + spec().updates[before].states.size();
+  return place;
+}
+
+share_run::updated share_run::own_copies(std::size_t update) const {
+  const auto& copies = around_.variables.at(spec().updates[update].variable).copies.at(around_.rank);
+  const auto live = around_.call.live.at(place_of(update));
+  return {.live = copies[live], .next = copies[1 - live]};
+}
+
+tensor share_run::value_for(std::size_t update, const tensor& variable) const {
+  auto value = updates_[update].value();
+  if (value.dtype() == variable.dtype() && value.shape() == variable.shape()) return value;
+  throw error(
+      errc::invalid_argument,
+      text(value_name(spec(), value_name::kind::update, update), " is ", value.dtype(), " of shape ", value.shape(),
+           ", but variable '", around_.variables.at(spec().updates[update].variable).name, "' is ", variable.dtype(),
+           " of shape ", variable.shape(), " in rank ", around_.rank, ": give it a value like itself"));
+}
+
+void share_run::update_here(std::size_t update) {
+  const auto copies = own_copies(update);
+  if (updates_[update].is_empty()) return copies.next.copy_from(copies.live);
+  const auto value = value_for(update, copies.live);
+  if (spec().updates[update].kind == update_kind::assign) return copies.next.copy_from(value);
+  const auto addend = value.contiguous();
+  const std::array<const std::byte*, 2> inputs = {copies.live.data(), addend.data()};
+  const std::array<std::byte*, 1> outputs = {copies.next.data()};
+  combine(reduction_op::sum, value.dtype(), inputs, outputs, value.size(), stores::normal);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/tensor_accumulator.hpp>
+
+#include <array>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/collectives/detail/combine.hpp>
+
+#include "weighted_sum.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+bool is_average(output_op op) { return op == output_op::avg || op == output_op::mean_of_ranks; }
+
+bool has_fractions(dtype type) { return type >= dtype::f16; }
+
+reduction_op elementwise(output_op op) {
+  switch (op) {
+    case output_op::prod: return reduction_op::prod;
+    case output_op::min: return reduction_op::min;
+    case output_op::max: return reduction_op::max;
+    default: return reduction_op::sum;
+  }
+}
+
+}  // namespace
+
+dtype result_type(output_op op, dtype type, const value_name& what) {
+  if (is_average(op)) {
+    if (type == dtype::boolean) {
+      throw error(errc::invalid_argument,
+                  text(what, " is to be averaged, but its elements are bools: sum them, or make numbers of them"));
+    }
+    return has_fractions(type) ? type : dtype::f64;
+  }
+  reduction(elementwise(op)).require(type);
+  return type;
+}
+
+bool tensor_accumulator::sums_up() const noexcept {
+  return is_average(op_) || (op_ == output_op::sum && has_fractions(joined_.dtype()));
+}
+
+void tensor_accumulator::require_alike(const tensor& value) const {
+  if (value.dtype() == joined_.dtype() && value.shape() == joined_.shape()) return;
+  throw error(errc::invalid_argument,
+              text(what_, " is ", value.dtype(), " of shape ", value.shape(), " in one place and ", joined_.dtype(),
+                   " of shape ", joined_.shape(), " in another: ", output_op_name(op_),
+                   " needs the same everywhere. Is the function to give one value for each row? Then gather them"));
+}
+
+void tensor_accumulator::add(const tensor& value, double weight) {
+  if (is_empty()) {
+    static_cast<void>(result_type(op_, value.dtype(), what_));
+    joined_ = value;
+  } else {
+    require_alike(value);
+    if (sums_up()) {
+      if (count_ == 1) sum_up(joined_, weight_);
+      sum_up(value, weight);
+    } else {
+      const auto first = joined_.contiguous();
+      const auto next = value.contiguous();
+      auto out = is_borrowed() ? tensor::empty(value.dtype(), value.shape()) : joined_;
+      const std::array<const std::byte*, 2> inputs = {first.data(), next.data()};
+      const std::array<std::byte*, 1> outputs = {out.data()};
+      combine(elementwise(op_), value.dtype(), inputs, outputs, value.size(), stores::normal);
+      joined_ = out;
+    }
+  }
+  weight_ += weight;
+  ++count_;
+}
+
+void tensor_accumulator::sum_up(const tensor& value, double weight) {
+  if (sums_.empty()) sums_.assign(numbers_of(value.dtype(), value.size()), 0.0);
+  add_scaled(sums_, value.contiguous().data(), value.dtype(), is_average(op_) ? weight : 1.0);
+}
+
+tensor tensor_accumulator::value() const {
+  MUSTER_ASSERT(!is_empty());
+  const auto type = result_type(op_, joined_.dtype(), what_);
+  const bool is_converted = type != joined_.dtype();
+  if (!sums_up() || (count_ == 1 && !is_converted)) return joined_;
+  auto made = tensor::empty(type, joined_.shape());
+  if (count_ > 1) {
+    write_divided(made.data(), type, sums_, is_average(op_) ? weight_ : 1.0);
+  } else {
+    std::vector<double> only(joined_.size());
+    add_scaled(only, joined_.contiguous().data(), joined_.dtype(), 1.0);
+    write_divided(made.data(), type, only, 1.0);
+  }
+  return made;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSL-1.0
+// The conduct of a call: what the caller does between its arguments and its results.
+#include <algorithm>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/parallel/detail/world_core.hpp>
+#include <muster/parallel/rank_error.hpp>
+
+#include "call_guard.hpp"
+#include "world_news.hpp"
+
+namespace muster::detail {
+
+struct world_core::outcome {
+  deadline until;
+  bool aborted = false;
+  bool failed = false;
+  bool is_call = true;           ///< or only news are told
+  std::exception_ptr refused{};  ///< the outputs do not go together
+  std::vector<rank_times> times{};
+};
+
+std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function) {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  const presence caller(caller_);
+  require_open();
+  replace_the_dead();
+  auto& found = functions_.at(function);
+  const auto request = prepare(found, variables_);
+  tell_news();
+  write_arguments(found, request);
+  const auto most = std::min(request.timeout, options_.call_timeout);
+  outcome ended{.until = most == std::chrono::nanoseconds::max() ? deadline() : deadline::after(most)};
+  ++epoch_;
+  progress_.begin(epoch_);
+  order(world_order::run);
+  run_own_share(ended.until);
+  conduct(ended, request);
+  if (ended.failed) fail(ended, found);
+  commit(found, request);
+  return std::move(ended.times);
+}
+
+void world_core::distribute() {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  require_open();
+  replace_the_dead();
+  if (std::ranges::count(told_, changes_) == std::ssize(told_)) return;
+  tell_news();
+  outcome ended{.until = deadline::after(options_.call_timeout), .is_call = false};
+  ++epoch_;
+  progress_.begin(epoch_);
+  order(world_order::learn);
+  run_own_share(ended.until);
+  conduct(ended, {});
+  registered_function what;
+  what.spec.name = "distribute";  // for the text of an error
+  if (ended.failed) fail(ended, what);
+}
+
+void world_core::order(world_order what) noexcept {
+  memory_.command().command.store(command_word{.epoch = epoch_, .what = what}.pack(), std::memory_order_seq_cst);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) ring(memory_.line(rank).bell);
+}
+
+void world_core::tell_news() {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) tell_news(rank);
+}
+
+void world_core::tell_news(std::size_t rank) {
+  auto& area = memory_.line(rank).news;
+  if (told_[rank] == changes_) {
+    if (area.bytes != 0) area.bytes = 0;  // written only then: it is read with each call
+    return;
+  }
+  std::vector<function_news> functions;
+  std::vector<variable_news> variables;
+  const auto is_new = [known = told_[rank]](std::uint64_t change) { return change > known; };
+  for (const auto& [change, number] : gone_functions_) {
+    if (is_new(change)) functions.push_back({.number = number, .is_gone = true});
+  }
+  for (const auto& [change, number] : gone_variables_) {
+    if (is_new(change)) variables.push_back({.number = number, .is_gone = true});
+  }
+  for (const auto& [number, each] : variables_) {
+    if (!is_new(each.changed)) continue;
+    if (own_rank_ == rank) own_->variables()[number] = each.what;
+    variables.push_back({.number = number, .what = each.what});
+  }
+  for (const auto& [number, each] : functions_) {
+    if (!is_new(each.changed)) continue;
+    if (own_rank_ == rank) own_->learn(number, {.spec = each.spec, .code = each.code});
+    functions.push_back({.number = number, .spec = each.spec, .factory = each.factory, .sent = each.sent});
+  }
+  if (own_rank_ == rank) {
+    told_[rank] = changes_;
+    for (const auto& each : variables) {
+      if (each.is_gone) own_->variables().erase(each.number);
+    }
+    for (const auto& each : functions) {
+      if (each.is_gone) own_->forget(each.number);
+    }
+    return;
+  }
+  news_[rank].put(area, [&](output_archive& out) { out(functions, variables); });
+}
+
+void world_core::write_arguments(const registered_function& function, const world_request& request) {
+  const call_header header{.function = request.function,
+                           .slices = request.slices,
+                           .outputs = request.outputs,
+                           .rows = request.rows,
+                           .step = function.steps + 1};
+  const auto write = [&](frame_writer& out) {
+    out.write(&header, sizeof header);
+    request.call.write_to(out, function.spec);
+    request.write_values(out);
+  };
+  if (function.code->has_archived_values()) {
+    arguments_.put<output_archive>(memory_.command().arguments, write);
+  } else {
+    arguments_.put<frame_writer>(memory_.command().arguments, write);
+  }
+}
+
+void world_core::run_own_share(deadline until) {
+  if (!own_) return;
+  own_->watch([this] { return is_hopeless(); }, until);
+  own_->take_part(epoch_);
+}
+
+// For whoever waits for other ranks: one of them is not going to answer as he hopes. Only what progress_ does not know
+// yet counts: once the call is aborted, who has failed already must not end the wait for the rest, nor its deadline.
+bool world_core::is_hopeless() {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto* const process = process_of(rank);
+    if (process == nullptr || progress_.is_dead(rank)) continue;
+    if (process->is_gone(*domain_)) return true;
+    if (!progress_.is_awaited(rank)) continue;
+    const auto found = answer_word::unpack(memory_.line(rank).answer.load(std::memory_order_seq_cst));
+    if (found.epoch == epoch_ && (found.what == rank_phase::failed || found.what == rank_phase::dropped)) return true;
+  }
+  return false;
+}
+
+void world_core::conduct(outcome& ended, const world_request& request) {
+  for (;;) {
+    look_at_ranks();
+    switch (progress_.decide()) {
+      case call_progress::next::wait: await_answers(ended); break;
+      case call_progress::next::abort:
+        order(world_order::abort);
+        ended.aborted = true;
+        ended.until = deadline::after(options_.grace);
+        break;
+      case call_progress::next::settled: ended.failed = true; return;
+      case call_progress::next::commit:
+        read_replies(ended, request);
+        look_at_ranks();  // who died while his outputs were read
+        if (progress_.decide() == call_progress::next::commit) return;
+        order(world_order::abort);
+        ended.aborted = true;
+        break;
+    }
+  }
+}
+
+void world_core::look_at_ranks() noexcept {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    progress_.answered(rank, answer_word::unpack(memory_.line(rank).answer.load(std::memory_order_seq_cst)));
+    const auto* const process = process_of(rank);
+    if (process != nullptr && !progress_.is_dead(rank) && process->is_gone(*domain_)) progress_.died(rank);
+  }
+}
+
+bool world_core::has_somebody_died() noexcept {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto* const process = process_of(rank);
+    if (process != nullptr && !progress_.is_dead(rank) && process->is_gone(*domain_)) return true;
+  }
+  return false;
+}
+
+// All of them, or one that it has failed: then others may wait for that one, until they are told.
+bool world_core::have_answered() const noexcept {
+  bool is_any_left = false;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (!progress_.is_awaited(rank)) continue;
+    const auto found = answer_word::unpack(memory_.line(rank).answer.load(std::memory_order_seq_cst));
+    const bool has_answered = found.epoch == epoch_ && is_quiet(found.what) && !progress_.is_doomed(rank);
+    if (has_answered && found.what == rank_phase::failed) return true;
+    is_any_left |= !has_answered;
+  }
+  return !is_any_left;
+}
+
+// Until all have answered, one has failed, or died. Those who are too late are given up; and killed, if they do not
+// come back then.
+void world_core::await_answers(outcome& ended) {
+  // Only what progress_ does not know yet ends a wait: what it knows would end each at once, and no time would pass.
+  const auto done = [&] { return have_answered() || has_somebody_died(); };
+  if (sleeper_.wait([&] { return have_answered(); }, done, ended.until)) return;
+  if (!ended.aborted) return progress_.give_up();
+  ended.until = deadline::never();
+  look_at_ranks();  // who has answered while others did not
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (!progress_.is_awaited(rank) || process_of(rank) == nullptr) continue;
+    process_of(rank)->kill();
+    progress_.doom(rank);
+  }
+}
+
+namespace {
+
+// What does not go together is found when it is joined.
+void read_outputs(std::size_t rank, const world_request& request, frame_reader& in) {
+  try {
+    request.read_outputs(in);
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_argument) throw;
+    throw error(errc::invalid_argument,
+                text("what rank ", rank, " gave does not go with what the ranks before it gave: ", failure.what()));
+  }
+}
+
+}  // namespace
+
+void world_core::read_replies(outcome& ended, const world_request& request) {
+  try {
+    ended.times.reserve(ranks());
+    const bool is_archived = ended.is_call && functions_.at(request.function).code->has_archived_outputs();
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      told_[rank] = changes_;
+      if (!ended.is_call) continue;
+      const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
+      const auto read = [&](frame_reader& in) {
+        in.read(&ended.times.emplace_back(), sizeof(rank_times));
+        read_outputs(rank, request, in);
+      };
+      if (is_archived) {
+        input_archive in(frame.bytes(), &lent_);
+        read(in);
+      } else {
+        frame_reader in(frame.bytes(), &lent_);
+        read(in);
+      }
+    }
+    if (ended.is_call) request.finish_outputs();
+    lent_.end();  // values that are lists may hold tensors
+  } catch (...) {
+    lent_.forget();
+    ended.refused = std::current_exception();
+    progress_.give_up();
+  }
+}
+
+void world_core::commit(registered_function& function, const world_request& request) {
+  for (const auto& update : function.spec.updates) {
+    variables_.at(update.variable).live ^= 1U;
+    for (const auto state : update.states) variables_.at(state).live ^= 1U;
+  }
+  if (!function.spec.updates.empty() && !request.is_for_nothing) ++function.steps;
+  // All ranks have been told; who takes the place of one never knew of them.
+  gone_functions_.clear();
+  gone_variables_.clear();
+}
+
+// ---- failing
+
+error_info world_core::read_failure(std::size_t rank) {
+  try {
+    const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
+    if (frame.bytes().empty()) return {errc::out_of_memory, "it had no memory to say why"};
+    input_archive in(frame.bytes());
+    error_info why;
+    in(why);
+    return why;
+  } catch (const std::exception& failure) {
+    return {errc::corrupted, failure.what()};
+  }
+}
+
+// Says what came first. Who died comes before who failed, which may be for want of the dead one's memory; and ranks
+// that were killed, because they did not come back after that, are not the cause.
+void world_core::fail(outcome& ended, const registered_function& function) {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (progress_.is_dead(rank) && !progress_.is_doomed(rank)) throw_death(rank, function, false);
+  }
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (progress_.has_failed(rank)) throw_failure(rank, function);
+  }
+  if (ended.refused) std::rethrow_exception(ended.refused);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (progress_.is_dead(rank)) throw_death(rank, function, true);
+  }
+  throw error(errc::timed_out, text("a call of function '", function.spec.name, "' of world '", options_.name,
+                                    "' took longer than it may: nothing of it has happened"));
+}
+
+void world_core::throw_failure(std::size_t rank, const registered_function& function) {
+  const auto why = read_failure(rank);
+  auto what = text("rank ", rank, " of world '", options_.name, "' failed in function '", function.spec.name,
+                   "': ", why.describe());
+  try {
+    if (own_rank_ == rank && own_->failure()) std::rethrow_exception(own_->failure());
+    why.raise();
+  } catch (...) {
+    std::throw_with_nested(rank_error(why, std::move(what), rank, function.spec.name));
+  }
+}
+
+void world_core::throw_death(std::size_t rank, const registered_function& function, bool was_killed) {
+  auto& process = *process_of(rank);
+  const auto known = [&] { return process.has_ended(); };
+  constexpr auto patience = std::chrono::seconds(5);  // between a death and the end of its task are some steps
+  sleeper_.wait(known, known, deadline::after(patience));
+  const auto died = process.ended().value_or(error_info(errc::worker_died, "its process is gone"));
+  const auto why = was_killed ? error_info(errc::timed_out, "it did not answer in time, and was killed") : died;
+  throw rank_error(why,
+                   text("rank ", rank, " of world '", options_.name, "' (process ", process.pid(),
+                        ") was lost in function '", function.spec.name, "': ", why.describe()),
+                   rank, function.spec.name);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/world_core.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <muster/base/effective_cpus.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/spin_policy.hpp>
+
+#include "call_guard.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+std::size_t ranks_of(const world_options& options) {
+  constexpr std::size_t most = 256;
+  const std::size_t ranks = options.ranks != 0 ? options.ranks : effective_cpus();
+  const auto refuse = [&](const auto&... what) { throw error(errc::invalid_argument, text("a world with ", what...)); };
+  if (ranks > most)
+    refuse("ranks = ", ranks, " was asked for: 1 to ", most, " are possible, or 0 for one per processor");
+  if (options.caller_computes && options.master_rank >= ranks) {
+    refuse("master_rank = ", options.master_rank, " and ", ranks, " ranks was asked for: the ranks are 0 to ",
+           ranks - 1);
+  }
+  if (options.device != device::cpu())
+    refuse("device = ", options.device, " was asked for: this build has only the cpu");
+  return ranks;
+}
+
+world_shape shape_of(std::size_t ranks) {
+  static const auto spin = spin_policy::calibrate().budget;  // of the machine, and the same for all worlds
+  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > effective_cpus()};
+}
+
+std::shared_ptr<domain> domain_for_worlds() {
+  if (domain::entered() != nullptr) {
+    throw error(errc::invalid_argument,
+                "a world was to be made in a worker, or in a program that has joined another's domain: make it in the "
+                "program that is the domain's host");
+  }
+  return domain::of_program();
+}
+
+shared_block memory_for(domain& where, const world_shape& shape) {
+  auto block = where.blocks().allocate_shared(shape.total_bytes());
+  world_memory::make(block.bytes(), shape);
+  return block;
+}
+
+}  // namespace
+
+world_core::world_core(const world_options& options)
+    : options_(options),
+      domain_(domain_for_worlds()),
+      ticket_{memory_for(*domain_, shape_of(ranks_of(options)))},
+      memory_(world_memory::attach(ticket_.memory.bytes())),
+      encoder_(memory_.modules()),
+      own_rank_(options.caller_computes ? std::optional<std::size_t>(options.master_rank) : std::nullopt),
+      told_(memory_.shape().ranks),
+      arguments_(domain_->blocks()),
+      lent_(domain_->blocks()),
+      sleeper_(domain_, memory_.shape(), memory_.bell()),
+      progress_(memory_.shape().ranks) {
+  const scoped_lock lock(mutex_);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) news_.emplace_back(domain_->blocks());
+  if (own_rank_) {
+    own_ = std::make_unique<world_member>(domain_, memory_, *own_rank_, memory_.bell());
+    own_->join();
+  }
+  start_ranks();
+}
+
+world_core::~world_core() { close(); }
+
+thread_pool& world_core::conductor() {
+  const scoped_lock lock(conductor_mutex_);
+  // One that was made now would be joined by nobody but itself.
+  if (conductor_closed_) throw_closed();
+  if (conductor_ == nullptr)
+    conductor_ = std::make_unique<thread_pool>(thread_pool_options{.workers = 1, .name = options_.name});
+  return *conductor_;
+}
+
+void world_core::close() {
+  thread_pool* conductor = nullptr;
+  {
+    const scoped_lock lock(conductor_mutex_);
+    conductor_closed_ = true;
+    conductor = conductor_.get();
+  }
+  if (conductor != nullptr) {
+    conductor->close();
+    conductor->join();  // without the lock: what still runs there may ask for more, and is refused
+  }
+  const scoped_lock lock(mutex_);
+  if (std::exchange(closed_, true)) return;
+  order(world_order::close);
+  if (pool_ != nullptr) pool_->close();
+  pool_.reset();
+}
+
+bool world_core::is_closed() const {
+  const scoped_lock lock(mutex_);
+  return closed_;
+}
+
+std::vector<pid_t> world_core::pids() const {
+  const scoped_lock lock(mutex_);
+  std::vector<pid_t> found;
+  for (std::size_t rank = 0, process = 0; rank < ranks(); ++rank) {
+    found.push_back(own_rank_ == rank ? 0 : processes_[process++].pid());
+  }
+  return found;
+}
+
+std::uint32_t world_core::add(registered_function what) {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  require_open();
+  what.changed = ++changes_;
+  functions_.emplace(++last_number_, std::move(what));
+  return last_number_;
+}
+
+std::uint32_t world_core::add(rank_variable what) {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  require_open();
+  variables_.emplace(++last_number_, registered_variable{.what = std::move(what), .changed = ++changes_});
+  return last_number_;
+}
+
+void world_core::remove_function(std::uint32_t number) noexcept {
+  const scoped_lock lock(mutex_);
+  if (functions_.erase(number) != 0) gone_functions_.emplace_back(++changes_, number);
+}
+
+void world_core::remove_variable(std::uint32_t number) noexcept {
+  const scoped_lock lock(mutex_);
+  if (variables_.erase(number) != 0) gone_variables_.emplace_back(++changes_, number);
+}
+
+void world_core::with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what) {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  require_open();
+  try {
+    what(variables_);
+  } catch (...) {
+    note_changes();  // some may have other memory already
+    throw;
+  }
+  note_changes();
+}
+
+void world_core::note_changes() {
+  for (auto& [number, each] : variables_) {
+    if (each.changed == 0) each.changed = ++changes_;
+  }
+}
+
+void world_core::require_open() const {
+  if (closed_) throw_closed();
+}
+
+void world_core::throw_closed() const {
+  throw error(errc::pool_closed,
+              text("world '", options_.name, "' is closed: its functions and variables cannot be used any more"));
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+// Running a function in the caller alone, as if it were the only rank.
+#include <utility>
+
+#include <muster/parallel/detail/world_core.hpp>
+
+#include "call_guard.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+class nobody_else final : public contribution_exchange {
+public:
+  [[nodiscard]] std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) override {
+    std::vector<std::vector<contribution>> all;
+    all.push_back(std::move(own));
+    return all;
+  }
+};
+
+// Encoded without blocks: the outputs are of this process, and are copied.
+std::vector<std::byte> encoded(const std::function<void(frame_writer&)>& write) {
+  output_archive counter;
+  write(counter);
+  std::vector<std::byte> bytes(counter.written());
+  output_archive out(bytes);
+  write(out);
+  return bytes;
+}
+
+}  // namespace
+
+// What the only rank has of the variables is what the caller's rank has of them.
+std::map<std::uint32_t, registered_variable> world_core::own_variables(const function_spec& spec) const {
+  const auto rank = own_rank_.value_or(0);
+  std::map<std::uint32_t, registered_variable> own;
+  for (const auto number : live_order(spec)) {
+    auto found = variables_.at(number);
+    if (found.what.copies.size() > 1) found.what.copies = {found.what.copies[rank]};
+    own.insert_or_assign(number, std::move(found));
+  }
+  return own;
+}
+
+void world_core::run_here(const preparation& prepare, std::uint32_t function) {
+  const call_guard inside(caller_, options_.name);
+  const scoped_lock lock(mutex_);
+  const presence caller(caller_);
+  require_open();
+  auto& found = functions_.at(function);
+  const auto own = own_variables(found.spec);
+  const auto request = prepare(found, own);
+  const auto given = encoded(request.write_values);
+  input_archive values(given);
+  const call_header header{.function = function,
+                           .slices = request.slices,
+                           .outputs = request.outputs,
+                           .rows = request.rows,
+                           .step = found.steps + 1};
+  variable_table table;
+  for (const auto& [number, each] : own) table.emplace(number, each.what);
+  nobody_else others;
+  std::vector<tensor> buffers;
+  share_run share({.spec = found.spec,
+                   .header = header,
+                   .call = request.call,
+                   .rank = 0,
+                   .ranks = 1,
+                   .variables = table,
+                   .others = others,
+                   .buffers = buffers});
+  const auto outputs = encoded(found.code->run(share, values));
+  input_archive in(outputs);
+  request.read_outputs(in);
+  request.finish_outputs();
+  for (const auto& update : found.spec.updates) {
+    write_back(own.at(update.variable));
+    for (const auto state : update.states) write_back(own.at(state));
+  }
+  if (!found.spec.updates.empty()) ++found.steps;
+}
+
+// The copies of other ranks stay as they are, so none changes places.
+void world_core::write_back(const registered_variable& which) {
+  for (const auto& copies : which.what.copies) copies[which.live].copy_from(copies[1U - which.live]);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/parallel/detail/world_member.hpp>
+
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/serialize/error_info.hpp>
+
+#include "world_news.hpp"
+
+namespace muster::detail {
+
+world_member::world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
+                           std::atomic<std::uint32_t>& bell)
+    : domain_(std::move(where)),
+      memory_(memory),
+      rank_(rank),
+      line_(memory.line(rank)),
+      sleeper_(domain_, memory.shape(), bell),
+      decoder_(memory.modules()),
+      reply_(domain_->blocks()),
+      exchange_(domain_->blocks()),
+      lent_(domain_->blocks()) {}
+
+command_word world_member::command() const noexcept {
+  return command_word::unpack(memory_.command().command.load(std::memory_order_seq_cst));
+}
+
+answer_word world_member::answer_of(std::size_t rank) const noexcept {
+  return answer_word::unpack(memory_.line(rank).answer.load(std::memory_order_seq_cst));
+}
+
+void world_member::answer(std::uint64_t epoch, rank_phase phase) noexcept {
+  line_.answer.store(answer_word{.epoch = epoch, .what = phase}.pack(), std::memory_order_seq_cst);
+  ring(memory_.bell());
+}
+
+void world_member::join() {
+  line_.member.store(rank_identity::of(*domain_, domain_->self()).pack(), std::memory_order_release);
+  epoch_ = command().epoch;
+  answer(epoch_, rank_phase::ready);
+}
+
+void world_member::serve() noexcept {
+  for (;;) {
+    command_word found;
+    const auto look = [&] {
+      found = command();
+      return found.epoch != epoch_ || found.what == world_order::close;
+    };
+    sleeper_.wait(look, look);
+    if (found.what == world_order::close) return;
+    if (found.what == world_order::run || found.what == world_order::learn) {
+      take_part(found.epoch);
+    } else {
+      epoch_ = found.epoch;  // it was aborted before it was seen
+      answer(found.epoch, rank_phase::dropped);
+    }
+  }
+}
+
+void world_member::take_part(std::uint64_t epoch) {
+  epoch_ = epoch;
+  failure_ = nullptr;
+  offered_.clear();
+  encode_outputs_ = nullptr;
+  try {
+    run(epoch);
+    lent_.end();
+    answer(epoch, rank_phase::done);
+  } catch (const call_dropped&) {
+    end_loans();
+    answer(epoch, rank_phase::dropped);
+  } catch (...) {
+    failure_ = std::current_exception();
+    fail(epoch);
+  }
+}
+
+// What the function has kept a handle of is not good any more if there is no memory to hold it; the call has not
+// happened then.
+void world_member::end_loans() {
+  try {
+    lent_.end();
+  } catch (const std::exception&) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+void world_member::fail(std::uint64_t epoch) noexcept {
+  const auto why = capture_current_exception();
+  end_loans();
+  try {
+    reply_.put(line_.reply, [&](output_archive& out) { out(why); });
+  } catch (const std::exception&) {
+    line_.reply.bytes = 0;  // no room to say more
+    line_.reply.block = 0;
+  }
+  answer(epoch, rank_phase::failed);
+}
+
+void world_member::run(std::uint64_t epoch) {
+  read_news();
+  if (command() == command_word{.epoch = epoch, .what = world_order::learn}) return;
+  auto& memory = domain_->blocks();
+  const frame_view frame(memory, memory_.command().arguments);
+  call_header header;
+  frame_reader(frame.bytes()).read(&header, sizeof header);
+  const auto found = functions_.find(header.function);
+  if (found == functions_.end()) {
+    throw error(errc::corrupted, text("rank ", rank_, " was asked for a function with number ", header.function,
+                                      ", of which it was not told: somebody has overwritten the world's memory"));
+  }
+  if (found->second.code->has_archived_values()) {
+    input_archive values(frame.bytes(), &lent_);
+    run(epoch, header, found->second, values);
+  } else {
+    frame_reader values(frame.bytes(), &lent_);
+    run(epoch, header, found->second, values);
+  }
+}
+
+void world_member::run(std::uint64_t epoch, const call_header& header, const function& what, frame_reader& values) {
+  static_cast<void>(values.take(sizeof header));
+  const auto call = sent_call::read_from(values, what.spec);
+  share_run share({.spec = what.spec,
+                   .header = header,
+                   .call = call,
+                   .rank = rank_,
+                   .ranks = memory_.shape().ranks,
+                   .variables = variables_,
+                   .others = *this,
+                   .buffers = buffers_[header.function]});
+  encode_outputs_ = what.code->run(share, values);
+  if (command() == command_word{.epoch = epoch, .what = world_order::abort}) throw call_dropped{};
+  const auto write = [&](frame_writer& out) {
+    out.write(&share.times(), sizeof(rank_times));
+    encode_outputs_(out);
+  };
+  if (what.code->has_archived_outputs()) {
+    reply_.put<output_archive>(line_.reply, write);
+  } else {
+    reply_.put<frame_writer>(line_.reply, write);
+  }
+}
+
+void world_member::read_news() {
+  auto& memory = domain_->blocks();
+  const frame_view frame(memory, line_.news);
+  if (frame.bytes().empty()) return;
+  keeping_source kept(memory);
+  input_archive in(frame.bytes(), &kept);
+  std::vector<function_news> told;
+  in(told);
+  for (auto& each : told) {
+    forget(each.number);
+    if (each.is_gone) continue;
+    input_archive sent(each.sent);
+    auto code = decoder_.decode<rank_function_factory>(each.factory)(sent, decoder_);
+    functions_[each.number] = {.spec = std::move(each.spec), .code = std::move(code)};
+  }
+  std::vector<variable_news> changed;
+  in(changed);
+  for (auto& each : changed) {
+    if (each.is_gone) {
+      variables_.erase(each.number);
+    } else {
+      variables_[each.number] = std::move(each.what);
+    }
+  }
+}
+
+// ---- what ranks read of one another
+
+std::vector<std::vector<contribution>> world_member::exchange(std::vector<contribution> own) {
+  offered_ = std::move(own);
+  for (auto& each : offered_) {
+    const bool is_reachable = each.value.is_shared() && each.value.storage()->block().owner() == &domain_->blocks();
+    if (each.some && !is_reachable) each.value = each.value.clone(memory::shared);
+  }
+  exchange_.put<frame_writer>(line_.exchange, [&](frame_writer& out) {
+    for (const auto& each : offered_) each.write_to(out);
+  });
+  answer(epoch_, rank_phase::computed);
+  const auto ranks = memory_.shape().ranks;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (rank != rank_) ring(memory_.line(rank).bell);
+  }
+  bool is_dropped = false;
+  const auto look = [&] {
+    is_dropped = command() != command_word{.epoch = epoch_, .what = world_order::run};
+    return is_dropped || have_all_computed();
+  };
+  const auto done = [&] {
+    if (look()) return true;
+    is_dropped = hopeless_ && hopeless_();
+    return is_dropped;
+  };
+  if (!sleeper_.wait(look, done, until_) || is_dropped) throw call_dropped{};
+  std::vector<std::vector<contribution>> all;
+  all.reserve(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    all.push_back(rank == rank_ ? offered_ : read_contributions(rank));
+  }
+  return all;
+}
+
+bool world_member::have_all_computed() const noexcept {
+  for (std::size_t rank = 0; rank < memory_.shape().ranks; ++rank) {
+    const auto found = answer_of(rank);
+    if (found.epoch != epoch_ || (found.what != rank_phase::computed && found.what != rank_phase::done)) return false;
+  }
+  return true;
+}
+
+std::vector<contribution> world_member::read_contributions(std::size_t rank) {
+  const frame_view frame(domain_->blocks(), memory_.line(rank).exchange);
+  frame_reader in(frame.bytes(), &lent_);
+  std::vector<contribution> found;
+  found.reserve(offered_.size());
+  for (std::size_t index = 0; index < offered_.size(); ++index) found.push_back(contribution::read_from(in));
+  return found;
+}
+
+}  // namespace muster::detail

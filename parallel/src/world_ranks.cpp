@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// The processes that are a world's ranks.
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/parallel/detail/world_core.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// Who takes a world's output knows of ranks, not of the workers of its pool.
+output_choice output_by_rank(const output_choice& given, std::optional<std::size_t> own_rank) {
+  if (!given.to() || !own_rank) return given;
+  return output_choice([to = given.to(), own = *own_rank](const worker_output& line) {
+    auto named = line;
+    if (named.worker >= own) ++named.worker;
+    to(named);
+  });
+}
+
+pool_options pool_for(const world_options& options, std::size_t workers, std::optional<std::size_t> own_rank) {
+  return {.workers = static_cast<unsigned>(workers),
+          .max_workers = static_cast<unsigned>(workers),
+          .name = options.name,
+          .initializer = options.initializer,
+          .pin = options.pin,
+          .output = output_by_rank(options.output, own_rank),
+          .start_timeout = options.start_timeout,
+          .log = options.log};
+}
+
+}  // namespace
+
+void world_core::start_ranks() {
+  const auto workers = ranks() - (own_rank_ ? 1 : 0);
+  if (workers == 0) return;
+  pool_ = std::make_unique<pool>(pool_for(options_, workers, own_rank_));
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (own_rank_ == rank) continue;
+    processes_.emplace_back(*pool_, processes_.size(), rank);
+    processes_.back().start(ticket_, memory_);
+  }
+  await_ranks();
+}
+
+rank_process* world_core::process_of(std::size_t rank) noexcept {
+  if (own_rank_ == rank) return nullptr;
+  return &processes_[own_rank_ && rank > *own_rank_ ? rank - 1 : rank];
+}
+
+void world_core::replace_the_dead() {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    auto* const process = process_of(rank);
+    if (process == nullptr || !process->is_vacant(*domain_)) continue;
+    told_[rank] = 0;
+    process->start(ticket_, memory_);
+    replaced_.fetch_add(1, std::memory_order_relaxed);
+  }
+  await_ranks();
+}
+
+void world_core::await_ranks() {
+  constexpr unsigned most_tries = 5;
+  const auto until = deadline::after(options_.start_timeout);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    auto* const process = process_of(rank);
+    if (process == nullptr) continue;
+    for (unsigned tries = 1; !process->is_there(memory_); ++tries) {
+      const auto found = [&] { return process->is_there(memory_) || process->has_ended(); };
+      const bool in_time = sleeper_.wait(found, found, until);
+      if (process->is_there(memory_)) break;
+      const auto why = process->ended();
+      if (!in_time || tries == most_tries || !why || !(*why == errc::worker_died)) {
+        const auto reason = why ? *why : error_info(errc::timed_out, "it did not answer in time");
+        throw error(reason.code(),
+                    text("rank ", rank, " of world '", options_.name, "' could not be started: ", reason.describe()));
+      }
+      process->start(ticket_, memory_);
+    }
+  }
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSL-1.0
+// What can be done with variables between calls. Their memory is the caller's, so he does it.
+#include <algorithm>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/collectives/detail/combine.hpp>
+#include <muster/parallel/detail/world_core.hpp>
+#include <muster/parallel/world.hpp>
+
+namespace muster {
+
+namespace {
+
+using detail::registered_variable;
+
+template <class... Why>
+[[noreturn]] void refuse(const variable& which, const Why&... why) {
+  throw error(errc::invalid_argument, text("variable '", which.name(), "': ", why...));
+}
+
+reduction_op elementwise(const variable& which, output_op op) {
+  switch (op) {
+    case output_op::avg:
+    case output_op::mean_of_ranks: return reduction_op::avg;
+    case output_op::sum: return reduction_op::sum;
+    case output_op::prod: return reduction_op::prod;
+    case output_op::min: return reduction_op::min;
+    case output_op::max: return reduction_op::max;
+    default:
+      refuse(which, "values of ranks were to be joined by ", output_op_name(op),
+             ": avg, sum, prod, min, max are possible");
+  }
+}
+
+tensor& live_copy(registered_variable& found, std::size_t rank) { return found.what.copies[rank][found.live]; }
+
+// Where the shape stays the memory does; ranks learn of other memory with the next call.
+void assign(registered_variable& found, std::size_t rank, const tensor& value) {
+  auto& copies = found.what.copies[rank];
+  auto& live = copies[found.live];
+  if (live.shape() != value.shape() || live.storage() == nullptr) {
+    auto& next = copies[1 - found.live];
+    if (next.storage() != nullptr || next.shape() == live.shape()) next = tensor::empty(live.dtype(), value.shape());
+    live = tensor::empty(live.dtype(), value.shape());
+    found.changed = 0;
+  }
+  live.copy_from(value);
+}
+
+void require_like(const variable& which, const tensor& value, std::size_t dimensions) {
+  if (value.dtype() == which.dtype() && value.dimensions() == dimensions) return;
+  refuse(which, "a value of ", value.dtype(), " in ", value.dimensions(), " dimensions was given, but it is of ",
+         which.dtype(), " in ", dimensions);
+}
+
+tensor selected(const variable& which, const tensor& value, const row_selection& batch) {
+  if (batch.is_all()) return value;
+  if (value.dimensions() == 0) refuse(which, "a batch of a value without dimensions was asked for");
+  batch.require_within(value.rows(), text("the value for variable '", which.name(), "'"));
+  if (!batch.is_list()) return value.slice(batch.range(0).first, batch.range(0).last);
+  tensor taken;
+  detail::take_rows(value, batch.list(), taken);
+  return taken;
+}
+
+void require_same_shapes(const variable& which, registered_variable& found, std::size_t ranks, std::size_t skipped) {
+  const auto tail = [&](std::size_t rank) {
+    const auto& shape = live_copy(found, rank).shape();
+    return skipped == 0 ? shape : shape.without_first();
+  };
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    if (tail(rank) == tail(0)) continue;
+    refuse(which, "it has shape ", live_copy(found, 0).shape(), " in rank 0 and ", live_copy(found, rank).shape(),
+           " in rank ", rank, ": ", skipped == 0 ? "the shapes must be the same" : "they may differ in the rows alone");
+  }
+}
+
+tensor joined(const variable& which, registered_variable& found, std::size_t ranks, output_op op) {
+  require_same_shapes(which, found, ranks, 0);
+  const reduction how(elementwise(which, op));
+  how.require(which.dtype());
+  auto made = tensor::empty(which.dtype(), live_copy(found, 0).shape());
+  std::vector<const std::byte*> inputs;
+  inputs.reserve(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) inputs.push_back(live_copy(found, rank).data());
+  auto* const out = made.data();
+  detail::combine(how, which.dtype(), inputs, {&out, 1}, made.size(), detail::stores::normal);
+  return made;
+}
+
+tensor concatenated(const variable& which, registered_variable& found, std::size_t ranks) {
+  if (live_copy(found, 0).dimensions() == 0)
+    refuse(which, "it has no dimensions along which it could be gathered: gather with a new one");
+  require_same_shapes(which, found, ranks, 1);
+  auto shape = live_copy(found, 0).shape();
+  shape[0] = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) shape[0] += live_copy(found, rank).rows();
+  auto made = tensor::empty(which.dtype(), shape);
+  std::size_t at = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto& from = live_copy(found, rank);
+    made.slice(at, at + from.rows()).copy_from(from);
+    at += from.rows();
+  }
+  return made;
+}
+
+tensor stacked(const variable& which, registered_variable& found, std::size_t ranks) {
+  require_same_shapes(which, found, ranks, 0);
+  tensor_shape shape{ranks};
+  for (const auto size : live_copy(found, 0).shape()) shape.push_back(size);
+  auto made = tensor::empty(which.dtype(), shape);
+  for (std::size_t rank = 0; rank < ranks; ++rank) made.row(rank).copy_from(live_copy(found, rank));
+  return made;
+}
+
+template <class What>
+void with(const std::shared_ptr<detail::world_core>& core, const variable& which, const What& what) {
+  if (which.handle().world != core) refuse(which, "it is of another world");
+  core->with_variables([&](auto& variables) { what(variables.at(which.handle().number)); });
+}
+
+detail::rank_variable empty_copies(std::string name, bool is_scattered, std::size_t ranks, dtype type) {
+  detail::rank_variable made{.name = std::move(name), .is_scattered = is_scattered, .copies = {}};
+  made.copies.resize(ranks);
+  for (auto& each : made.copies) each[0] = tensor::empty(type, {0});
+  return made;
+}
+
+}  // namespace
+
+variable world::replicate(std::string name, const tensor& value) {
+  auto made = empty_copies(name, false, ranks(), value.dtype());
+  for (auto& each : made.copies) each[0] = value.clone();
+  const auto number = core_->add(std::move(made));
+  return variable(
+      std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), false));
+}
+
+variable world::scattered(std::string name, const tensor& value, const row_selection& batch) {
+  const auto number = core_->add(empty_copies(name, true, ranks(), value.dtype()));
+  variable made(std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), true));
+  scatter(made, value, batch);
+  return made;
+}
+
+void world::require_as_many(std::size_t variables, std::size_t values) {
+  if (variables == values) return;
+  throw error(errc::invalid_argument, text(variables, " variables were given ", values, " values: each needs one"));
+}
+
+void world::broadcast(const variable& which) { broadcast(which, get_value(master_rank(), which)); }
+
+void world::broadcast(const variable& which, const tensor& value) {
+  with(core_, which, [&](registered_variable& found) {
+    require_like(which, value, live_copy(found, 0).dimensions());
+    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, value);
+  });
+}
+
+void world::scatter(const variable& which, const tensor& value, const row_selection& batch) {
+  const auto rows = selected(which, value, batch);
+  if (rows.dimensions() == 0) refuse(which, "a value without dimensions has no rows that could be scattered");
+  if (rows.dtype() != which.dtype())
+    refuse(which, "a value of ", rows.dtype(), " was to be scattered, but it is of ", which.dtype());
+  with(core_, which, [&](registered_variable& found) {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      const auto part = part_of({.first = 0, .last = rows.rows()}, rank, ranks());
+      assign(found, rank, rows.slice(part.first, part.last));
+    }
+  });
+}
+
+tensor world::gather(const variable& which, unsigned new_dimensions) const {
+  if (new_dimensions > 1)
+    refuse(which, "it was to be gathered with ", new_dimensions, " new dimensions: 0 or 1 are possible");
+  tensor made;
+  with(core_, which, [&](registered_variable& found) {
+    made = new_dimensions == 0 ? concatenated(which, found, ranks()) : stacked(which, found, ranks());
+  });
+  return made;
+}
+
+std::vector<tensor> world::gather(std::span<const variable> which, unsigned new_dimensions) const {
+  std::vector<tensor> made;
+  for (const auto& each : which) made.push_back(gather(each, new_dimensions));
+  return made;
+}
+
+void world::all_gather(const variable& which) {
+  with(core_, which, [&](registered_variable& found) {
+    const auto all = concatenated(which, found, ranks());
+    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, all);
+  });
+}
+
+tensor world::reduce(const variable& which, output_op op) const {
+  tensor made;
+  with(core_, which, [&](registered_variable& found) { made = joined(which, found, ranks(), op); });
+  return made;
+}
+
+void world::reduce_in_place(const variable& which, output_op op) {
+  with(core_, which,
+       [&](registered_variable& found) { assign(found, master_rank(), joined(which, found, ranks(), op)); });
+}
+
+void world::all_reduce(const variable& which, output_op op) {
+  with(core_, which, [&](registered_variable& found) {
+    const auto all = joined(which, found, ranks(), op);
+    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, all);
+  });
+}
+
+void world::set_value(std::size_t rank, const variable& which, const tensor& value, const row_selection& batch) {
+  if (rank >= ranks()) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks() - 1);
+  const auto rows = selected(which, value, batch);
+  with(core_, which, [&](registered_variable& found) {
+    require_like(which, rows, live_copy(found, rank).dimensions());
+    assign(found, rank, rows);
+  });
+}
+
+tensor world::get_value(std::size_t rank, const variable& which) const {
+  if (rank >= ranks()) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks() - 1);
+  tensor made;
+  with(core_, which, [&](registered_variable& found) { made = live_copy(found, rank).clone(); });
+  return made;
+}
+
+std::vector<tensor_shape> world::get_shapes(const variable& which) const {
+  std::vector<tensor_shape> shapes;
+  with(core_, which, [&](registered_variable& found) {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) shapes.push_back(live_copy(found, rank).shape());
+  });
+  return shapes;
+}
+
+std::vector<std::size_t> world::get_lengths(const variable& which) const {
+  std::vector<std::size_t> lengths;
+  for (const auto& shape : get_shapes(which)) {
+    if (shape.empty()) refuse(which, "it has no dimensions, so no length");
+    lengths.push_back(shape[0]);
+  }
+  return lengths;
+}
+
+}  // namespace muster

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/pool/detail/future_home.hpp>
+#include <muster/pool/detail/lane_route.hpp>
+#include <muster/pool/detail/local_queue.hpp>
+#include <muster/pool/detail/local_worker.hpp>
+#include <muster/pool/thread_pool_options.hpp>
+#include <muster/queue/idle_set.hpp>
+#include <muster/queue/spin_policy.hpp>
+
+namespace muster::detail {
+
+/// What a pool of threads and its futures share: threads, their queues, and who waits for what.
+///
+/// It works as follows. Jobs for anybody lie in one queue, jobs for one thread in a queue of its own, which it looks at
+/// first. A thread that finds nothing spins, visibly, then sleeps (queue/parking.hpp). Who submits wakes a sleeper
+/// unless somebody spins; a thread that has found a job after spinning wakes another if there are more. A job that
+/// somebody runs elsewhere, because he waits for it, or that is cancelled, stays in its queue as an empty shell.
+/// Accepted units, which are tasks and maps, are counted when they are accepted and when they have ended, by each
+/// thread on lines of its own: their difference is what is pending.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Cost: a job pushed and popped is four atomic operations and no allocation.
+class local_core final : public future_home, public std::enable_shared_from_this<local_core> {
+public:
+  using context_maker = std::function<std::shared_ptr<void>(std::size_t worker)>;
+
+  /// With threads, or, with none, for jobs that are run where they are submitted. Waits until initializers have run and
+  /// contexts are there. Throws errc::invalid_argument, errc::start_failed with what one of them threw.
+  local_core(const thread_pool_options& options, std::size_t threads, const context_maker& make_context);
+  /// Requires: all threads have left, and are joined.
+  ~local_core();
+
+  /// How many workers can be named; at least one.
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
+  [[nodiscard]] bool is_serial() const noexcept { return serial_; }
+  /// The way to one worker. Throws errc::invalid_argument when there is none with that index.
+  [[nodiscard]] lane_route route_to(std::size_t worker) const;
+
+  // ---- units: a task, or a map
+
+  enum class admission { accepted, overflow };
+  /// Counts one more unit. Throws errc::pool_closed, and errc::overflow as the policy says; `limited`: it counts
+  /// against max_pending. After `accepted`, end_unit() is owed.
+  [[nodiscard]] admission begin_unit(bool limited);
+  /// Gives the place under max_pending back; before its end is published, so that who has seen the end finds room.
+  void free_place() noexcept;
+  /// One unit has ended, and whoever waits for it knows.
+  void end_unit() noexcept;
+
+  /// Has the job run by a thread, or runs it at once where there are none. Requires: an accepted unit, to which it
+  /// belongs.
+  void post(std::shared_ptr<local_job> job, lane_route route);
+  /// Whether jobs wait that the calling thread might run next. Roughly.
+  [[nodiscard]] bool has_waiting(const local_worker& here) const noexcept;
+
+  /// The worker that the calling thread is, if it is one of this pool and may run what has that route.
+  [[nodiscard]] local_worker* inside(lane_route route = {}) const noexcept;
+  /// How long to look before sleeping: nothing while the threads that are awake need all processors.
+  [[nodiscard]] std::chrono::nanoseconds spin_budget() const noexcept;
+
+  // ---- the end
+
+  void close() noexcept;
+  /// What has not begun ends with errc::cancelled; what runs is asked to stop.
+  void terminate();
+  bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);
+  /// Requires: closed.
+  bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_);
+  void join_threads();
+  [[nodiscard]] bool is_closed() const noexcept { return closed_.load(std::memory_order_seq_cst); }
+
+  [[nodiscard]] thread_pool_statistics read_statistics() const noexcept;
+
+private:
+  struct alignas(64) worker {
+    std::atomic<std::uint32_t> parked = 0;  // futex: parking.hpp
+    std::atomic<std::uint64_t> ended = 0;   // units; written by its thread only
+    local_queue own;
+    local_worker self;
+    std::shared_ptr<void> context;
+    std::thread thread;
+  };
+
+  void start(const context_maker& make_context);
+  void prepare(std::size_t index, const context_maker& make_context) noexcept MUSTER_EXCLUDES(end_mutex_);
+  void throw_if_unprepared() MUSTER_EXCLUDES(end_mutex_);
+  void work(std::size_t index, const context_maker& make_context) noexcept;
+  void run_finalizer(std::size_t index) noexcept;
+  void leave() MUSTER_EXCLUDES(end_mutex_);
+  [[nodiscard]] std::shared_ptr<local_job> next_job(std::size_t index);
+  [[nodiscard]] std::shared_ptr<local_job> take(std::size_t index);
+  void run(local_job& job, local_worker& here) noexcept;
+  bool spin(std::size_t index);
+  void park(std::size_t index);
+  [[nodiscard]] bool seems_wanted(std::size_t index) const noexcept;
+  [[nodiscard]] bool is_wanted(std::size_t index) const;
+  [[nodiscard]] bool must_leave() const noexcept { return is_closed() && is_empty(); }
+  void wake(std::size_t worker) noexcept;
+  void wake_any() noexcept;
+  void wake_all() noexcept;
+  [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
+  [[nodiscard]] idle_set spinning() noexcept { return idle_set(spinning_); }
+
+  [[nodiscard]] bool is_empty() const noexcept;
+  [[nodiscard]] std::uint64_t ended() const noexcept;
+  void count_end() noexcept;
+  void announce_end() noexcept MUSTER_EXCLUDES(end_mutex_);
+  [[nodiscard]] bool try_take_place() noexcept;
+  [[nodiscard]] bool wait_for_place() MUSTER_EXCLUDES(place_mutex_);
+  [[noreturn]] void throw_closed() const;
+
+  // Constant after construction.
+  const bool serial_;
+  const std::string name_;
+  const std::size_t max_pending_;
+  const overflow_policy overflow_;
+  const std::chrono::nanoseconds overflow_wait_;
+  const std::function<void()> initializer_;
+  const std::function<void()> finalizer_;
+  const log_sink log_;
+  const spin_policy spin_;
+  std::vector<std::unique_ptr<worker>> workers_;
+
+  local_queue queue_;
+  // Who sleeps and who spins, a bit for each.
+  alignas(64) std::vector<std::atomic<std::uint64_t>> sleeping_;
+  std::vector<std::atomic<std::uint64_t>> spinning_;
+
+  // Sequentially consistent, all of these: of two sides that each write one and then read the other's, one sees it.
+  alignas(64) std::atomic<std::uint64_t> accepted_ = 0;
+  std::atomic<std::uint64_t> ended_elsewhere_ = 0;  // not by one of our threads
+  std::atomic<std::uint64_t> places_taken_ = 0;     // under max_pending
+  alignas(64) std::atomic<bool> closed_ = false;
+  stop_flag stopping_;
+  std::atomic<std::uint32_t> end_watchers_ = 0;    // who must be told when nothing is pending
+  std::atomic<std::uint32_t> place_watchers_ = 0;  // who waits for a place
+
+  mutex place_mutex_;
+  condition place_;
+  mutex end_mutex_;
+  condition end_changed_;
+  std::size_t prepared_ MUSTER_GUARDED_BY(end_mutex_) = 0;
+  std::size_t left_ MUSTER_GUARDED_BY(end_mutex_) = 0;
+  std::string failure_ MUSTER_GUARDED_BY(end_mutex_);  // of the first thread that could not be prepared
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <muster/pool/as_completed.hpp>
+#include <muster/pool/detail/stream_source.hpp>
+#include <muster/pool/future.hpp>
+
+namespace muster::detail {
+
+/// A stream whose elements are tasks of their own, as they get done: a window of futures. See task_stream for those in
+/// order.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <class R, class Input, class Submit>
+class unordered_task_stream final : public stream_source<R> {
+public:
+  /// `inside`: whether the calling thread is one of the pool's, which must not sleep while nobody has begun them.
+  unordered_task_stream(std::shared_ptr<future_home> home, Input input, Submit submit, std::size_t window,
+                        std::function<bool()> inside)
+      : home_(std::move(home)),
+        input_(std::move(input)),
+        submit_(std::move(submit)),
+        window_(std::max<std::size_t>(1, window)),
+        inside_(std::move(inside)) {}
+  unordered_task_stream(const unordered_task_stream&) = delete;
+  unordered_task_stream& operator=(const unordered_task_stream&) = delete;
+  ~unordered_task_stream() override {
+    for (auto& [element, each] : under_way_) each.cancel();
+    for (auto& [element, each] : under_way_) each.wait();  // callables may refer to what belongs to the consumer
+  }
+
+  std::optional<result<streamed<R>>> next() override {
+    fill();
+    if (under_way_.empty()) {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+      return std::nullopt;
+    }
+    if (inside_()) under_way_.begin()->second.wait();
+    const auto which = under_way_.find(arrivals_->wait_for_next());
+    auto found = which->second.get_result();
+    const auto element = which->first;
+    under_way_.erase(which);
+    if (!found.has_value()) return at_place(found.error(), element);
+    if constexpr (std::is_void_v<R>) {
+      return std::monostate{};
+    } else {
+      return std::move(*found);
+    }
+  }
+
+  void when_ready(std::function<void()> then) override {
+    fill();
+    if (under_way_.empty()) return then();
+    arrivals_->when_some(std::move(then));
+  }
+  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
+
+private:
+  void fill() {
+    try {
+      while (!ended_ && under_way_.size() < window_) {
+        ended_ = !input_.advance();
+        if (!ended_) add(submit_(input_.element()));
+      }
+    } catch (...) {
+      ended_ = true;
+      failure_ = std::current_exception();
+    }
+  }
+
+  void add(future<R> made) {
+    auto& kept = under_way_.emplace(taken_, std::move(made)).first->second;
+    future_access::observe(kept, *new arrival_observer(arrivals_, taken_++));  // deletes itself
+  }
+
+  static error_info at_place(error_info error, std::size_t element) {
+    auto place = error.place();
+    place.element = element;
+    error.set_place(std::move(place));
+    return error;
+  }
+
+  const std::shared_ptr<future_home> home_;
+  Input input_;
+  Submit submit_;
+  const std::size_t window_;
+  const std::function<bool()> inside_;
+  const std::shared_ptr<arrivals> arrivals_ = std::make_shared<arrivals>();
+  std::unordered_map<std::size_t, future<R>> under_way_;  // by element
+  std::size_t taken_ = 0;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace muster::detail

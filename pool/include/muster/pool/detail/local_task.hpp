@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// A task of a pool of threads: the future's source and the queue's job in one object, made by one allocation.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_state.hpp>
+#include <muster/pool/future.hpp>
+#include <muster/serialize/callable.hpp>
+
+namespace muster::detail {
+
+/// How far a task of a pool of threads is, in one word that its future sleeps on.
+///
+/// Thread safety: safe; one waiter at a time, and one who is told.
+class local_progress {
+public:
+  /// True for the one who is to run it, or to end it otherwise.
+  [[nodiscard]] bool try_begin() noexcept { return (state_.fetch_or(begun, std::memory_order_acq_rel) & begun) == 0; }
+  [[nodiscard]] bool is_done() const noexcept { return (state_.load(std::memory_order_acquire) & done) != 0; }
+
+  /// Publishes everything before it to whoever sees is_done(). True when somebody is to be told.
+  [[nodiscard]] bool finish() noexcept;
+  /// Asks for finish() to say so. False when it is done already, and will not say it any more.
+  [[nodiscard]] bool ask_to_be_told() noexcept {
+    return (state_.fetch_or(told, std::memory_order_acq_rel) & done) == 0;
+  }
+  /// Waits for finish(); false when `until` passed first.
+  bool wait(std::chrono::nanoseconds spin, deadline until) noexcept;
+
+private:
+  static constexpr std::uint32_t begun = 1;
+  static constexpr std::uint32_t done = 2;
+  static constexpr std::uint32_t awaited = 4;
+  static constexpr std::uint32_t told = 8;
+
+  std::atomic<std::uint32_t> state_ = 0;  // futex
+};
+
+/// A task whose result is an `R`, whatever is called for it.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Lifetime: borrows the core until it is done.
+template <class R>
+class local_task : public future_source<R>, public local_job {
+public:
+  local_task(local_core& core, lane_route route) noexcept : core_(core), route_(route) {}
+
+  // As a job.
+  void run(local_worker& here) noexcept override {
+    if (progress_.try_begin()) execute(here);
+  }
+  void withdraw(const error_info& why) noexcept override {
+    if (!progress_.try_begin()) return;
+    forget_call();
+    finish(outcome<R>::of_error(why));
+  }
+
+  // As the source of a future.
+  bool wait(deadline until) override {
+    if (progress_.is_done()) return true;
+    if (auto* const here = core_.inside(route_); here != nullptr && progress_.try_begin()) {
+      execute(*here);  // nobody has begun it, and perhaps nobody else ever could
+      return true;
+    }
+    return progress_.wait(core_.spin_budget(), until);
+  }
+  [[nodiscard]] bool is_done() const override { return progress_.is_done(); }
+  outcome<R> take() override { return std::move(*outcome_); }
+
+  bool cancel(cancellation how) override {
+    if (progress_.is_done()) return false;
+    if (progress_.try_begin()) {
+      forget_call();
+      finish(outcome<R>::of_error(error_info(errc::cancelled, "cancelled before a thread had begun it")));
+      return true;
+    }
+    if (how != cancellation::withdraw) stop_.request();
+    return false;
+  }
+
+  void when_done(std::function<void()> then) override {
+    then_ = std::move(then);
+    if (!progress_.ask_to_be_told()) std::exchange(then_, nullptr)();
+  }
+
+protected:
+  /// Calls what is to be called.
+  virtual R call() = 0;
+  /// Destroys the callable and its arguments, before anybody learns of the end.
+  virtual void forget_call() noexcept = 0;
+
+private:
+  void execute(local_worker& here) noexcept {
+    const local_worker::task_scope scope(here, stop_);
+    auto how = outcome<R>::of_call([this]() -> R { return call(); });
+    forget_call();
+    finish(std::move(how));
+  }
+
+  void finish(outcome<R> how) noexcept {
+    outcome_.emplace(std::move(how));
+    core_.free_place();
+    if (progress_.finish()) std::exchange(then_, nullptr)();
+    core_.end_unit();
+  }
+
+  local_core& core_;
+  local_progress progress_;
+  const lane_route route_;
+  stop_flag stop_;
+  std::optional<outcome<R>> outcome_;  // written by whoever began it, before progress_.finish()
+  std::function<void()> then_;         // written before ask_to_be_told()
+};
+
+/// A callable with its bound values, taken apart.
+template <class F>
+struct local_callable {
+  using bound_values = std::tuple<>;
+  F callable;
+  [[no_unique_address]] bound_values bound;
+  explicit local_callable(F whole) : callable(std::move(whole)) {}
+};
+template <class F, class... Bound>
+struct local_callable<bind_front_t<F, Bound...>> {
+  using bound_values = std::tuple<Bound...>;
+  F callable;
+  bound_values bound;
+  explicit local_callable(bind_front_t<F, Bound...> whole)
+      : callable(std::move(whole.callable)), bound(std::move(whole.bound)) {}
+};
+
+/// Calls it as a worker process would: bound values as const references, arguments as rvalues.
+template <class F, class... Args>
+decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
+  return std::apply(
+      [&](const auto&... bound) -> decltype(auto) {
+        return std::invoke(what.callable, bound..., std::forward<Args>(args)...);
+      },
+      what.bound);
+}
+
+/// The call of `F` with `Args`, which it owns.
+template <class F, class... Args>
+class local_call final : public local_task<task_result<F, Args...>> {
+public:
+  using result = task_result<F, Args...>;
+
+  template <class... Given>
+  local_call(local_core& core, lane_route route, F f, Given&&... args)
+      : local_task<result>(core, route), parts_(std::in_place, std::move(f), std::forward<Given>(args)...) {}
+
+private:
+  struct parts {
+    template <class... Given>
+    explicit parts(F f, Given&&... given) : callable(std::move(f)), args(std::forward<Given>(given)...) {}
+    local_callable<F> callable;
+    std::tuple<Args...> args;
+  };
+
+  result call() override {
+    return std::apply([this](Args&... args) -> result { return call_locally(parts_->callable, std::move(args)...); },
+                      parts_->args);
+  }
+  void forget_call() noexcept override { parts_.reset(); }
+
+  std::optional<parts> parts_;
+};
+
+/// One call as a task of a pool of threads. `limited`: it counts against thread_pool_options::max_pending.
+template <class F, class... Args>
+auto submit_local(const std::shared_ptr<local_core>& core, lane_route route, bool limited, F f, Args&&... args) {
+  using call = local_call<F, sent_as<Args>...>;
+  auto task = std::make_shared<call>(*core, route, std::move(f), std::forward<Args>(args)...);
+  auto made = future_access::of_source<typename call::result>(core, task);
+  if (core->begin_unit(limited) == local_core::admission::accepted) {
+    core->post(std::move(task), route);
+    return made;
+  }
+  auto failed = std::make_shared<local_state<typename call::result>>();
+  failed->complete(outcome<typename call::result>::of_error(
+      error_info(errc::overflow, "there are already as many pending tasks as may be (max_pending): submit later")));
+  return future_access::of_source<typename call::result>(core, std::move(failed));
+}
+
+/// A unit that was accepted before it is known what it will call.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class local_unit {
+public:
+  /// Throws what begin_unit throws.
+  explicit local_unit(std::shared_ptr<local_core> core) : core_(std::move(core)) {
+    static_cast<void>(core_->begin_unit(false));  // not limited: it is accepted, or throws
+  }
+  local_unit(const local_unit&) = delete;
+  local_unit& operator=(const local_unit&) = delete;
+  ~local_unit() {
+    if (!owed_) return;
+    core_->free_place();
+    core_->end_unit();
+  }
+
+  /// Requires: called once.
+  template <class F, class... Args>
+  auto submit(lane_route route, F f, Args&&... args) {
+    using call = local_call<F, sent_as<Args>...>;
+    auto task = std::make_shared<call>(*core_, route, std::move(f), std::forward<Args>(args)...);
+    auto made = future_access::of_source<typename call::result>(core_, task);
+    owed_ = false;
+    core_->post(std::move(task), route);
+    return made;
+  }
+
+private:
+  const std::shared_ptr<local_core> core_;
+  bool owed_ = true;
+};
+
+}  // namespace muster::detail

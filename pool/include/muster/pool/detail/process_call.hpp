@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/future.hpp>
+
+namespace muster::detail {
+
+/// Whether the function of this process, which is a muster::process, has returned.
+[[nodiscard]] bool& function_has_returned() noexcept;
+
+/// A callable whose result nobody wants, and whose return is noted for the exit code.
+template <class Callable>
+struct process_callable {
+  Callable callable;
+
+  template <class... Args>
+    requires std::is_invocable_v<Callable&, Args...>
+  void operator()(Args&&... args) {
+    static_cast<void>(std::invoke(callable, std::forward<Args>(args)...));
+    function_has_returned() = true;
+  }
+};
+
+template <class Callable>
+struct callable_wire<process_callable<Callable>> {
+  using sent = typename callable_wire<Callable>::sent;
+  static process_callable<Callable> restore(sent& wire, token_decoder& decoder) {
+    return {callable_wire<Callable>::restore(wire, decoder)};
+  }
+};
+
+template <class F, class... Args>
+consteval void check_process_call() {
+  require_sendable<typename callable_parts<F>::innermost>();
+  (require_transportable<Args>(), ...);
+  require_invocable<F, Args...>();
+}
+
+/// Makes the call the one task of a process that is still to be started.
+template <class F, class... Args>
+future<void> submit_process_call(const std::shared_ptr<pool_core>& core, const F& f, const Args&... args) {
+  using parts = callable_parts<F>;
+  using innermost = typename parts::innermost;
+  using wire = callable_wire<innermost>;
+  using call = invocation<process_callable<innermost>, typename wire::sent, typename parts::bound, sent_as<Args>...>;
+  const auto sent = wire::send(parts::callable_of(f), core->functions());
+  auto frame = call::encode(core->memory(), sent, parts::bound_of(f), args...);
+  auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited);
+  return future_access::of_task<void>(core, record);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <muster/base/cpu_list.hpp>
+
+namespace muster {
+
+/// Which processors a pool's workers may run on: pool_options::pin.
+///
+///     muster::pool pool({.workers = 8, .pin = muster::pinning::one_each()});
+///     muster::pool near({.workers = 4, .pin = muster::pinning::near_device("0000:3b:00.0")});
+///
+/// A worker is bound before its program is executed, so that memory that it touches first comes from there, threads
+/// that it starts stay there, and libraries count these processors only; so does OMP_NUM_THREADS, where the program's
+/// environment does not set it. Only processors that the program itself may use count. By default workers run wherever
+/// the program may.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class pinning {
+public:
+  pinning() noexcept = default;
+  /// A processor for each worker: one of every core first, then the cores' others, then from the start again.
+  [[nodiscard]] static pinning one_each() { return pinning(each_cpu()); }
+  /// All processors of one NUMA node for each worker, in turn.
+  [[nodiscard]] static pinning node_each() { return pinning(each_node()); }
+  /// All processors of that NUMA node for all workers.
+  [[nodiscard]] static pinning to_node(unsigned node) { return pinning(one_node{node}); }
+  /// Those that are nearest to a PCI device, by its address as lspci -D says it, for all workers.
+  [[nodiscard]] static pinning near_device(std::string address) { return pinning(device{std::move(address)}); }
+  /// These, for each worker in turn: `to({{0, 1}, {2, 3}})`.
+  [[nodiscard]] static pinning to(std::vector<cpu_list> lists) { return pinning(std::move(lists)); }
+
+  /// What that is on this machine: worker `i` gets list `i` modulo their number; none: no worker is bound.
+  /// Throws errc::invalid_argument when a list has no processor that the program may use, and says which those are.
+  /// Cost: reads a few files of /sys; `system_root` is where it is, a test passes a made-up one.
+  [[nodiscard]] std::vector<cpu_list> resolve(const std::filesystem::path& system_root = "/") const;
+
+private:
+  struct none {};
+  struct each_cpu {};
+  struct each_node {};
+  struct one_node {
+    unsigned number = 0;
+  };
+  struct device {
+    std::string address;
+  };
+  using choice = std::variant<none, each_cpu, each_node, one_node, device, std::vector<cpu_list>>;
+  class resolver;
+
+  explicit pinning(choice made) : choice_(std::move(made)) {}
+
+  choice choice_;
+};
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <muster/base/log.hpp>
+#include <muster/queue/dispatcher_options.hpp>
+
+namespace muster {
+
+/// What a pool of threads is made of. All have defaults.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct thread_pool_options {
+  /// At most 256. 0: as many as this process may keep processors busy (affinity, CPU quota).
+  unsigned workers = 0;
+  /// this_worker::pool_name().
+  std::string name = "threads";
+  /// Run in every thread before its first task. What it throws is thrown by the pool's constructor.
+  std::function<void()> initializer{};
+  /// Run in every thread before it ends. What it throws is logged.
+  std::function<void()> finalizer{};
+  /// How many tasks may be accepted and not ended. 0: without limit. Tasks that a task of this pool submits are let
+  /// through: it might be the one that is waited for.
+  std::size_t max_pending = 0;
+  /// What happens to one task more, and how long a call waits under overflow_policy::block.
+  overflow_policy overflow = overflow_policy::block;
+  std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  /// How long the destructor lets tasks finish before it cancels what has not begun and asks the others to stop.
+  std::chrono::nanoseconds destructor_grace = std::chrono::milliseconds(100);
+  log_sink log = log_to_stderr;
+};
+
+/// What a pool of threads has done so far.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct thread_pool_statistics {
+  std::uint64_t accepted = 0;  ///< tasks; a map counts as one
+  std::uint64_t ended = 0;     ///< of those; a task is counted just after its future is ready
+  std::uint64_t pending = 0;   ///< accepted and not ended
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+// Counting what is pending, and ending.
+#include <muster/base/text.hpp>
+#include <muster/pool/detail/local_core.hpp>
+#include <muster/serialize/exceptions.hpp>
+
+namespace muster::detail {
+
+// ---- accepting
+
+local_core::admission local_core::begin_unit(bool limited) {
+  const bool from_task = inside() != nullptr;
+  const bool needs_place = limited && max_pending_ != 0 && !from_task;
+  if (needs_place && !try_take_place() && !wait_for_place()) return admission::overflow;
+  // Counted before the look at closed_: either it is seen by whoever has closed the pool, or it sees that.
+  accepted_.fetch_add(1);
+  const bool refused = stopping_.is_requested() || (closed_.load() && !from_task);
+  if (!refused) {
+    if (max_pending_ != 0 && !needs_place) places_taken_.fetch_add(1);
+    return admission::accepted;
+  }
+  if (needs_place) free_place();
+  end_unit();
+  throw_closed();
+}
+
+void local_core::throw_closed() const {
+  error_info(errc::pool_closed,
+             text("the pool '", name_, "' ", stopping_.is_requested() ? "was terminated" : "is closed",
+                  ": it takes no more tasks"))
+      .raise();
+}
+
+bool local_core::try_take_place() noexcept {
+  auto taken = places_taken_.load();
+  while (taken < max_pending_) {
+    if (places_taken_.compare_exchange_weak(taken, taken + 1)) return true;
+  }
+  return false;
+}
+
+// False when the task is to fail for it; throws when the call is to.
+bool local_core::wait_for_place() {
+  if (overflow_ == overflow_policy::fail_task) return false;
+  const bool blocks = overflow_ == overflow_policy::block;
+  const auto until = deadline::after(overflow_wait_);
+  place_watchers_.fetch_add(1);
+  bool taken = false;
+  {
+    scoped_lock lock(place_mutex_);
+    taken = try_take_place();
+    while (blocks && !taken && !is_closed() && !until.expired()) {
+      place_.wait_until(lock, until);
+      taken = try_take_place();
+    }
+  }
+  place_watchers_.fetch_sub(1);
+  if (taken) return true;
+  if (is_closed()) throw_closed();
+  throw error(errc::overflow, text("there are already ", max_pending_, " pending tasks (max_pending): ",
+                                   blocks ? "none ended in time (overflow_wait)" : "the overflow policy is to throw",
+                                   "; submit later, or raise max_pending"));
+}
+
+void local_core::free_place() noexcept {
+  if (max_pending_ == 0) return;
+  places_taken_.fetch_sub(1);
+  if (place_watchers_.load() == 0) return;
+  const scoped_lock lock(place_mutex_);
+  place_.notify_one();
+}
+
+// ---- ending
+
+void local_core::end_unit() noexcept {
+  count_end();
+  if (end_watchers_.load() > 0 && is_empty()) announce_end();
+}
+
+void local_core::count_end() noexcept {
+  const auto* const here = serial_ ? nullptr : inside();
+  if (here == nullptr) {
+    ended_elsewhere_.fetch_add(1);
+    return;
+  }
+  auto& mine = workers_[static_cast<std::size_t>(here->id)]->ended;
+  mine.store(mine.load(std::memory_order_relaxed) + 1);
+}
+
+std::uint64_t local_core::ended() const noexcept {
+  auto total = ended_elsewhere_.load();
+  for (const auto& each : workers_) total += each->ended.load();
+  return total;
+}
+
+// The ends are read first: they never overtake what was accepted.
+bool local_core::is_empty() const noexcept {
+  const auto ends = ended();
+  return ends == accepted_.load();
+}
+
+void local_core::announce_end() noexcept {
+  {
+    const scoped_lock lock(end_mutex_);
+    end_changed_.notify_all();
+  }
+  wake_all();  // once the pool is closed they are to leave now
+}
+
+void local_core::close() noexcept {
+  if (closed_.exchange(true)) return;
+  end_watchers_.fetch_add(1);  // for good: no end must go unnoticed
+  {
+    const scoped_lock lock(place_mutex_);
+    place_.notify_all();
+  }
+  if (is_empty()) announce_end();
+}
+
+void local_core::terminate() {
+  stopping_.request();
+  close();
+  const error_info why(errc::cancelled, "the pool was terminated before the task had begun");
+  while (const auto job = queue_.pop()) job->withdraw(why);
+  for (auto& each : workers_) {
+    while (const auto job = each->own.pop()) job->withdraw(why);
+  }
+}
+
+bool local_core::wait_until_empty(deadline until) {
+  end_watchers_.fetch_add(1);
+  {
+    scoped_lock lock(end_mutex_);
+    while (!is_empty() && !until.expired()) end_changed_.wait_until(lock, until);
+  }
+  end_watchers_.fetch_sub(1);
+  return is_empty();
+}
+
+bool local_core::wait_until_left(deadline until) {
+  if (serial_) return wait_until_empty(until);
+  scoped_lock lock(end_mutex_);
+  while (left_ < workers_.size() && !until.expired()) end_changed_.wait_until(lock, until);
+  return left_ == workers_.size();
+}
+
+void local_core::join_threads() {
+  for (auto& each : workers_) {
+    if (each->thread.joinable()) each->thread.join();
+  }
+}
+
+thread_pool_statistics local_core::read_statistics() const noexcept {
+  const auto ends = ended();
+  const auto all = accepted_.load();
+  return {.accepted = all, .ended = ends, .pending = all - ends};
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/detail/local_map.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace muster::detail {
+
+local_map_run::local_map_run(local_core& core, settings how)
+    : core_(core), settings_(std::move(how)), policy_(settings_.chunking) {}
+
+local_map_run::range local_map_run::take() {
+  const scoped_lock lock(mutex_);
+  if (is_stopped() || untouched_ == settings_.count) return {};
+  const range next{.first = untouched_, .count = policy_.next(settings_.count - untouched_)};
+  untouched_ += next.count;
+  ++running_;
+  return next;
+}
+
+void local_map_run::settle(const range& which, std::size_t finished, std::vector<failure> failures,
+                           std::chrono::nanoseconds elapsed) {
+  ending end;
+  if (settings_.fail_fast && !failures.empty()) stop_.request();  // calls back: not under the lock
+  {
+    const scoped_lock lock(mutex_);
+    --running_;
+    policy_.observe(finished, elapsed);
+    settled_ += which.count;
+    std::move(failures.begin(), failures.end(), std::back_inserter(failures_));
+    end = end_if_complete();
+  }
+  announce(end);
+}
+
+bool local_map_run::give_up(const error_info& why) {
+  if (is_done()) return false;
+  stop_.request();
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
+    if (is_done()) return false;
+    if (!given_up_) given_up_ = why;
+    end = end_if_complete();
+  }
+  announce(end);
+  return true;
+}
+
+void local_map_run::end_if_empty() {
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
+    if (settings_.count == 0) end = end_if_complete();
+  }
+  announce(end);
+}
+
+bool local_map_run::is_complete() const {
+  const bool ends_early = given_up_ || (settings_.fail_fast && !failures_.empty());
+  return running_ == 0 && (settled_ == settings_.count || ends_early);
+}
+
+local_map_run::ending local_map_run::end_if_complete() {
+  if (is_done() || !is_complete()) return {};
+  std::sort(failures_.begin(), failures_.end(),
+            [](const failure& a, const failure& b) { return a.element < b.element; });
+  core_.free_place();
+  done_.store(true, std::memory_order_release);
+  changed_.notify_all();
+  return {.now = true, .then = std::exchange(then_, nullptr)};
+}
+
+void local_map_run::announce(const ending& end) {
+  if (!end.now) return;
+  if (end.then) end.then();
+  core_.end_unit();
+}
+
+bool local_map_run::wait(deadline until) {
+  if (is_done()) return true;
+  scoped_lock lock(mutex_);
+  while (!is_done() && !until.expired()) changed_.wait_until(lock, until);
+  return is_done();
+}
+
+void local_map_run::when_done(std::function<void()> then) {
+  {
+    const scoped_lock lock(mutex_);
+    if (!is_done()) {
+      then_ = std::move(then);
+      return;
+    }
+  }
+  then();
+}
+
+error_info local_map_run::describe(const failure& which) const {
+  auto error = outcome<void>::of_exception(which.exception).error();
+  auto place = error.place();
+  place.element = which.element;
+  if (place.label.empty()) place.label = settings_.label;
+  error.set_place(std::move(place));
+  return error;
+}
+
+}  // namespace muster::detail

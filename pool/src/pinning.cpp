@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/pinning.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include <muster/base/cgroup.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// As sysfs has it; nothing when there is no such file, or something else in it.
+std::optional<cpu_list> read_cpus(const fs::path& file) {
+  const auto line = first_line_of(file);
+  return line ? parse_cpu_list(*line) : std::nullopt;
+}
+
+}  // namespace
+
+/// Asks the machine.
+///
+/// Thread safety: belongs to one thread.
+class pinning::resolver {
+public:
+  explicit resolver(const fs::path& system_root) : system_(system_root / "sys"), allowed_(allowed_cpus()) {}
+
+  std::vector<cpu_list> operator()(const none& /*nothing*/) const { return {}; }
+
+  // Processors of one core share what makes it fast.
+  std::vector<cpu_list> operator()(const each_cpu& /*one each*/) const {
+    std::map<unsigned, unsigned> taken;  // of each core
+    std::vector<std::pair<unsigned, unsigned>> order;
+    for (const auto cpu : allowed_) {
+      const auto siblings = read_cpus(system_ / text("devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+      const auto core = siblings && !siblings->empty() ? siblings->front() : cpu;
+      order.emplace_back(taken[core]++, cpu);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<cpu_list> lists;
+    lists.reserve(order.size());
+    for (const auto& [round, cpu] : order) lists.push_back({cpu});
+    return lists;
+  }
+
+  // Some nodes have memory only, or processors that others use.
+  std::vector<cpu_list> operator()(const each_node& /*one each*/) const {
+    const auto nodes = read_cpus(system_ / "devices/system/node/online").value_or(cpu_list());
+    std::vector<cpu_list> lists;
+    for (const auto node : nodes) {
+      auto cpus = usable(cpus_of(node).value_or(cpu_list()));
+      if (!cpus.empty()) lists.push_back(std::move(cpus));
+    }
+    if (lists.empty()) lists.push_back(allowed_);  // no nodes: all is near
+    return lists;
+  }
+
+  std::vector<cpu_list> operator()(const one_node& which) const {
+    const auto cpus = cpus_of(which.number);
+    if (!cpus) refuse(text("there is no NUMA node ", which.number));
+    return {usable(*cpus, text("NUMA node ", which.number, " has processors ", describe(*cpus)))};
+  }
+
+  std::vector<cpu_list> operator()(const device& which) const {
+    const auto cpus = read_cpus(system_ / "bus/pci/devices" / which.address / "local_cpulist");
+    if (!cpus) refuse(text("there is no PCI device '", which.address, "' (one would be 0000:3b:00.0)"));
+    return {usable(*cpus, text("PCI device ", which.address, " is near processors ", describe(*cpus)))};
+  }
+
+  std::vector<cpu_list> operator()(const std::vector<cpu_list>& given) const {
+    std::vector<cpu_list> lists;
+    for (auto each : given) {
+      std::sort(each.begin(), each.end());
+      lists.push_back(usable(each, text("processors '", describe(each), "' were given")));
+    }
+    return lists;
+  }
+
+private:
+  [[nodiscard]] std::optional<cpu_list> cpus_of(unsigned node) const {
+    return read_cpus(system_ / text("devices/system/node/node", node, "/cpulist"));
+  }
+  [[nodiscard]] cpu_list usable(const cpu_list& cpus) const {
+    cpu_list both;
+    std::set_intersection(cpus.begin(), cpus.end(), allowed_.begin(), allowed_.end(), std::back_inserter(both));
+    return both;
+  }
+  [[nodiscard]] cpu_list usable(const cpu_list& cpus, const std::string& what) const {
+    auto both = usable(cpus);
+    if (both.empty()) refuse(what);
+    return both;
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw error(errc::invalid_argument,
+                text("pool_options::pin: ", what, "; this program may use processors ", describe(allowed_)));
+  }
+
+  const fs::path system_;
+  const cpu_list allowed_;
+};
+
+std::vector<cpu_list> pinning::resolve(const fs::path& system_root) const {
+  return std::visit(resolver(system_root), choice_);
+}
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/pool/thread_pool.hpp>
+
+#include <unistd.h>
+
+#include <muster/base/effective_cpus.hpp>
+#include <muster/base/text.hpp>
+
+namespace muster::detail {
+
+task_options checked_for_threads(const task_options& options) {
+  const char* name = options.timeout.count() != 0                                              ? "timeout"
+                     : options.deadline.count() != 0                                           ? "deadline"
+                     : options.retry_on.after_exceptions() || options.retry_delay.count() != 0 ? "retry_on"
+                     : options.priority != priority::normal                                    ? "priority"
+                                                                                               : nullptr;
+  if (name == nullptr) return options;
+  throw error(errc::invalid_argument,
+              text("task_options::", name,
+                   " was given to a pool of threads, which cannot honour it (a thread cannot be "
+                   "ended from outside): have the task look at this_task::stop_requested() and call future::cancel(), "
+                   "or use a pool of processes"));
+}
+
+std::size_t thread_count(const thread_pool_options& options) {
+  return options.workers != 0 ? options.workers : effective_cpus();
+}
+
+std::size_t thread_count(const thread_pool_options& options, std::size_t contexts) {
+  if (contexts > 0 && (options.workers == 0 || options.workers == contexts)) return contexts;
+  throw error(errc::invalid_argument,
+              text(contexts, " contexts were given for ", options.workers,
+                   " workers: give one for each worker, and thread_pool_options::workers 0 or their number"));
+}
+
+void require_closed(const local_core& core) {
+  if (core.is_closed()) return;
+  throw error(errc::invalid_argument,
+              "join() was called on a pool that still takes tasks: call close() or terminate() first");
+}
+
+pid_t this_process() noexcept { return ::getpid(); }
+
+void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
+  if (::getpid() != owner) {
+    // A forked child has none of the threads: nothing here is its to undo.
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
+    static_cast<void>(new std::shared_ptr<local_core>(std::move(core)));
+    return;
+  }
+  core->close();
+  if (!core->wait_until_empty(deadline::after(grace))) core->terminate();
+  core->join_threads();
+  static_cast<void>(core->wait_until_empty(deadline::never()));  // what other threads run in place
+  core->stop_callbacks();
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "guest.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include <muster/base/text.hpp>
+#include <muster/base/version.hpp>
+
+#include "join_messages.hpp"
+#include "listener_impl.hpp"
+
+namespace muster::detail {
+
+guest::guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, const listener_options& options, pid_t pid,
+             unique_fd connection, unique_fd process)
+    : hub_(hub),
+      host_(std::move(host)),
+      options_(options),
+      who_{.pid = pid},
+      control_(std::in_place, hub.loop()),
+      process_(hub.loop()),
+      hello_timer_(hub.loop()) {
+  control_->assign(connection.get());
+  static_cast<void>(connection.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
+  process_.assign(process.get());
+  static_cast<void>(process.release());  // NOLINT(bugprone-unused-return-value): likewise
+}
+
+namespace {
+
+void check(const peer_credentials& who) {
+  if (who.user != ::geteuid()) {
+    throw error(errc::invalid_argument,
+                text("the host is of user ", ::geteuid(), ", and user ", who.user, " may not join it"));
+  }
+  if (who.pid == ::getpid()) {
+    throw error(errc::invalid_argument, "a program cannot join itself: it takes part in its domain as the host");
+  }
+}
+
+void check(const join_message& asked) {
+  if (asked.version == join_version) return;
+  throw error(errc::module_mismatch,
+              text("it joins by version ", asked.version, ", and the host (process ", ::getpid(), ", muster ",
+                   MUSTER_VERSION_STRING, ") by version ", join_version, ": build both with one muster"));
+}
+
+error_info to_info(const std::exception& failure) {
+  const auto* known = dynamic_cast<const error*>(&failure);
+  const bool has_code = known != nullptr && known->code().category() == error_category();
+  return {has_code ? static_cast<errc>(known->code().value()) : errc::start_failed, failure.what()};
+}
+
+}  // namespace
+
+// The supervisor owns this object: what handlers hold does not keep it.
+template <class F>
+auto guest::unless_cancelled(F what) {
+  return [weak = weak_from_this(), what](boost::system::error_code cancelled) {
+    const auto self = weak.lock();
+    if (!cancelled && self) what(*self);
+  };
+}
+
+void guest::begin() {
+  hub_.keep(shared_from_this());
+  watch();
+  listen();
+  hello_timer_.expires_at(deadline::after(options_.hello_timeout).when());
+  hello_timer_.async_wait(unless_cancelled([](guest& self) { self.hang_up(); }));
+}
+
+void guest::watch() {
+  process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) { self.leave(); }));
+}
+
+void guest::listen() {
+  control_->async_wait(stream::wait_read, unless_cancelled([](guest& self) { self.hear(); }));
+}
+
+void guest::hear() {
+  if (!control_) return;
+  try {
+    const auto heard = receive_message(control_->native_handle(), wait_mode::poll);
+    if (heard && heard->kind == message_kind::closed) return hang_up();
+    if (heard && heard->kind == message_kind::leave) return leave();
+    if (heard) answer(*heard);
+    listen();
+  } catch (const std::exception& failure) {
+    complain(failure);
+  }
+}
+
+void guest::answer(const message& heard) {
+  const bool has_joined = who_.participant != participant_id::none;
+  if (heard.kind == message_kind::join && !has_joined) return answer_join(heard);
+  if (heard.kind == message_kind::ask && has_joined) return answer_ask(heard);
+  if (heard.kind == message_kind::list && has_joined) return answer_list();
+  throw error(errc::corrupted, text("it sent a message of kind ", static_cast<std::uint32_t>(heard.kind),
+                                    has_joined ? " after" : " before", " it had joined"));
+}
+
+void guest::answer_join(const message& heard) {
+  const int socket = control_->native_handle();
+  check(credentials_of_peer(socket));
+  check(heard.read<join_message>());
+  who_.participant = hub_.shared()->participants().enrol();
+  hub_.shared()->participants().publish(who_.participant, who_.pid);
+  hello_timer_.cancel();
+  if (const auto host = host_.lock()) host->came(who_);
+  const auto& files = hub_.shared()->files();
+  send_message(socket, message_kind::joined,
+               body_of(joined_message{.participant = static_cast<std::uint16_t>(who_.participant)}),
+               std::array{files.control.get(), files.arena.get()});
+}
+
+void guest::answer_ask(const message& heard) {
+  const auto asked = heard.read<ask_message>();
+  const int socket = control_->native_handle();
+  found_value found;
+  try {
+    const auto host = host_.lock();
+    if (!host) throw error(errc::invalid_argument, "the host offers nothing any more");
+    found = host->find(asked.name, asked.type);
+  } catch (const error& failure) {
+    return send_message(socket, message_kind::refusal, body_of(error_info(errc::invalid_argument, failure.what())));
+  }
+  send_message(socket, message_kind::found, body_of(found));
+}
+
+void guest::answer_list() {
+  const auto host = host_.lock();
+  send_message(control_->native_handle(), message_kind::names,
+               body_of(host ? host->names() : std::vector<std::string>()));
+}
+
+void guest::complain(const std::exception& failure) {
+  options_.log(log_level::warning, text("process ", who_.pid, " is turned away: ", failure.what()));
+  try {
+    send_message(control_->native_handle(), message_kind::refusal, body_of(to_info(failure)));
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it does not listen
+  }
+  hang_up();
+}
+
+void guest::hang_up() {
+  control_.reset();
+  hello_timer_.cancel();
+  if (who_.participant == participant_id::none) hub_.drop(this);
+}
+
+void guest::leave() {
+  if (who_.participant != participant_id::none) {
+    hub_.shared()->bury(who_.participant);
+    if (const auto host = host_.lock()) host->left(who_);
+  }
+  hub_.drop(this);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <muster/base/error.hpp>
+#include <muster/base/unique_fd.hpp>
+#include <muster/process/listener.hpp>
+
+#include "channel.hpp"
+#include "supervisor_impl.hpp"
+#include "unix_socket.hpp"
+
+namespace muster::detail {
+
+/// A program that has connected to a listener: from its hello to its burial.
+///
+///     connected --join--> joined --leave, or death--> buried
+///
+/// One whose connection ends without a word may still use the memory (a program that closes all descriptors that it
+/// does not know): it is buried when it is dead.
+///
+/// Thread safety: belongs to the supervisor's thread. Owned by the supervisor (supervisor::impl::keep).
+class guest : public std::enable_shared_from_this<guest> {
+public:
+  guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, const listener_options& options, pid_t pid,
+        unique_fd connection, unique_fd process);
+
+  /// Hears what it wants, and watches it until it has left.
+  void begin();
+
+private:
+  using stream = boost::asio::posix::stream_descriptor;
+
+  template <class F>
+  auto unless_cancelled(F what);
+  void watch();
+  void listen();
+  void hear();
+  void answer(const message& heard);
+  void answer_join(const message& heard);
+  void answer_ask(const message& heard);
+  void answer_list();
+  void complain(const std::exception& failure);
+  void hang_up();
+  void leave();
+
+  supervisor::impl& hub_;
+  const std::weak_ptr<listener::impl> host_;
+  const listener_options options_;
+  guest_info who_;  // no participant: it has not joined
+  std::optional<stream> control_;
+  stream process_;  // pidfd
+  boost::asio::steady_timer hello_timer_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/join.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
+
+#include "join_messages.hpp"
+#include "unix_socket.hpp"
+
+namespace muster {
+
+/// The domain and the connection to its host, which ends after it.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class joined_domain::connection {
+public:
+  connection(const std::filesystem::path& path, const join_options& options)
+      : timeout_(options.timeout), socket_(detail::connect_to(path, options.timeout)) {
+    const auto host = detail::credentials_of_peer(socket_.get());
+    if (host.user == ::geteuid()) return;
+    throw error(errc::invalid_argument, text("the process ", host.pid, " that listens at '", path.native(),
+                                             "' is of user ", host.user, ", and this one of user ", ::geteuid()));
+  }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection() {
+    if (forks_ != fork_count()) return;
+    shared_.reset();  // from here on nothing of the domain is used: the host may give it to others
+    try {
+      detail::send_message(socket_.get(), detail::message_kind::leave, {});
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch): there is no host any more
+    }
+  }
+
+  void join() {
+    auto answer =
+        ask(detail::message_kind::join, detail::body_of(detail::join_message()), detail::message_kind::joined);
+    if (answer.descriptors.size() != 2) throw error(errc::corrupted, "the host sent no files");
+    const auto welcome = answer.read<detail::joined_message>();
+    shared_.emplace(
+        domain_files{.control = std::move(answer.descriptors[0]), .arena = std::move(answer.descriptors[1])},
+        static_cast<participant_id>(welcome.participant));
+  }
+  [[nodiscard]] domain& shared() noexcept { return *shared_; }
+
+  /// One question and its answer. Throws what the host has against it, errc::timed_out, ECONNRESET.
+  [[nodiscard]] detail::message ask(detail::message_kind what, std::span<const std::byte> body,
+                                    detail::message_kind wanted) MUSTER_EXCLUDES(asking_) {
+    const scoped_lock lock(asking_);
+    detail::send_message(socket_.get(), what, body);
+    auto answer = detail::receive_message(socket_.get(), detail::wait_mode::block);
+    if (!answer) {  // what comes later would be taken for the answer to another question
+      ::shutdown(socket_.get(), SHUT_RD);
+      throw error(errc::timed_out, text("the host did not answer within ", timeout_.count(), " ns"));
+    }
+    if (answer->kind == detail::message_kind::closed) {
+      throw error(std::error_code(ECONNRESET, std::system_category()), "the host of a joined domain has gone");
+    }
+    if (answer->kind == detail::message_kind::refusal) answer->read<error_info>().raise();
+    if (answer->kind == wanted) return std::move(*answer);
+    throw error(errc::corrupted,
+                text("the host answered by a message of kind ", static_cast<std::uint32_t>(answer->kind),
+                     " instead of ", static_cast<std::uint32_t>(wanted)));
+  }
+
+  [[nodiscard]] bool is_hung_up() const { return detail::is_hung_up(socket_.get()); }
+
+private:
+  const unsigned forks_ = fork_count();
+  const std::chrono::nanoseconds timeout_;
+  mutex asking_;
+  unique_fd socket_;
+  std::optional<domain> shared_;
+};
+
+joined_domain::joined_domain(std::shared_ptr<connection> made)
+    : connection_(std::move(made)), shared_(connection_, &connection_->shared()) {}
+
+detail::found_value joined_domain::find(const std::string& name, const std::string& type) const {
+  return connection_
+      ->ask(detail::message_kind::ask, detail::body_of(detail::ask_message{.name = name, .type = type}),
+            detail::message_kind::found)
+      .read<detail::found_value>();
+}
+
+std::vector<std::string> joined_domain::names() const {
+  return connection_->ask(detail::message_kind::list, {}, detail::message_kind::names).read<std::vector<std::string>>();
+}
+
+bool joined_domain::is_hosted() const { return !connection_->is_hung_up(); }
+
+joined_domain join(const std::filesystem::path& path, const join_options& options) {
+  if (domain::entered()) {
+    throw error(errc::invalid_argument,
+                "this process takes part in another program's domain already: a worker in that of its pool, or it has "
+                "joined one and still has things that lie in it");
+  }
+  auto made = std::make_shared<joined_domain::connection>(path, options);
+  made->join();
+  joined_domain joined(std::move(made));
+  domain::enter(joined.shared());
+  return joined;
+}
+
+}  // namespace muster

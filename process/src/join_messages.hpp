@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What a joining program and its host say to each other. Layout: docs/formats/join.md.
+
+#include <cstdint>
+#include <string>
+
+#include "channel.hpp"
+
+namespace muster::detail {
+
+/// The version of the messages below. That of the shared memory is in the domain's header.
+inline constexpr std::uint32_t join_version = 1;
+
+/// First in what a joining program says, whatever its version, and in what the host answers.
+struct join_message {
+  std::uint32_t version = join_version;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(version);
+  }
+};
+
+/// Comes with control file and arena file.
+struct joined_message {
+  std::uint32_t version = join_version;
+  std::uint16_t participant = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(version, participant);
+  }
+};
+
+struct ask_message {
+  std::string name;
+  std::string type;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, type);
+  }
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/process/listener.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "guest.hpp"
+#include "listener_impl.hpp"
+
+namespace muster {
+
+listener::impl::impl(supervisor& watcher, const std::filesystem::path& path, listener_options options)
+    : hub_(watcher.internals()),
+      options_(std::move(options)),
+      socket_(std::make_unique<detail::listening_socket>(path)),
+      door_(std::make_unique<boost::asio::posix::stream_descriptor>(hub_.loop())),
+      rest_timer_(hub_.loop()) {}
+
+// ---- from other threads
+
+void listener::impl::start() {
+  hub_.run_on_loop([self = shared_from_this()] {
+    self->door_->assign(self->socket_->get());
+    self->listen();
+  });
+}
+
+// After this no handler of the loop is, or will be, inside this object, except those of guests who ask for names.
+void listener::impl::stop() {
+  hub_.run_on_loop([this] {
+    stopped_ = true;
+    static_cast<void>(door_->release());
+    rest_timer_.cancel();
+    socket_.reset();
+  });
+}
+
+void listener::impl::add(const std::string& name, detail::offered_value what) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 10U;  // an answer is one message of a socket
+  constexpr std::size_t most_blocks = 1000;
+  if (what.frame.size() > most_bytes || what.blocks.size() > most_blocks) {
+    throw error(errc::invalid_argument,
+                text("'", name, "' takes ", what.frame.size(), " bytes and ", what.blocks.size(),
+                     " shared blocks to offer; possible are ", most_bytes, " and ", most_blocks,
+                     ": put it into shared memory (a tensor, a shared_block), and offer that"));
+  }
+  for (const auto& each : what.blocks) static_cast<void>(hub_.shared()->blocks().name_of(each));  // or throws
+  const scoped_lock lock(mutex_);
+  std::swap(offers_[name], what);
+}
+
+bool listener::impl::withdraw(const std::string& name) {
+  const scoped_lock lock(mutex_);
+  return offers_.erase(name) != 0;
+}
+
+std::vector<guest_info> listener::impl::guests() const {
+  const scoped_lock lock(mutex_);
+  return guests_;
+}
+
+// ---- on the supervisor's thread
+
+detail::found_value listener::impl::find(const std::string& name, const std::string& type) const {
+  const scoped_lock lock(mutex_);
+  const auto offer = offers_.find(name);
+  if (offer == offers_.end()) {
+    std::string all;
+    for (const auto& [each, what] : offers_) all += text(all.empty() ? "" : ", ", '\'', each, "' (", what.type, ')');
+    throw error(errc::invalid_argument, text("nothing is offered under the name '", name, "'; there is ",
+                                             all.empty() ? "nothing at all" : all));
+  }
+  const auto& what = offer->second;
+  if (what.type != type) {
+    throw error(errc::invalid_argument, text("'", name, "' is a ", what.type, ", and was asked for as a ", type));
+  }
+  detail::found_value found{.frame = what.frame, .blocks = {}};
+  for (const auto& each : what.blocks) found.blocks.push_back(hub_.shared()->blocks().name_of(each));
+  return found;
+}
+
+std::vector<std::string> listener::impl::names() const {
+  const scoped_lock lock(mutex_);
+  std::vector<std::string> all;
+  all.reserve(offers_.size());
+  for (const auto& [name, what] : offers_) all.push_back(name);
+  return all;
+}
+
+void listener::impl::came(const guest_info& who) {
+  const scoped_lock lock(mutex_);
+  guests_.push_back(who);
+}
+
+void listener::impl::left(const guest_info& who) {
+  const scoped_lock lock(mutex_);
+  std::erase_if(guests_, [&](const guest_info& each) { return each.participant == who.participant; });
+}
+
+void listener::impl::listen() {
+  door_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    [self = shared_from_this()](boost::system::error_code cancelled) {
+                      if (!cancelled && !self->stopped_) self->accept_all();
+                    });
+}
+
+void listener::impl::accept_all() {
+  try {
+    while (auto connection = socket_->accept()) admit(std::move(connection));
+    listen();
+  } catch (const std::exception& failure) {
+    options_.log(log_level::error, text("a program that wants to join cannot be let in now: ", failure.what()));
+    rest();
+  }
+}
+
+// Without descriptors the next look would fail as this one did.
+void listener::impl::rest() {
+  rest_timer_.expires_after(std::chrono::milliseconds(100));
+  rest_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
+    if (!cancelled && !self->stopped_) self->accept_all();
+  });
+}
+
+// Whether it may join is looked at when it says so: who is refused earlier may not hear why.
+void listener::impl::admit(unique_fd connection) {
+  const auto who = detail::credentials_of_peer(connection.get());
+  try {
+    auto process = detail::process_of_peer(connection.get());
+    const auto made = std::make_shared<detail::guest>(hub_, weak_from_this(), options_, who.pid, std::move(connection),
+                                                      std::move(process));
+    made->begin();
+  } catch (const error& failure) {
+    options_.log(log_level::warning, text("process ", who.pid, " is turned away: ", failure.what()));
+  }
+}
+
+// ---- the handle
+
+listener::listener(const std::filesystem::path& path, const listener_options& options)
+    : listener(supervisor::of_program({}), path, options) {}
+
+listener::listener(std::shared_ptr<supervisor> watcher, const std::filesystem::path& path,
+                   const listener_options& options)
+    : supervisor_(std::move(watcher)), impl_(std::make_shared<impl>(*supervisor_, path, options)) {
+  impl_->start();
+}
+
+listener::~listener() {
+  if (!impl_->is_owner()) {  // a forked child has neither the supervisor's thread nor a right to the socket's file
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
+    static_cast<void>(new std::shared_ptr<impl>(std::move(impl_)));  // never destroyed
+    return;
+  }
+  impl_->stop();
+}
+
+void listener::add(const std::string& name, detail::offered_value what) { impl_->add(name, std::move(what)); }
+bool listener::withdraw(const std::string& name) { return impl_->withdraw(name); }
+std::vector<guest_info> listener::guests() const { return impl_->guests(); }
+
+}  // namespace muster

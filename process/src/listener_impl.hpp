@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <muster/base/mutex.hpp>
+#include <muster/process/listener.hpp>
+
+#include "supervisor_impl.hpp"
+#include "unix_socket.hpp"
+
+namespace muster {
+
+/// What a listener's handle leads to; it lives as long as handlers on the supervisor's loop need it.
+///
+/// Thread safety: members marked "loop" belong to the supervisor's thread; those guarded by the mutex are for all.
+class listener::impl : public std::enable_shared_from_this<listener::impl> {
+public:
+  impl(supervisor& watcher, const std::filesystem::path& path, listener_options options);
+
+  void start();
+  void stop();
+  [[nodiscard]] bool is_owner() const noexcept { return hub_.is_owner(); }
+
+  void add(const std::string& name, detail::offered_value what) MUSTER_EXCLUDES(mutex_);
+  bool withdraw(const std::string& name) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<guest_info> guests() const MUSTER_EXCLUDES(mutex_);
+
+  /// For guests. Throws errc::invalid_argument when there is no such offer.
+  [[nodiscard]] detail::found_value find(const std::string& name, const std::string& type) const
+      MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<std::string> names() const MUSTER_EXCLUDES(mutex_);
+  void came(const guest_info& who) MUSTER_EXCLUDES(mutex_);
+  void left(const guest_info& who) MUSTER_EXCLUDES(mutex_);
+
+private:
+  // Loop.
+  void listen();
+  void accept_all();
+  void admit(unique_fd connection);
+  void rest();
+
+  supervisor::impl& hub_;
+  const listener_options options_;
+  std::unique_ptr<detail::listening_socket> socket_;             // loop, once started
+  std::unique_ptr<boost::asio::posix::stream_descriptor> door_;  // loop: watches the socket, which owns the descriptor
+  boost::asio::steady_timer rest_timer_;                         // loop
+  bool stopped_ = false;                                         // loop
+
+  mutable mutex mutex_;
+  std::map<std::string, detail::offered_value> offers_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<guest_info> guests_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What shared_queue and p2p_queue have in common.
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <muster/base/clock.hpp>
+#include <muster/queue/incoming_message.hpp>
+#include <muster/queue/message_ring.hpp>
+#include <muster/queue/outgoing_message.hpp>
+#include <muster/serialize/codec.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// Throws errc::invalid_argument.
+[[noreturn]] void throw_no_queue();
+/// Throws errc::not_serializable.
+[[noreturn]] void throw_queue_cannot_go();
+
+/// Enough for the values that need no block.
+template <class T>
+inline constexpr std::size_t default_inline_bytes = codec<T>::is_fixed ? codec<T>::fixed_bytes : 240;
+
+template <class T>
+[[nodiscard]] T decode_message(incoming_message& message) {
+  try {
+    return std::get<0>(codec<T>::decode(message.open(), &message));
+  } catch (...) {
+    message.discard();  // nobody else could decode it either
+    throw;
+  }
+}
+
+}  // namespace detail
+
+/// A message that was taken out of a queue on approval: until it is acknowledged, it goes back to its place when this
+/// object or its process goes.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
+/// not.
+template <transportable T>
+class message_lease {
+public:
+  [[nodiscard]] T& operator*() const noexcept { return *held_->value; }
+  [[nodiscard]] T* operator->() const noexcept { return &*held_->value; }
+
+  /// Takes the message out of the queue for good; the value stays. Again: nothing.
+  /// Throws errc::corrupted when a block that came with it is not there any more.
+  void ack() {
+    if (!std::exchange(held_->acknowledged, true)) held_->message.accept();
+  }
+
+private:
+  template <transportable U, queue_kind Kind>
+  friend class message_queue;
+
+  // The value goes first, so that what others have of it is told from what only it had.
+  struct holder {
+    holder(std::shared_ptr<message_ring> from, ring_position at)
+        : ring(std::move(from)), message(*ring, at), value(detail::decode_message<T>(message)) {}
+    holder(const holder&) = delete;
+    holder& operator=(const holder&) = delete;
+    ~holder() {
+      value.reset();
+      message.put_back();
+    }
+
+    std::shared_ptr<message_ring> ring;
+    incoming_message message;
+    std::optional<T> value;
+    bool acknowledged = false;
+  };
+  message_lease(std::shared_ptr<message_ring> from, ring_position at)
+      : held_(std::make_unique<holder>(std::move(from), at)) {}
+
+  std::unique_ptr<holder> held_;
+};
+
+/// The calls of both kinds of queues. Use shared_queue or p2p_queue, whose headers say what is promised.
+///
+/// Thread safety: as the kind of queue.
+template <transportable T, queue_kind Kind>
+class message_queue {
+public:
+  using value_type = T;
+  using lease_type = message_lease<T>;
+
+  /// No queue: to be assigned to.
+  message_queue() = default;
+  /// Makes a queue for `capacity` messages in the program's domain.
+  /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1; errc::out_of_memory.
+  /// Cost: under a millisecond to find out how long to spin, unless options.spin says it.
+  explicit message_queue(std::size_t capacity, queue_options options = {}) {
+    if (options.inline_bytes == 0) options.inline_bytes = detail::default_inline_bytes<T>;
+    ring_ = message_ring::make(Kind, capacity, options);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
+
+  /// Puts a message behind all others; waits while the queue is full. False when the queue is closed.
+  /// Unblocked by: a consumer that frees a cell, close().
+  /// Throws what the value's serialize function throws, errc::out_of_memory; nothing is pushed then.
+  bool push(const T& value) const { return push_until(value, deadline::never()); }
+  /// The same, for so long at most. False too when the time is over: is_closed() tells.
+  template <class Rep, class Period>
+  bool push_for(const T& value, std::chrono::duration<Rep, Period> wait) const {
+    return push_until(value, deadline::after(wait));
+  }
+  bool push_until(const T& value, deadline until) const {
+    return send(
+        value, [&](message_ring& to, const message_view& what) { return to.push(what, until); },
+        [&](outgoing_message& what) { return what.push(until); });
+  }
+  /// The same without waiting. False when the queue is full or closed.
+  bool try_push(const T& value) const {
+    return send(
+        value, [](message_ring& to, const message_view& what) { return to.try_push(what); },
+        [](outgoing_message& what) { return what.try_push(); });
+  }
+
+  /// Takes the first message; waits while there is none. Nothing when the queue is closed and empty.
+  /// Unblocked by: a message, close().
+  /// Throws what the value's serialize function throws, errc::corrupted when somebody has overwritten the message; it
+  /// is out of the queue then, since nobody could decode it.
+  [[nodiscard]] std::optional<T> pop() const { return pop_until(deadline::never()); }
+  /// The same, for so long at most. Nothing too when the time is over.
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) const {
+    return pop_until(deadline::after(wait));
+  }
+  [[nodiscard]] std::optional<T> pop_until(deadline until) const {
+    ring_position at;
+    if (ring().claim(at, until) != queue_result::done) return std::nullopt;
+    return take(at);
+  }
+  /// The same without waiting.
+  [[nodiscard]] std::optional<T> try_pop() const {
+    ring_position at;
+    if (ring().try_claim(at) != queue_result::done) return std::nullopt;
+    return take(at);
+  }
+
+  /// As pop(), but on approval. Throws as pop().
+  [[nodiscard]] std::optional<lease_type> lease() const { return lease_until(deadline::never()); }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<lease_type> lease_for(std::chrono::duration<Rep, Period> wait) const {
+    return lease_until(deadline::after(wait));
+  }
+  [[nodiscard]] std::optional<lease_type> lease_until(deadline until) const {
+    ring_position at;
+    if (ring().claim(at, until) != queue_result::done) return std::nullopt;
+    return lease_type(ring_, at);
+  }
+  [[nodiscard]] std::optional<lease_type> try_lease() const {
+    ring_position at;
+    if (ring().try_claim(at) != queue_result::done) return std::nullopt;
+    return lease_type(ring_, at);
+  }
+
+  /// Nothing can be pushed any more; what is in the queue is still delivered, also what a lease puts back. Whoever
+  /// waits is told. Again: nothing.
+  void close() const { ring().close(); }
+  [[nodiscard]] bool is_closed() const { return ring().is_closed(); }
+  /// How many messages are in it, those on lease included: a hint, old when it is read.
+  [[nodiscard]] std::size_t size() const { return ring().size(); }
+  [[nodiscard]] std::size_t capacity() const { return ring().capacity(); }
+
+  /// Sends the queue itself along, not its messages. Throws errc::not_serializable where no shared memory can go.
+  void save(output_archive& out) const {
+    const bool is_there = ring_ != nullptr;
+    out(is_there);
+    if (!is_there) return;
+    if (!out.attaches()) detail::throw_queue_cannot_go();
+    out.attach(ring_->block());
+  }
+  void load(input_archive& in) {
+    bool is_there = false;
+    in(is_there);
+    ring_ = is_there ? message_ring::attach(Kind, in.take_attachment()) : nullptr;
+  }
+
+private:
+  [[nodiscard]] message_ring& ring() const {
+    if (ring_ == nullptr) detail::throw_no_queue();
+    return *ring_;
+  }
+
+  // What is nothing but its bytes goes straight into the cell.
+  template <class Direct, class Encoded>
+  bool send(const T& value, Direct direct, Encoded encoded) const {
+    auto& to = ring();
+    if constexpr (codec<T>::is_fixed) {
+      if (sizeof(T) <= to.inline_bytes()) {
+        const message_view what{.form = {.frame_bytes = sizeof(T)}, .bytes = std::as_bytes(std::span(&value, 1))};
+        return direct(to, what) == queue_result::done;
+      }
+    }
+    outgoing_message message(to);
+    const auto extent = codec<T>::size_with(value);
+    codec<T>::encode_with(message.make_room(extent.bytes, extent.attachments), &message, value);
+    message.finish();
+    return encoded(message) == queue_result::done;
+  }
+
+  [[nodiscard]] T take(ring_position at) const {
+    if constexpr (codec<T>::is_fixed) {  // and so is the way out
+      const auto form = ring_->form_at(at);
+      const auto room = ring_->room_at(at);
+      if (form.is_plain() && form.frame_bytes == codec<T>::fixed_bytes && room.size() >= form.frame_bytes) {
+        auto value = std::get<0>(codec<T>::decode(room));
+        ring_->free_cell(at);
+        return value;
+      }
+    }
+    incoming_message message(*ring_, at);
+    auto value = detail::decode_message<T>(message);
+    message.accept();
+    return value;
+  }
+
+  std::shared_ptr<message_ring> ring_;
+};
+
+}  // namespace muster

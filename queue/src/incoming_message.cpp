@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/incoming_message.hpp>
+
+#include <exception>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "message_holds.hpp"
+
+namespace muster {
+
+std::span<const std::byte> incoming_message::open() {
+  const auto room = ring_.room_at(at_);
+  if (form_.in_block) block_ = ring_.memory().borrow_sent(read_name(room.data()));
+  const auto found = form_.in_block ? std::span<const std::byte>(block_.bytes()) : room;
+  if (form_.body_bytes() > found.size()) {
+    throw error(errc::corrupted, text("a message says that it has ", form_.body_bytes(), " bytes, but there are only ",
+                                      found.size(), ": somebody has overwritten it"));
+  }
+  body_ = found.first(form_.body_bytes());
+  return body_.first(form_.frame_bytes);
+}
+
+shared_block incoming_message::take(std::uint64_t index) {
+  if (index >= form_.attachments) {
+    throw error(errc::corrupted, text("a message refers to block ", index, " of ", form_.attachments,
+                                      " that came with it: somebody has overwritten it"));
+  }
+  if (lent_.empty()) lent_.resize(form_.attachments);
+  if (!lent_[index]) {
+    lent_[index] = ring_.memory().borrow_sent(read_name(body_.data() + form_.names_offset(), index));
+  }
+  return lent_[index];
+}
+
+// Into the handles that were decoded. Also those that nobody asked for are kept until the cell is free: they belong to
+// the message if this process dies before.
+bool incoming_message::receive(std::size_t index) noexcept {
+  try {
+    const auto name = read_name(body_.data() + form_.names_offset(), index);
+    if (lent_[index]) {
+      ring_.memory().receive_for(lent_[index], name);
+    } else {
+      lent_[index] = ring_.memory().receive(name);
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// The body's block is the last, since the names of the others lie in it. Should this process die on the way, the host
+// gives back what it has received so far, and the message is there again.
+bool incoming_message::receive_all() noexcept {
+  bool all = true;
+  try {
+    if (!body_.empty()) lent_.resize(form_.attachments);
+    for (std::size_t index = 0; index < lent_.size(); ++index) all = receive(index) && all;
+    if (!block_) return all;
+    ring_.memory().receive_for(block_, read_name(ring_.room_at(at_).data()));
+    return all;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void incoming_message::accept() {
+  const bool all = receive_all();
+  claimed_ = false;
+  ring_.free_cell(at_);
+  lent_.clear();
+  block_.reset();
+  if (!all) {
+    throw error(errc::corrupted,
+                "a block that came with a message is not there any more: somebody has overwritten the "
+                "message, or the domain's tables");
+  }
+}
+
+void incoming_message::put_back() noexcept {
+  if (!std::exchange(claimed_, false)) return;
+  try {
+    for (const auto& each : lent_) {
+      if (each && !each.is_unique()) ring_.memory().keep(each);
+    }
+  } catch (const std::exception&) {
+    return;
+  }
+  lent_.clear();
+  block_.reset();
+  ring_.put_back(at_);
+}
+
+void incoming_message::discard() noexcept {
+  if (!std::exchange(claimed_, false)) return;
+  static_cast<void>(receive_all());
+  ring_.free_cell(at_);
+  lent_.clear();
+  block_.reset();
+}
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/message_queue.hpp>
+
+#include <muster/base/error.hpp>
+
+namespace muster::detail {
+
+void throw_no_queue() {
+  throw error(errc::invalid_argument, "a queue was used that was made without a capacity: assign one to it first");
+}
+
+void throw_queue_cannot_go() {
+  throw error(errc::not_serializable,
+              "a queue is shared memory, which cannot go here (results of maps, exceptions, files): pass it as an "
+              "argument, return it from a task, or push it into another queue");
+}
+
+}  // namespace muster::detail

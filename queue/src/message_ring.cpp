@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/message_ring.hpp>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include <muster/base/assert.hpp>
+#include <muster/base/error.hpp>
+#include <muster/base/futex.hpp>
+#include <muster/base/spin.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/message_protocol.hpp>
+#include <muster/queue/spin_policy.hpp>
+#include <muster/queue/wait_protocol.hpp>
+
+#include "queue_keeper.hpp"
+
+namespace muster {
+
+namespace {
+
+using finding = message_protocol::look::finding;
+
+}  // namespace
+
+std::shared_ptr<message_ring> message_ring::make(queue_kind kind, std::size_t capacity, const queue_options& options) {
+  auto where = domain::of_program();
+  if (where->self() != participant_id::host) {
+    throw error(errc::invalid_argument, text("a queue of ", capacity,
+                                             " messages was asked for in a worker, who cannot repair it when others "
+                                             "die: make it in the program, and pass it to the task as an argument"));
+  }
+  const auto spin = options.spin ? *options.spin : spin_policy::calibrate().budget;
+  const auto shape = ring_shape::of(kind, capacity, options.inline_bytes, spin);
+  where->keepsakes().tidy();
+  auto memory = where->blocks().allocate_shared(shape.total_bytes());
+  const auto ring = ring_memory::make(memory.bytes(), shape);
+  where->keepsakes().add(std::make_unique<queue_keeper>(*where, memory, ring));
+  return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
+}
+
+std::shared_ptr<message_ring> message_ring::attach(queue_kind kind, shared_block memory) {
+  const auto ring = ring_memory::attach(memory.bytes(), kind);
+  return std::shared_ptr<message_ring>(new message_ring(domain::of_program(), std::move(memory), ring));
+}
+
+message_ring::message_ring(std::shared_ptr<domain> where, shared_block memory, const ring_memory& ring) noexcept
+    : domain_(std::move(where)), self_(domain_->self()), block_(std::move(memory)), ring_(ring) {}
+
+message_ring::~message_ring() {
+  block_.reset();
+  if (self_ == participant_id::host) domain_->keepsakes().tidy();
+}
+
+// The next cell is most likely the next that this thread uses, and another processor has it: it comes while this one is
+// being used.
+void message_ring::fetch_next(ring_position at) const noexcept {
+  const auto next = at.next(capacity()).index();
+  prefetch_for_write(&ring_.cell(next));
+  prefetch_for_write(ring_.room(next).data() + 48);
+}
+
+// ---- pushing
+
+// Closed is looked at again behind the claim: whoever has closed the queue and then finds no cell being written knows
+// that no message comes any more.
+queue_result message_ring::try_push(const message_view& what) noexcept {
+  if (is_closed()) return queue_result::closed;
+  const auto at = message_protocol::claim_empty(ring_, self_);
+  if (!at) return queue_result::not_now;
+  fetch_next(*at);
+  if (is_closed()) {
+    free_cell(*at);
+    return queue_result::closed;
+  }
+  write(*at, what);
+  message_protocol::make_ready(ring_, *at);
+  for (const auto name : what.holds) memory().entrust(name, self_);
+  if (wait_protocol::is_awaited(ring_.items())) wake_one(ring_.items());
+  wake_next_producer();
+  return queue_result::done;
+}
+
+void message_ring::write(ring_position at, const message_view& what) noexcept {
+  MUSTER_ASSERT(what.bytes.size() <= inline_bytes());
+  ring_.set_form(at.index(), what.form);
+  std::memcpy(ring_.room(at.index()).data(), what.bytes.data(), what.bytes.size());
+}
+
+queue_result message_ring::push(const message_view& what, deadline until) {
+  const auto first = try_push(what);
+  if (first != queue_result::not_now) return first;
+  return wait_for(ring_.space(), until, [&] { return try_push(what); });
+}
+
+// ---- taking
+
+// Closed is looked at first: what was pushed before it was closed is found then.
+queue_result message_ring::try_claim(ring_position& at) noexcept {
+  const bool ends = is_closed();
+  const auto found = message_protocol::claim_ready(ring_, self_);
+  at = found.at;
+  if (found.what == finding::ready) {
+    fetch_next(found.at);
+    wake_next_consumer();
+    return queue_result::done;
+  }
+  return ends && found.what == finding::nothing ? queue_result::closed : queue_result::not_now;
+}
+
+queue_result message_ring::claim(ring_position& at, deadline until) {
+  const auto first = try_claim(at);
+  if (first != queue_result::not_now) return first;
+  return wait_for(ring_.items(), until, [&] { return try_claim(at); });
+}
+
+// Who waits for the end of a closed queue waits for the last message to be gone.
+void message_ring::free_cell(ring_position at) noexcept {
+  message_protocol::make_empty(ring_, at);
+  if (wait_protocol::is_awaited(ring_.space())) wake_one(ring_.space());
+  if (is_closed()) wake_all(ring_.items());
+}
+
+void message_ring::put_back(ring_position at) noexcept {
+  message_protocol::make_ready(ring_, at);
+  if (wait_protocol::is_awaited(ring_.items())) wake_one(ring_.items());
+}
+
+// ---- waiting
+
+template <class Attempt>
+queue_result message_ring::wait_for(ring_memory::wait_word& word, deadline until, Attempt attempt) const {
+  for (;;) {
+    auto found = queue_result::not_now;
+    const auto has_ended = [&] {
+      found = attempt();
+      return found != queue_result::not_now;
+    };
+    auto patience = ring_.shape().spin;
+    if (!until.is_never()) patience = std::min<std::chrono::nanoseconds>(patience, until.when() - clock::now());
+    if (spin_until(patience, has_ended)) return found;
+    const auto died = domain_->deaths().load(std::memory_order_acquire);
+    const auto announced = wait_protocol::announce(word);
+    if (has_ended()) return found;
+    const std::array words{futex_expectation{.word = futex_address(word), .expected = announced},
+                           futex_expectation{.word = futex_address(domain_->deaths()), .expected = died}};
+    if (!futex_wait_any(words, futex_scope::shared, until)) return attempt();
+  }
+}
+
+void message_ring::wake_one(ring_memory::wait_word& word) const noexcept {
+  const auto raised = wait_protocol::raise(word);
+  if (futex_wake(futex_address(word), 1, futex_scope::shared) == 0) wait_protocol::withdraw(word, raised);
+}
+
+void message_ring::wake_all(ring_memory::wait_word& word) const noexcept {
+  static_cast<void>(wait_protocol::raise(word));
+  futex_wake(futex_address(word), INT_MAX, futex_scope::shared);
+}
+
+// The wake for what is still there may have gone to one who could not reach it then.
+void message_ring::wake_next_consumer() noexcept {
+  if (!wait_protocol::is_awaited(ring_.items())) return;
+  if (message_protocol::find_ready(ring_, self_).what == finding::ready) wake_one(ring_.items());
+}
+
+void message_ring::wake_next_producer() noexcept {
+  if (!wait_protocol::is_awaited(ring_.space())) return;
+  if (message_protocol::find_empty(ring_)) wake_one(ring_.space());
+}
+
+void message_ring::close() noexcept {
+  ring_.closed().exchange(1, std::memory_order_seq_cst);
+  wake_all(ring_.items());
+  wake_all(ring_.space());
+}
+
+bool message_ring::is_closed() const noexcept { return ring_.closed().load(std::memory_order_seq_cst) != 0; }
+
+std::size_t message_ring::size() const noexcept {
+  const auto head = ring_.head();
+  const auto waiting = ring_.tail().ahead_of(head, capacity());
+  return std::min(static_cast<std::size_t>(std::max<std::int64_t>(waiting, 0)), capacity());
+}
+
+}  // namespace muster

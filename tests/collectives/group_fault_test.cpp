@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSL-1.0
+// Deaths, departures and aborts at moments that are rarely met: what another rank does is written into the group's
+// memory by the test.
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/futex.hpp>
+#include <muster/collectives/detail/group_memory.hpp>
+#include <muster/collectives/detail/outbox.hpp>
+#include <muster/collectives/detail/rank_end.hpp>
+#include <muster/queue/wait_protocol.hpp>
+
+#include "group_support.hpp"
+#include "memory_state.hpp"
+
+namespace muster::group_fault_test {
+namespace {
+
+using namespace std::chrono_literals;
+using detail::rank_end;
+using detail::rank_line;
+using test::text_thrown_by;
+using testing::HasSubstr;
+
+tensor numbers(std::size_t count) { return tensor::ones<float>({count}); }
+
+class GroupFault : public testing::Test {
+protected:
+  ~GroupFault() override { EXPECT_TRUE(test::is_all_free(*domain_)); }
+
+  // A process that takes part, or seems to.
+  participant_id make_participant() {
+    const auto id = domain_->participants().enrol();
+    domain_->participants().publish(id, 1);
+    return id;
+  }
+  std::uint64_t identity_of(participant_id id) const { return detail::rank_identity::of(*domain_, id).pack(); }
+  static void wake(rank_line& line) {
+    static_cast<void>(wait_protocol::raise(line.bell));
+    futex_wake(futex_address(line.bell), INT_MAX, futex_scope::shared);
+  }
+
+  std::shared_ptr<domain> domain_ =
+      domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_participants = 16, .max_blocks = 512});
+};
+
+// The news comes after any of the looks before a sleep, and then its sender leaves.
+TEST_F(GroupFault, WhatCameBeforeItsSenderLeftIsSeen) {
+  const auto look_until = [&](int last, deadline until) {
+    const group_ticket ticket(2, {.spin = 0ns});
+    rank_end mine(domain_, ticket.block(), 0);
+    rank_end other(domain_, ticket.block(), 1);
+    bool came = false;
+    int looks = 0;
+    const auto look = [&] {
+      if (came || ++looks != last) return came;
+      came = true;
+      other.depart();
+      return false;
+    };
+    EXPECT_EQ(mine.wait_until({.operation = "test", .whom = 1}, until, look), last != 0);
+    return looks;
+  };
+  const auto looks = look_until(0, deadline::after(0ns)) - 1;  // the last one is after the sleep
+  EXPECT_GE(looks, 2);
+  for (int last = 1; last <= looks; ++last) EXPECT_NO_THROW(look_until(last, deadline::never())) << last;
+}
+
+TEST_F(GroupFault, AnAbortDoesNotOverwriteWhatFailedInACall) {
+  const group_ticket ticket(2);
+  rank_end mine(domain_, ticket.block(), 0);
+  rank_end other(domain_, ticket.block(), 1);
+  std::thread fails([&] {
+    other.begin_call();
+    const std::string what = "no such sum";
+    EXPECT_THROW(other.confirm("test", {}, &what), group_error);
+  });
+  EXPECT_TRUE(test::eventually([&] { return mine.memory().line(1).done != 0; }));
+  other.break_off("the disk is full");
+  other.break_off("a second reason");
+  fails.join();
+  EXPECT_EQ(mine.report_of(1), "no such sum");
+  EXPECT_THAT(text_thrown_by<group_error>([&] { mine.require_whole({.operation = "test"}); }),
+              HasSubstr("the disk is full"));
+}
+
+// It has done its part, so nobody waits for it; and its tensors are gone before it is known to be dead.
+TEST_F(GroupFault, AMemberThatDiesBehindItsPartOfALongCallIsLost) {
+  const group_ticket ticket(2, {.timeout = 20s, .inline_bytes = 64});
+  group mine(ticket, 0);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  const auto dead = make_participant();
+  std::thread other([&] {
+    memory.line(1).member = identity_of(dead);
+    memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+    const auto& call = memory.call(0, 1);
+    EXPECT_TRUE(test::eventually([&] { return call.sequence == 1; }));
+    auto& own = memory.call(1, 1);
+    own.what = call.what.load();
+    own.count = call.count.load();
+    own.fingerprint = call.fingerprint.load();
+    memory.line(1).done = std::uint64_t{1} << 8U;
+    own.sequence = 1;  // and no tensor that there is
+    wake(memory.line(0));
+    test::work_for(10ms);
+    domain_->bury(dead);
+  });
+  EXPECT_THROW(mine.all_reduce(numbers(1000)), peer_lost);
+  EXPECT_FALSE(mine.is_whole());
+  other.join();
+}
+
+// Its memory is gone before it is known to be dead.
+TEST_F(GroupFault, WhoseMessageIsGoneIsLostAndCanBeLeftOut) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  const auto dead = make_participant();
+  memory.line(1).member = identity_of(dead);
+  memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+  const auto block = domain_->blocks().allocate_shared(sizeof(detail::outbox::memory));
+  auto ring = detail::outbox::make(block.bytes());
+  auto& entry = ring.entry(0);
+  entry.tag = 5;
+  entry.form = static_cast<std::uint64_t>(dtype::f32) | 1U << 8U | 1U << 16U;
+  entry.set_size(0, 1000);
+  const detail::message_entry::place nowhere{.name = std::uint64_t{77} << 32U | 5U, .offset = 0, .ack = 0};
+  std::memcpy(entry.after(1), &nowhere, sizeof nowhere);
+  entry.stamp = 1;
+  memory.link(1, 0) = domain_->blocks().send(block);
+  std::thread buries([&] {
+    test::work_for(10ms);
+    domain_->bury(dead);
+  });
+  EXPECT_THROW(mine.recv(numbers(1000), 1, 5), peer_lost);
+  EXPECT_EQ(mine.shrink().size(), 1U);
+  buries.join();
+}
+
+// As a member of a group that comes of another one may.
+TEST_F(GroupFault, WhoIsKnownAndDiesBeforeItJoinsIsLost) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  const auto dead = make_participant();
+  memory.line(1).member = identity_of(dead);
+  EXPECT_THAT(text_thrown_by<error>([&] { const group wrong(ticket, 1); }), HasSubstr("is that rank already"));
+  domain_->bury(dead);
+  EXPECT_THROW(mine.barrier(), peer_lost);
+}
+
+// ---- rings
+
+TEST_F(GroupFault, RingsThatNobodyHasLookedIntoGoWithTheGroup) {
+  for (const bool receiver_leaves_first : {false, true}) {
+    const group_ticket ticket(2);
+    std::optional<group> sends(std::in_place, ticket, 0);
+    std::optional<group> receives(std::in_place, ticket, 1);
+    if (receiver_leaves_first) receives.reset();
+    sends->send(numbers(3), 1);
+    sends.reset();
+    receives.reset();
+    EXPECT_LE(domain_->blocks().read_statistics().holds, 1U) << "but the ticket's";
+  }
+}
+
+TEST_F(GroupFault, RingsToTheDeadGoWithTheGroup) {
+  for (const bool was_taken : {false, true}) {
+    const auto dead = make_participant();
+    const group_ticket ticket(2);
+    {
+      group mine(ticket, 0);
+      const auto memory = detail::group_memory::attach(ticket.block().bytes());
+      memory.line(1).member = identity_of(dead);
+      memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+      mine.send(numbers(3), 1);
+      if (was_taken) memory.link(0, 1) = detail::group_memory::link_taken;  // and then it died
+      domain_->bury(dead);
+      EXPECT_THROW(mine.barrier(), peer_lost);
+    }
+    EXPECT_LE(domain_->blocks().read_statistics().holds, 1U) << "but the ticket's";
+  }
+}
+
+TEST_F(GroupFault, AnyOfSeveralIsNotWaitedForWhenOneOfThemCannotCome) {
+  const group_ticket ticket(3, {.timeout = 20s});
+  group mine(ticket, 0);
+  const group stays(ticket, 1);
+  std::optional<group> goes(std::in_place, ticket, 2);
+  const auto works = std::vector{mine.irecv(1), mine.irecv(2)};
+  std::thread leaves([&] {
+    test::work_for(10ms);
+    goes.reset();
+  });
+  EXPECT_THROW(static_cast<void>(wait_any(works)), peer_lost);
+  leaves.join();
+  for (const auto& each : works) EXPECT_TRUE(each.cancel());
+}
+
+// ---- asynchronous calls after a shrink
+
+TEST_F(GroupFault, AShrinkThatIsRefusedLeavesAsynchronousCallsAsTheyWere) {
+  const group_ticket ticket(1);
+  group mine(ticket, 0);
+  for (int each = 0; each < 3; ++each) {
+    mine.barrier_async().wait();
+    EXPECT_THROW(static_cast<void>(mine.shrink()), error);
+  }
+  mine.barrier_async().wait();
+}
+
+TEST_F(GroupFault, AsynchronousCallsOfABrokenGroupEndAlsoAfterItsShrink) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  std::optional<group> other(std::in_place, ticket, 1);
+  other.reset();
+  auto rest = mine.shrink();
+  EXPECT_EQ(rest.size(), 1U);
+  for (int each = 0; each < 3; ++each) EXPECT_THROW(mine.barrier_async().wait(), peer_lost);
+  rest.barrier_async().wait();
+}
+
+// ---- the group of the survivors
+
+// A leader that has offered memory, or only claimed, and is dead now with what it had made.
+TEST_F(GroupFault, ALeaderThatDiedBeforeAllHadItsMemoryIsFollowed) {
+  for (const auto phase : {std::uint64_t{1}, std::uint64_t{2}}) {
+    const auto dead = make_participant();
+    const group_ticket ticket(3, {.timeout = 20s});
+    group first(ticket, 1);
+    group second(ticket, 2);
+    const auto memory = detail::group_memory::attach(ticket.block().bytes());
+    memory.line(0).member = identity_of(dead);
+    memory.line(0).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+    memory.line(0).survives = 1U << 28U;
+    memory.successor() = std::uint64_t{77} << 32U | 5U;
+    memory.succession() = phase << 56U | std::uint64_t{1} << 32U;
+    memory.broken() = std::uint64_t{3} << 56U;
+    std::thread other([&] {
+      auto rest = second.shrink();
+      EXPECT_EQ(rest.rank(), 1U);
+      rest.barrier();
+    });
+    std::thread buries([&] {
+      test::work_for(10ms);
+      domain_->bury(dead);
+    });
+    auto rest = first.shrink();
+    EXPECT_EQ(rest.size(), 2U);
+    EXPECT_EQ(rest.rank(), 0U);
+    rest.barrier();
+    other.join();
+    buries.join();
+  }
+}
+
+}  // namespace
+}  // namespace muster::group_fault_test

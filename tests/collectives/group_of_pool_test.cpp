@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+// The workers of a pool as ranks, and programs that were started independently.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/collectives/group.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/process/listener.hpp>
+#include <muster/queue/event.hpp>
+
+#include "processes.hpp"
+#include "temporary_directory.hpp"
+
+namespace muster::group_of_pool_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+float sum_of_ranks(const group_ticket& ticket, std::size_t rank, std::size_t count) {
+  group mine(ticket, rank);
+  const auto own = tensor::full<float>({count}, static_cast<float>(rank));
+  mine.all_reduce(own);
+  return own.at<float>(count - 1);
+}
+
+TEST(GroupOfPool, WorkersComputeTogetherAgainAndAgain) {
+  const pool pool({.workers = 3});
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
+    const group_ticket ticket(3);
+    std::vector<future<float>> sums;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      sums.push_back(pool.on(rank).apply_async(sum_of_ranks, ticket, rank, count));
+    }
+    for (auto& each : sums) EXPECT_EQ(each.get(), 3);
+  }
+}
+
+TEST(GroupOfPool, TheProgramCanBeARankItself) {
+  const pool pool({.workers = 1});
+  const group_ticket ticket(2);
+  auto other = pool.apply_async(sum_of_ranks, ticket, std::size_t{1}, std::size_t{3000});
+  EXPECT_EQ(sum_of_ranks(ticket, 0, 3000), 1);
+  EXPECT_EQ(other.get(), 1);
+}
+
+// Waits in a barrier until the other is dead; then goes on without it.
+std::string go_on_without(const group_ticket& ticket, std::size_t rank, const event& joined) {
+  group mine(ticket, rank);
+  if (rank == 1) {
+    joined.set();
+    for (;;) ::pause();
+  }
+  try {
+    mine.barrier();
+    return "the barrier was passed";
+  } catch (const peer_lost& found) {
+    if (found.lost().size() != 1 || found.lost()[0].rank != 1) return found.what();
+  }
+  auto rest = mine.shrink();
+  const auto own = tensor::full<float>({5000}, 1);
+  rest.all_reduce(own);
+  return "the sum is " + std::to_string(static_cast<int>(own.at<float>(4999)));
+}
+
+TEST(GroupOfPool, WhoeverIsLeftOfItsWorkersGoesOn) {
+  const pool pool({.workers = 3});
+  const group_ticket ticket(3);
+  const event joined;
+  std::vector<future<std::string>> calls;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    calls.push_back(pool.on(rank).apply_async(go_on_without, ticket, rank, joined));
+  }
+  joined.wait();
+  ASSERT_EQ(::kill(pool.workers()[1].pid, SIGKILL), 0);
+  EXPECT_EQ(calls[0].get(), "the sum is 2");
+  EXPECT_EQ(calls[2].get(), "the sum is 2");
+  EXPECT_THROW(calls[1].get(), worker_died);
+}
+
+TEST(GroupOfPrograms, IsMetByName) {
+  const test::temporary_directory directory;
+  const auto path = (directory.path() / "door").string();
+  listener door(path);
+  for (int round = 0; round < 3; ++round) {  // under the same name, again and again
+    door.offer("team", group_ticket(3));
+    const auto others = test::spawn(2, [&](std::size_t index) {
+      const auto rank = std::to_string(index + 1);
+      ::execl(MUSTER_MEMBER, MUSTER_MEMBER, path.c_str(), "team", rank.c_str(), nullptr);
+      return 127;
+    });
+    EXPECT_EQ(others->wait(0).code(), 0);
+    EXPECT_EQ(others->wait(1).code(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace muster::group_of_pool_test

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+// Holds in messages of structures that are recovered on their own.
+#include <unistd.h>
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/memory/domain.hpp>
+
+namespace muster::arena_messages_test {
+namespace {
+
+class ArenaMessages : public testing::Test {
+protected:
+  static unique_fd duplicate(const unique_fd& file) { return unique_fd(::dup(file.get())); }
+  domain_files files() {
+    return {.control = duplicate(host_.files().control), .arena = duplicate(host_.files().arena)};
+  }
+  shared_block make(const char* text) {
+    auto made = peer_.blocks().allocate_shared(100);
+    std::strcpy(reinterpret_cast<char*>(made.data()), text);
+    return made;
+  }
+  static const char* text_of(const shared_block& block) { return reinterpret_cast<const char*>(block.data()); }
+  void expect_all_free() {
+    const auto found = host_.blocks().read_statistics();
+    EXPECT_EQ(found.live_blocks, 0U);
+    EXPECT_EQ(found.holds, 0U);
+  }
+
+  domain host_{{.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = 64}};
+  participant_id id_ = host_.participants().enrol();
+  domain peer_{files(), id_};
+};
+
+TEST_F(ArenaMessages, WhatIsHandedOverIsTheMessagesAlone) {
+  const auto name = peer_.blocks().hand_over(make("handed over"));
+  EXPECT_EQ(peer_.blocks().read_statistics().holds, 0U);
+  const auto received = host_.blocks().receive(name);
+  EXPECT_STREQ(text_of(received), "handed over");
+  EXPECT_TRUE(host_.blocks().is_sole(received));
+}
+
+TEST_F(ArenaMessages, HandingOverOneOfTwoHandlesLeavesTheOther) {
+  const auto kept = make("two handles");
+  const auto name = peer_.blocks().hand_over(shared_block(kept));
+  const auto received = host_.blocks().receive(name);
+  EXPECT_STREQ(text_of(kept), "two handles");
+  EXPECT_FALSE(host_.blocks().is_sole(received));
+}
+
+TEST_F(ArenaMessages, WhatIsBorrowedFromAMessageBecomesTheReceiversOwn) {
+  const auto name = peer_.blocks().hand_over(make("lent, then kept"));
+  const auto borrowed = host_.blocks().borrow_sent(name);
+  const auto copy = borrowed;
+  EXPECT_EQ(host_.blocks().read_statistics().holds, 0U);
+  host_.blocks().receive_for(borrowed, name);
+  EXPECT_EQ(host_.blocks().read_statistics().holds, 1U);
+  EXPECT_STREQ(text_of(copy), "lent, then kept");
+}
+
+TEST_F(ArenaMessages, ADeathDropsWhatItHasSentUnlessItWasEntrusted) {
+  const auto dropped = peer_.blocks().hand_over(make("dropped"));
+  const auto entrusted = peer_.blocks().hand_over(make("entrusted"));
+  const auto inherited = peer_.blocks().hand_over(make("inherited"));
+  peer_.blocks().entrust(entrusted, id_);
+  host_.blocks().entrust(inherited, id_);
+  host_.bury(id_);
+  EXPECT_THROW(static_cast<void>(host_.blocks().borrow_sent(dropped)), error);
+  EXPECT_STREQ(text_of(host_.blocks().receive(entrusted)), "entrusted");
+  EXPECT_STREQ(text_of(host_.blocks().receive(inherited)), "inherited");
+  expect_all_free();
+}
+
+TEST_F(ArenaMessages, WhatWasReceivedMeanwhileIsNotEntrusted) {
+  const auto name = peer_.blocks().hand_over(make("back again"));
+  {
+    const auto again = peer_.blocks().receive(name);
+    peer_.blocks().entrust(name, id_);
+    EXPECT_STREQ(text_of(again), "back again");
+  }
+  host_.bury(id_);
+  expect_all_free();
+}
+
+TEST_F(ArenaMessages, ForgedNamesAreRefused) {
+  for (const auto name : {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{1} << 32U | 7U}) {
+    EXPECT_THROW(static_cast<void>(host_.blocks().borrow_sent(name)), error);
+    host_.blocks().entrust(name, id_);
+  }
+}
+
+TEST_F(ArenaMessages, TheOnlyHandleIsKnownAsSuch) {
+  auto block = make("mine");
+  EXPECT_TRUE(peer_.blocks().is_sole(block));
+  {
+    const auto copy = block;
+    EXPECT_FALSE(peer_.blocks().is_sole(block));
+  }
+  const auto name = peer_.blocks().send(block);
+  EXPECT_FALSE(peer_.blocks().is_sole(block));
+  host_.blocks().receive(name).reset();
+  EXPECT_TRUE(peer_.blocks().is_sole(block));
+  EXPECT_FALSE(peer_.blocks().is_sole(peer_.blocks().borrow(peer_.blocks().name_of(block))));
+}
+
+}  // namespace
+}  // namespace muster::arena_messages_test

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSL-1.0
+// A participant is killed after every few instructions of what it does to blocks that several hold. Afterwards the
+// others still have what they held, and when they let go of it everything is free: memory and descriptors.
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/base/futex.hpp>
+#include <muster/memory/domain.hpp>
+
+#include "processes.hpp"
+#include "tracee.hpp"
+
+namespace muster::share_step_test {
+namespace {
+
+constexpr std::size_t block_bytes = 100'000;
+constexpr std::size_t descriptors = 24;
+
+unique_fd duplicate(const unique_fd& file) { return unique_fd(::dup(file.get())); }
+
+// What host and victim say to each other.
+struct stage {
+  std::atomic<std::uint64_t> to_victim = 0;  // the name of a hold
+  std::atomic<std::uint64_t> lent = 0;       // the name of a block
+  std::atomic<std::uint64_t> from_victim = 0;
+  std::atomic<std::uint32_t> traced = 0;
+  std::atomic<bool> ended = false;
+};
+
+struct scenario {
+  const char* name;
+  // The way to where the victim lands, and the way from there on.
+  void (*before)(arena&, stage&, shared_block& block);
+  void (*after)(arena&, stage&, shared_block& block);
+  unsigned stride = 2;  // instructions from one point to the next
+};
+
+// The first allocation looks how much memory there is, which is many instructions and touches nothing shared.
+void warm_up(arena& memory, stage&, shared_block&) { memory.allocate_shared(block_bytes).reset(); }
+void receive(arena& memory, stage& with, shared_block& block) { block = memory.receive(with.to_victim); }
+void make(arena& memory, stage&, shared_block& block) { block = memory.allocate_shared(block_bytes); }
+void borrow(arena& memory, stage& with, shared_block& block) { block = memory.borrow(with.lent); }
+
+constexpr scenario scenarios[] = {
+    {.name = "Allocate", .before = warm_up, .after = make},
+    {.name = "Release", .before = make, .after = [](arena&, stage&, shared_block& block) { block.reset(); }},
+    {.name = "ShareAndSend",
+     .before = make,
+     .after = [](arena& memory, stage& with, shared_block& block) { with.from_victim = memory.send(block); },
+     .stride = 6},
+    {.name = "SendOn",
+     .before = receive,
+     .after = [](arena& memory, stage& with, shared_block& block) { with.from_victim = memory.send(block); },
+     .stride = 4},
+    {.name = "Receive", .before = warm_up, .after = receive, .stride = 1},
+    {.name = "DropOneOfTwoHolds",
+     .before = receive,
+     .after = [](arena&, stage&, shared_block& block) { block.reset(); }},
+    {.name = "DropTheLastHold",
+     .before =
+         [](arena& memory, stage&, shared_block& block) {
+           block = memory.allocate_shared(block_bytes);
+           static_cast<void>(memory.name_of(block));
+         },
+     .after = [](arena&, stage&, shared_block& block) { block.reset(); },
+     .stride = 5},
+    {.name = "KeepWhatIsLent",
+     .before = borrow,
+     .after = [](arena& memory, stage&, shared_block& block) { memory.keep(block); },
+     .stride = 4},
+    {.name = "KeepAndDrop",
+     .before = borrow,
+     .after =
+         [](arena& memory, stage&, shared_block& block) {
+           memory.keep(block);
+           block.reset();
+         },
+     .stride = 6}};
+
+class ShareStep : public testing::TestWithParam<scenario> {
+protected:
+  // Kills the victim after so many instructions; false when it had come to its end before.
+  bool kill_after(unsigned instructions, bool disturbed) {
+    const test::shared<stage> with;
+    auto mine = host_.blocks().allocate_shared(block_bytes);
+    std::strcpy(reinterpret_cast<char*>(mine.data()), "the host's");
+    with->lent = host_.blocks().name_of(mine);
+    with->to_victim = host_.blocks().send(mine);
+    const auto id = host_.participants().enrol();
+    const auto victim = test::spawn(1, [&](std::size_t) { return act(*with, id); });
+    test::tracee traced(victim->pid(0));
+    with->traced = 1;
+    futex_wake(futex_address(with->traced), 1, futex_scope::shared);
+    traced.run_to_landing();
+    unsigned done = 0;
+    for (; done < instructions && !with->ended; ++done) {
+      if (traced.step() != test::tracee::outcome::stopped) break;
+    }
+    victim->kill(0);
+    if (disturbed) host_.blocks().receive(host_.blocks().send(mine)).reset();  // others go on meanwhile
+    static_cast<void>(victim->wait(0));
+    expect_all_is_right(*with, id, mine);
+    return done == instructions;
+  }
+
+  int act(stage& with, participant_id id) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the test is killed
+    domain joined({.control = duplicate(host_.files().control), .arena = duplicate(host_.files().arena)}, id);
+    shared_block block;
+    GetParam().before(joined.blocks(), with, block);
+    while (with.traced == 0) futex_wait(futex_address(with.traced), 0, futex_scope::shared);
+    ::raise(SIGTRAP);
+    GetParam().after(joined.blocks(), with, block);
+    with.ended = true;
+    for (;;) ::pause();
+  }
+
+  void expect_all_is_right(stage& with, participant_id dead, shared_block& mine) {
+    auto& memory = host_.blocks();
+    shared_block arrived;
+    if (with.from_victim != 0)
+      arrived = memory.receive(with.from_victim);  // as a queue's recovery does, before that of blocks
+    host_.bury(dead);
+    EXPECT_STREQ(reinterpret_cast<const char*>(mine.data()), "the host's");
+    try {
+      memory.receive(with.to_victim).reset();  // the victim had not received it
+    } catch (const error&) {                   // NOLINT(bugprone-empty-catch): it had, and recovery has dropped it
+    }
+    arrived.reset();
+    mine.reset();
+    const auto found = memory.read_statistics();
+    EXPECT_EQ(found.live_blocks, 0U);
+    EXPECT_EQ(found.holds, 0U);
+    EXPECT_EQ(found.held_bytes, found.cached_bytes);
+    expect_descriptors_are_free();
+  }
+
+  void expect_descriptors_are_free() {
+    auto& memory = host_.blocks();
+    const auto some = memory.allocate_shared(1);
+    std::vector<std::uint64_t> sent;
+    try {
+      for (;;) sent.push_back(memory.send(some));
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch): that was all
+    }
+    const auto cached = memory.read_statistics().cached_bytes / memory_of_a_run();
+    EXPECT_EQ(sent.size() + 2 + cached, descriptors);
+    for (const auto each : sent) memory.receive(each).reset();
+  }
+  static constexpr std::size_t memory_of_a_run() { return extents_for(block_bytes) * extent_bytes; }
+
+  domain host_{{.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors}};
+};
+
+TEST_P(ShareStep, AKillAtAnyInstructionHarmsNobodyElse) {
+  unsigned points = 0;
+  for (bool more = true; more && !HasFailure(); ++points) {
+    const auto at = points * GetParam().stride;
+    more = kill_after(at, points % 2 == 0);
+    if (HasFailure()) ADD_FAILURE() << "killed after " << at << " instructions";
+  }
+  std::printf("%u kill points\n", points);
+  EXPECT_GE(points, 250U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Arena, ShareStep, testing::ValuesIn(scenarios),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace muster::share_step_test

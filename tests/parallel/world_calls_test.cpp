@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSL-1.0
+// Calls of a world's functions: what is refused, many functions, several threads and worlds, calls in the background.
+#include <thread>
+#include <type_traits>
+
+#include <muster/pool/pool.hpp>
+
+#include "processes.hpp"
+#include "world_support.hpp"
+
+namespace muster::world_calls_test {
+namespace {
+
+using test::in_worlds;
+using test::refusal;
+using test::total;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+static_assert(!std::is_constructible_v<row_selection, bool>, "a bool is no number of rows");
+
+float sum_of(const tensor& x) { return total(x); }
+
+float seen_total(const tensor& x, const tensor& y, const tensor& seen) {
+  test::visits::add(seen);
+  return total(x) + total(y);
+}
+
+TEST(WorldCalls, WhatIsWrongWithInputsIsSaidBeforeAnyRankIsTold) {
+  in_worlds({1, 2, 3, 4}, [](world& w) {
+    auto f = w.function(seen_total, rows("x", "y"), whole("seen"), outputs(sum("sum")), named("picky"));
+    auto g = w.function([](const tensor& seen) { test::visits::add(seen); }, whole("seen"));
+    const test::visits seen;
+    const auto x = tensor::ones<float>({10});
+    const auto y = tensor::ones<float>({12});
+    const data mini({.value = tensor::ones<float>({4}), .minibatch = true, .name = "mini"});
+    const auto refused = [&](run_options options, const auto& first, const auto& second) {
+      return refusal([&] { f.with(std::move(options))(first, second, seen.shared()); });
+    };
+    EXPECT_THAT(refused({}, x, y), AllOf(HasSubstr("'picky'"), HasSubstr("'x' has 10"), HasSubstr("'y' has 12")));
+    EXPECT_THAT(refused({.batch = 11}, x, y), AllOf(HasSubstr("'x'"), HasSubstr("row 10"), HasSubstr("10 rows")));
+    EXPECT_THAT(refused({.batch = row_range{3, 13}}, y, y),
+                AllOf(HasSubstr("'x'"), HasSubstr("row 12"), HasSubstr("12 rows")));
+    EXPECT_THAT(refused({.batch = std::vector{0, 11, 1}}, y, x),
+                AllOf(HasSubstr("'y'"), HasSubstr("row 11"), HasSubstr("place 1"), HasSubstr("10 rows")));
+    EXPECT_THAT(refused({.batch = std::vector{10}}, x, x), AllOf(HasSubstr("'x'"), HasSubstr("row 10")));
+    EXPECT_THAT(refused({.batch = 5}, x, mini), AllOf(HasSubstr("'y'"), HasSubstr("4 rows"), HasSubstr("5")));
+    EXPECT_THAT(refused({.num_slices = 0}, x, x), HasSubstr("num_slices = 0"));
+    EXPECT_THAT(refused({.batch_s = row_range{0, 1}}, x, x), AllOf(HasSubstr("'picky'"), HasSubstr("sliceable")));
+    EXPECT_THAT(refused({}, tensor::ones<float>({}), x), AllOf(HasSubstr("'x'"), HasSubstr("dimensions")));
+    EXPECT_THAT(refusal([&] { g.with({.num_slices = 2})(seen.shared()); }), HasSubstr("num_slices = 2"));
+    EXPECT_THAT(refusal([&] { g.with({.batch = 2})(seen.shared()); }), HasSubstr("batch"));
+    EXPECT_EQ(seen.count(), 0);
+    EXPECT_EQ(f(x, x, seen.shared()), 20.0F);
+    EXPECT_EQ(f.profile().failed, 9U);
+    EXPECT_EQ(seen.count(), static_cast<std::int64_t>(w.ranks()));
+  });
+}
+
+TEST(WorldCalls, SelectionsThatSelectNothingCannotBeMade) {
+  const auto refused = [](const auto& what) { return refusal([&] { static_cast<void>(row_selection(what)); }); };
+  EXPECT_THAT(refused(0), HasSubstr("0 rows"));
+  EXPECT_THAT(refused(-3), HasSubstr("-3"));
+  EXPECT_THAT(refused(row_range{3, 1}), AllOf(HasSubstr("3"), HasSubstr("1")));
+  EXPECT_THAT(refused(row_range{3, 3}), HasSubstr("3"));
+  EXPECT_THAT(refused(std::vector<int>{}), HasSubstr("empty"));
+  EXPECT_THAT(refused(std::vector{4, -1}), AllOf(HasSubstr("-1"), HasSubstr("place 1")));
+}
+
+TEST(WorldCalls, WhatIsWrongWithResidentRowsIsSaidBeforeAnyRankIsTold) {
+  in_worlds({2, 3}, [](world& w) {
+    auto d = w.scattered("d", tensor::ones<float>({10 * w.ranks()}));
+    auto e = w.scattered("e", tensor::ones<float>({10 * w.ranks() + 1}));
+    const auto count = [](const tensor& seen, const tensor& a, const tensor& b) {
+      test::visits::add(seen);
+      return static_cast<int>(a.rows() + b.rows());
+    };
+    auto f = w.function(count, whole("seen"), sliceable(d, e), outputs(sum("rows")), named("resident"));
+    const test::visits seen;
+    const auto refused = [&](const resident_selection& chosen) {
+      return refusal([&] { f.with({.batch_s = chosen})(seen.shared()); });
+    };
+    EXPECT_THAT(refused({}), AllOf(HasSubstr("'resident'"), HasSubstr("rank "), HasSubstr("10 and 11")));
+    EXPECT_THAT(refused(row_range{5, 11}), AllOf(HasSubstr("'d'"), HasSubstr("row 10"), HasSubstr("10 rows")));
+    EXPECT_THAT(refused(std::vector{1, 10}), AllOf(HasSubstr("'d'"), HasSubstr("row 10"), HasSubstr("rank 0")));
+    EXPECT_THAT(refused(std::vector<row_selection>(5, row_selection(2))), AllOf(HasSubstr("5"), HasSubstr("batch_s")));
+    std::vector<row_selection> one_is_wrong(w.ranks(), row_selection(2));
+    one_is_wrong[1] = row_selection(12);
+    EXPECT_THAT(refused(one_is_wrong), AllOf(HasSubstr("'d'"), HasSubstr("rank 1"), HasSubstr("row 11")));
+    EXPECT_EQ(seen.count(), 0);
+    EXPECT_EQ(f.with({.batch_s = 10})(seen.shared()), static_cast<int>(20 * w.ranks()));
+
+    auto both = w.function([](const tensor& x, const tensor& r) { return total(x) + total(r); }, rows("x"),
+                           sliceable(d), outputs(sum("sum")));
+    const auto ranks = static_cast<float>(w.ranks());
+    EXPECT_EQ(both(tensor::ones<float>({10 * w.ranks()})), 20 * ranks);
+    EXPECT_EQ(both.with({.batch_s = row_range{2, 5}, .num_slices = 2})(tensor::ones<float>({3 * w.ranks()})),
+              6 * ranks);
+    EXPECT_THAT(refusal([&] { both.with({.batch_s = row_range{2, 5}})(tensor::ones<float>({4 * w.ranks()})); }),
+                AllOf(HasSubstr("rank 0"), HasSubstr("4 rows"), HasSubstr("3")));
+  });
+}
+
+float total_and(int more, const tensor& x) { return total(x) + static_cast<float>(more); }
+
+TEST(WorldCalls, AThousandFunctionsAreAddedAtAnyTime) {
+  in_worlds({2, 3}, [](world& w) {
+    const auto x = tensor::ones<float>({6});
+    const auto make = [&](int more) {
+      return w.function(bind_front(total_and, more), rows("x"), outputs(none("each")));
+    };
+    const auto check = [&](const auto& f, int more) {
+      EXPECT_THAT(f(x), Each(6 / static_cast<float>(w.ranks()) + static_cast<float>(more)));
+    };
+    std::vector<decltype(make(0))> all;
+    for (int index = 0; index < 1000; ++index) {
+      all.push_back(make(index));
+      if (index % 100 == 0) check(all.back(), index);
+    }
+    w.distribute();
+    for (const int index : {0, 1, 500, 999}) check(all[static_cast<std::size_t>(index)], index);
+  });
+}
+
+TEST(WorldCalls, DistributingAgainKeepsWhatTheRanksHave) {
+  in_worlds({2, 3}, [](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({3}));
+    auto f = w.function(
+        [](const rank_context& context) { return tensor::full<float>({3}, static_cast<float>(context.rank)); },
+        updates(assign(v)));
+    f();
+    for (int round = 0; round < 3; ++round) {
+      w.distribute();
+      auto g = w.function([](const tensor& value) { return value.at<float>(2); }, replicas(v), outputs(none("each")));
+      w.distribute();
+      const auto found = g();
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        EXPECT_EQ(found[rank], static_cast<float>(rank));
+        EXPECT_THAT(w.get_value(rank, v).to_vector<float>(), Each(static_cast<float>(rank)));
+      }
+    }
+  });
+}
+
+/// Cannot be made anew where it arrives.
+struct unwelcome {
+  int rank = 0;
+  void save(output_archive& out) const { out(rank); }
+  void load(input_archive& /*in*/) { throw std::domain_error("not in this rank"); }
+  void operator()() const {}
+};
+
+TEST(WorldCalls, DistributingTellsTheRanksOfAllFunctions) {
+  in_worlds({2, 3, 4}, [](world& w) {
+    auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    w.distribute();
+    {
+      auto never = w.function(unwelcome{});
+      EXPECT_THAT(test::text_of(errc::remote_exception, [&] { w.distribute(); }),
+                  AllOf(HasSubstr("not in this rank"), HasSubstr("'distribute'"), HasSubstr("rank ")));
+    }
+    w.distribute();
+    EXPECT_EQ(f(tensor::ones<float>({9})), 9.0F);
+    EXPECT_EQ(w.replaced_ranks(), 0U);
+  });
+}
+
+TEST(WorldCalls, FunctionsAndVariablesThatAreGoneAreForgotten) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto f = w.function([](const tensor& x) { return total(x); }, rows("x"), outputs(sum("sum")));
+    for (int round = 0; round < 200; ++round) {
+      auto v = w.replicate("v", tensor::full<float>({16}, static_cast<float>(round)));
+      auto g = w.function([](const tensor& value) { return value.at<float>(3); }, replicas(v), outputs(max("value")));
+      EXPECT_EQ(g(), static_cast<float>(round));
+    }
+    EXPECT_EQ(f(tensor::ones<float>({5})), 5.0F);
+  });
+}
+
+int squared(int value) { return value * value; }
+
+TEST(WorldCalls, SeveralWorldsAndAPoolShareATensor) {
+  const auto x = tensor::ones<float>({60});
+  world first({.ranks = 2});
+  world second({.ranks = 3, .caller_computes = false});
+  world alone({.ranks = 1});
+  pool workers({.workers = 2});
+  auto f = first.function(sum_of, rows("x"), outputs(sum("sum")));
+  auto g = second.function(sum_of, rows("x"), outputs(sum("sum")));
+  auto h = alone.function(sum_of, rows("x"), outputs(sum("sum")));
+  for (int round = 1; round <= 20; ++round) {
+    x.fill(static_cast<float>(round));
+    const auto expected = 60.0F * static_cast<float>(round);
+    auto in_pool = workers.apply_async(sum_of, x);
+    EXPECT_EQ(f(x), expected);
+    EXPECT_EQ(g(x), expected);
+    EXPECT_EQ(h(x), expected);
+    EXPECT_EQ(in_pool.get(), expected);
+    EXPECT_EQ(workers.apply(squared, round), round * round);
+  }
+}
+
+TEST(WorldCalls, AClosedWorldRefusesAndAnotherCanBeOpened) {
+  for (int round = 0; round < 3; ++round) {
+    world w({.ranks = 2, .name = "short"});
+    auto v = w.replicate("v", tensor::ones<float>({3}));
+    auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    const auto x = tensor::ones<float>({8});
+    EXPECT_EQ(f(x), 8.0F);
+    w.close();
+    w.close();
+    EXPECT_THAT(test::text_of(errc::pool_closed, [&] { f(x); }), HasSubstr("'short'"));
+    EXPECT_THAT(test::text_of(errc::pool_closed, [&] { f.async(x).get(); }), HasSubstr("'short'"));
+    EXPECT_THAT(test::text_of(errc::pool_closed, [&] { static_cast<void>(w.get_value(0, v)); }), HasSubstr("'short'"));
+    EXPECT_THAT(test::text_of(errc::pool_closed, [&] { w.distribute(); }), HasSubstr("'short'"));
+  }
+}
+
+TEST(WorldCalls, FunctionsAndVariablesMayOutliveTheirWorld) {
+  auto w = std::make_unique<world>(world_options{.ranks = 2});
+  auto v = w->replicate("v", tensor::ones<float>({3}));
+  auto f = w->function(sum_of, rows("x"), outputs(sum("sum")));
+  w.reset();
+  EXPECT_EQ(v.name(), "v");
+  EXPECT_EQ(test::text_of(errc::pool_closed, [&] { f(tensor::ones<float>({2})); }).empty(), false);
+}
+
+TEST(WorldCalls, SeveralThreadsMayCall) {
+  in_worlds({2, 3}, [](world& w) {
+    auto count = w.replicate("count", tensor::zeros<std::int64_t>({}));
+    auto f = w.function([](const tensor& x) { return std::tuple(total(x), std::int64_t{1}); }, rows("x"),
+                        outputs(sum("sum")), updates(increment(count, max)));
+    std::vector<std::thread> callers;
+    for (int thread = 0; thread < 4; ++thread) {
+      callers.emplace_back([&, thread] {
+        const auto x = tensor::full<float>({12}, static_cast<float>(thread));
+        for (int call = 0; call < 50; ++call) EXPECT_EQ(f(x), 12.0F * static_cast<float>(thread));
+        auto own = w.function(sum_of, rows("x"), outputs(sum("sum")));
+        EXPECT_EQ(own(x), 12.0F * static_cast<float>(thread));
+      });
+    }
+    for (auto& each : callers) each.join();
+    EXPECT_THAT(w.gather(count).to_vector<std::int64_t>(), Each(200));
+  });
+}
+
+float appended(const tensor& x, float digit) {
+  if (digit < 0) throw std::domain_error("negative");
+  return total(x) + digit;
+}
+
+TEST(WorldCalls, CallsInTheBackgroundAreMadeInOrder) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto last = w.replicate("last", tensor::zeros<float>({}));
+    auto f = w.function([](float next, const tensor& value) { return value.item<float>() * 2 + next; }, whole("next"),
+                        replicas(last), updates(assign(last)));
+    std::vector<future<void>> all;
+    for (int call = 0; call < 10; ++call) all.push_back(f.async(static_cast<float>(call % 2)));
+    for (auto& each : all) each.get();
+    EXPECT_THAT(w.gather(last).to_vector<float>(), Each(341));  // 0101010101 in binary
+  });
+}
+
+TEST(WorldCalls, ErrorsOfCallsInTheBackgroundComeWithTheirFutures) {
+  in_worlds({2, 3}, [](world& w) {
+    auto f = w.function(appended, rows("x"), whole("digit"), outputs(max("max")), named("behind"));
+    const auto x = tensor::ones<float>({static_cast<std::size_t>(2 * w.ranks())});
+    auto good = f.async(x, 1.0F);
+    auto bad = f.async(x, -1.0F);
+    auto misfit = f.with({.batch = 100}).async(x, 1.0F);
+    auto again = f.async(x, 2.0F);
+    EXPECT_EQ(good.get(), 3.0F);
+    EXPECT_THAT(test::text_of(errc::remote_exception, [&] { bad.get(); }),
+                AllOf(HasSubstr("'behind'"), HasSubstr("negative"), HasSubstr("rank ")));
+    EXPECT_THAT(refusal([&] { misfit.get(); }), HasSubstr("row 99"));
+    EXPECT_EQ(again.get(), 4.0F);
+  });
+}
+
+TEST(WorldCalls, CallsInTheBackgroundEndBeforeTheWorldCloses) {
+  std::vector<future<float>> waiting;
+  {
+    world w({.ranks = 2});
+    auto f = w.function(appended, rows("x"), whole("digit"), outputs(max("max")));
+    const auto x = tensor::ones<float>({4});
+    for (int call = 0; call < 20; ++call) waiting.push_back(f.async(x, static_cast<float>(call)));
+  }
+  for (std::size_t call = 0; call < waiting.size(); ++call)
+    EXPECT_EQ(waiting[call].get(), 2 + static_cast<float>(call));
+}
+
+TEST(WorldCalls, ACallInTheBackgroundHoldsTheValueThatADataHad) {
+  world w({.ranks = 2});
+  auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
+  data x({.value = tensor::ones<float>({100})});
+  auto first = f.async(x);
+  x.set_value(tensor::full<float>({200}, 2.0F));  // more than fits: other memory
+  auto second = f.async(x);
+  EXPECT_EQ(first.get(), 100.0F);
+  EXPECT_EQ(second.get(), 400.0F);
+}
+
+TEST(WorldCalls, ACallbackThatAsksForMoreDoesNotHinderTheClose) {
+  const auto answers = std::make_shared<std::atomic<int>>(0);
+  {
+    world w({.ranks = 2});
+    auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    const auto x = tensor::ones<float>({4});
+    for (int call = 0; call < 10; ++call) {
+      f.async(x).on_complete(
+          [=](float /*sum*/) {
+            try {
+              f.async(x).on_complete([=](float /*sum*/) { ++*answers; },
+                                     [=](const error_info& /*why*/) { ++*answers; });
+            } catch (const error& failure) {
+              EXPECT_EQ(failure.code(), errc::pool_closed);
+              ++*answers;
+            }
+          },
+          [](const error_info& why) { ADD_FAILURE() << why.describe(); });
+    }
+  }
+  EXPECT_TRUE(test::eventually([&] { return *answers == 10; }));  // the last callbacks may still be at it
+}
+
+}  // namespace
+}  // namespace muster::world_calls_test

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ranks that throw, die and stop, and how soon the caller hears of it. What tests leave behind is looked at by
+// leak_check.
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include <muster/base/clock.hpp>
+
+#include "processes.hpp"
+#include "world_support.hpp"
+
+namespace muster::world_fault_test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// What a rank does besides its work, if it is the victim.
+enum class mishap : int { none, throws, dies, stops, lingers };
+
+void suffer(const rank_context& context, int victim, mishap what) {
+  if (static_cast<int>(context.rank) != victim) return;
+  switch (what) {
+    case mishap::none: return;
+    case mishap::throws: throw std::range_error("too much in rank " + std::to_string(context.rank));
+    case mishap::dies: std::raise(SIGKILL); return;
+    case mishap::stops: std::raise(SIGSTOP); return;
+    case mishap::lingers: std::this_thread::sleep_for(600s); return;
+  }
+}
+
+tensor troubled(const rank_context& context, const tensor& x, int victim, mishap what, int second, mishap then,
+                const tensor& weights) {
+  suffer(context, victim, what);
+  suffer(context, second, then);
+  return tensor::full<float>(weights.shape(), test::total(x));
+}
+
+/// A world, a variable and functions that change it, by themselves and together.
+struct scene {
+  explicit scene(world_options options) : w(std::move(options)) {}
+
+  world w;
+  variable weights = w.replicate("weights", tensor::full<float>({500}, 1.0F));
+  using function_type = decltype(w.function(troubled, rows("x"), whole("victim", "what", "second", "then"),
+                                            replicas(weights), updates(assign(weights, sum)), named("troubled")));
+  // A momentum, so that there is something to remember.
+  function_type together =
+      w.function(troubled, rows("x"), whole("victim", "what", "second", "then"), replicas(weights),
+                 updates(reduced_into(weights, sum, sgd{.rate = 1, .momentum = 0.5})), named("together"));
+  function_type apart = w.function(troubled, rows("x"), whole("victim", "what", "second", "then"), replicas(weights),
+                                   updates(increment(weights)), named("apart"));
+  tensor x = tensor::ones<float>({8});
+
+  void expect_weights(float value) const {
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      const auto found = w.get_value(rank, weights);
+      EXPECT_THAT(found.to_vector<float>(), testing::Each(value)) << "rank " << rank;
+    }
+  }
+  /// The world is as new.
+  void expect_good_call() {
+    w.broadcast(weights, tensor::full<float>({500}, 1.0F));
+    auto f = w.function([](const tensor& part) { return test::total(part); }, rows("x"), outputs(sum("sum")));
+    EXPECT_EQ(f(x), 8.0F);
+    apart(x, -1, mishap::none, -1, mishap::none);
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      const auto rows = part_of({0, 8}, rank, w.ranks()).size();
+      EXPECT_EQ(w.get_value(rank, weights).at<float>(499), 1.0F + static_cast<float>(rows));
+    }
+    w.broadcast(weights, tensor::full<float>({500}, 1.0F));
+  }
+};
+
+/// The error of a call, and how long it took.
+struct ending {
+  std::string text;
+  std::error_code code;
+  std::optional<std::size_t> rank;
+  std::chrono::nanoseconds time{};
+};
+template <class Call>
+ending end_of(const Call& call) {
+  const auto begin = clock::now();
+  ending found;
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const rank_error& failure) {
+    found = {.text = failure.what(), .code = failure.code(), .rank = failure.rank()};
+  } catch (const error& failure) {
+    found = {.text = failure.what(), .code = failure.code(), .rank = {}};
+  }
+  found.time = clock::now() - begin;
+  return found;
+}
+
+template <class Test>
+void in_scenes(const Test& test) {
+  for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
+    SCOPED_TRACE(testing::Message() << "caller " << static_cast<int>(who));
+    auto options = test::options_for(3, who);
+    options.name = "stage";
+    options.grace = 100ms;
+    scene s(options);
+    test(s, who);
+  }
+}
+
+TEST(WorldFaults, WhatARankThrowsReachesTheCallerWithRankAndFunction) {
+  in_scenes([](scene& s, test::caller /*who*/) {
+    for (int rank = 0; rank < 3; ++rank) {
+      for (auto* const f : {&s.together, &s.apart}) {
+        const auto found = end_of([&] { (*f)(s.x, rank, mishap::throws, -1, mishap::none); });
+        EXPECT_EQ(found.code, errc::remote_exception);
+        EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
+        EXPECT_THAT(found.text, AllOf(HasSubstr("rank " + std::to_string(rank)), HasSubstr("'" + f->name() + "'"),
+                                      HasSubstr("too much in rank " + std::to_string(rank)), HasSubstr("'stage'")));
+        EXPECT_LT(found.time, 1s);
+        s.expect_weights(1);
+      }
+      s.expect_good_call();
+    }
+    EXPECT_EQ(s.w.replaced_ranks(), 0U);
+  });
+}
+
+TEST(WorldFaults, ARankKilledInItsComputationIsReplaced) {
+  in_scenes([](scene& s, test::caller who) {
+    for (int rank = 0; rank < 3; ++rank) {
+      if (who != test::caller::none && static_cast<std::size_t>(rank) == s.w.master_rank()) continue;
+      for (auto* const f : {&s.together, &s.apart}) {
+        const auto before = s.w.pids();
+        const auto found = end_of([&] { (*f)(s.x, rank, mishap::dies, -1, mishap::none); });
+        EXPECT_EQ(found.code, errc::worker_died);
+        EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
+        EXPECT_THAT(found.text, AllOf(HasSubstr("rank " + std::to_string(rank)), HasSubstr("'" + f->name() + "'")));
+        EXPECT_LT(found.time, 2s);
+        s.expect_weights(1);
+        s.expect_good_call();
+        EXPECT_NE(s.w.pids(), before);
+      }
+    }
+    EXPECT_EQ(s.w.replaced_ranks(), who == test::caller::none ? 6U : 4U);
+  });
+}
+
+tensor waited_for(const rank_context& context, const tensor& x, int stuck, const tensor& seen, const tensor& weights) {
+  test::visits::add(seen);
+  suffer(context, stuck, mishap::lingers);
+  return tensor::full<float>(weights.shape(), test::total(x));
+}
+
+TEST(WorldFaults, ARankKilledWhileItWaitsForTheOthersEndsTheCall) {
+  in_scenes([](scene& s, test::caller who) {
+    const auto victim = who == test::caller::first ? 1U : 0U;
+    const int stuck = who == test::caller::last ? 1 : 2;
+    const auto pid = s.w.pids()[victim];
+    auto f = s.w.function(waited_for, rows("x"), whole("stuck", "seen"), replicas(s.weights),
+                          updates(reduced_into(s.weights, sum, sgd{.rate = 1})));
+    const test::visits seen;
+    // All have begun, and the victim waits for what one of them never gives.
+    std::thread killer([&] {
+      static_cast<void>(test::eventually([&] { return seen.count() == 3 && test::sleeps_on_futex(pid); }));
+      ::kill(pid, SIGKILL);
+    });
+    const auto found = end_of([&] { f(s.x, stuck, seen.shared()); });
+    killer.join();
+    EXPECT_EQ(found.code, errc::worker_died) << found.text;
+    EXPECT_EQ(found.rank, victim);
+    EXPECT_LT(found.time, 2s);
+    s.expect_weights(1);
+    s.expect_good_call();
+  });
+}
+
+TEST(WorldFaults, ARankKilledWhileIdleIsReplacedWithItsReplicas) {
+  in_scenes([](scene& s, test::caller who) {
+    float momentum = 0;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      if (who != test::caller::none && rank == s.w.master_rank()) continue;
+      s.together(s.x, -1, mishap::none, -1, mishap::none);
+      const float first = 0.5F * momentum + 8;
+      momentum = 0.5F * first + 8;
+      ::kill(s.w.pids()[rank], SIGKILL);
+      try {
+        s.together(s.x, -1, mishap::none, -1, mishap::none);
+      } catch (const rank_error&) {  // it was not dead yet when the call began
+        s.together(s.x, -1, mishap::none, -1, mishap::none);
+      }
+      s.expect_weights(1 - first - momentum);
+      s.expect_good_call();
+    }
+  });
+}
+
+TEST(WorldFaults, AStoppedRankIsTooLateAndIsReplaced) {
+  for (const auto who : {test::caller::first, test::caller::none}) {
+    for (const bool together : {true, false}) {
+      auto options = test::options_for(3, who);
+      options.call_timeout = 100ms;
+      options.grace = 50ms;
+      scene s(options);
+      auto& f = together ? s.together : s.apart;
+      f(s.x, -1, mishap::none, -1, mishap::none);
+      s.w.broadcast(s.weights, tensor::full<float>({500}, 1.0F));
+      const auto stopped = s.w.pids()[1];
+      const auto found = end_of([&] { f(s.x, 1, mishap::stops, -1, mishap::none); });
+      EXPECT_EQ(found.code, errc::timed_out) << found.text;
+      EXPECT_EQ(found.rank, 1U);
+      EXPECT_GE(found.time, 150ms);
+      EXPECT_LT(found.time, 2s);
+      s.expect_weights(1);
+      s.expect_good_call();
+      EXPECT_NE(s.w.pids()[1], stopped);
+      EXPECT_EQ(s.w.replaced_ranks(), 1U);
+    }
+  }
+}
+
+TEST(WorldFaults, ATimeoutOfOneCallIsThatOfTheCall) {
+  scene s({.ranks = 2, .grace = 20ms});
+  auto f = s.w.function([](const rank_context& context) { suffer(context, 1, mishap::lingers); }, named("slow"));
+  const auto found = end_of([&] { f.with({.timeout = 50ms})(); });
+  EXPECT_EQ(found.code, errc::timed_out) << found.text;
+  EXPECT_THAT(found.text, HasSubstr("'slow'"));
+  EXPECT_GE(found.time, 70ms);
+  s.expect_good_call();
+}
+
+tensor after_the_other(const rank_context& context, const tensor& x, mishap what, int stuck, const tensor& seen,
+                       const tensor& weights) {
+  if (static_cast<int>(context.rank) == stuck) test::visits::add(seen);
+  suffer(context, stuck, mishap::stops);
+  if (context.rank == 0) {
+    test::visits::await(seen);
+    suffer(context, 0, what);
+  }
+  return tensor::full<float>(weights.shape(), test::total(x));
+}
+
+TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGrace) {
+  in_scenes([](scene& s, test::caller who) {
+    const int stuck = who == test::caller::last ? 1 : 2;
+    for (const bool together : {true, false}) {
+      auto f = s.w.function(after_the_other, rows("x"), whole("what", "stuck", "seen"), replicas(s.weights),
+                            updates(together ? reduced_into(s.weights, sum, sgd{.rate = 1}) : increment(s.weights)),
+                            named("joint"));
+      for (const auto failure : {mishap::throws, mishap::dies}) {
+        if (failure == mishap::dies && who == test::caller::first) continue;  // that is this process
+        const test::visits seen;
+        const auto found = end_of([&] { f(s.x, failure, stuck, seen.shared()); });
+        EXPECT_EQ(found.rank, 0U) << found.text;
+        EXPECT_EQ(found.code, failure == mishap::throws ? errc::remote_exception : errc::worker_died);
+        EXPECT_GE(found.time, 100ms);
+        EXPECT_LT(found.time, 2s);
+        s.expect_weights(1);
+        s.expect_good_call();
+      }
+    }
+  });
+}
+
+TEST(WorldFaults, WhatTheCallersOwnShareThrowsIsNested) {
+  scene s({.ranks = 3, .master_rank = 1});
+  try {
+    s.together(s.x, 1, mishap::throws, -1, mishap::none);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const rank_error& failure) {
+    EXPECT_EQ(failure.rank(), 1U);
+    EXPECT_THROW(std::rethrow_if_nested(failure), std::range_error);
+  }
+  s.expect_weights(1);
+  s.expect_good_call();
+}
+
+TEST(WorldFaults, AWorldWhoseRanksAreStoppedCanBeDestroyed) {
+  const auto begin = [] {
+    auto w = std::make_unique<world>(world_options{.ranks = 3});
+    w->function([] {})();
+    for (const auto pid : w->pids()) {
+      if (pid != 0) ::kill(pid, SIGSTOP);
+    }
+    const auto from = clock::now();
+    w.reset();
+    return clock::now() - from;
+  };
+  EXPECT_LT(begin(), 2s);
+}
+
+TEST(WorldFaults, AWorldIsDestroyedInTimeAfterTheCallersShareThrew) {
+  auto s = std::make_unique<scene>(world_options{.ranks = 2});
+  EXPECT_THROW(s->together(s->x, 0, mishap::throws, -1, mishap::none), rank_error);
+  const auto from = clock::now();
+  s.reset();
+  EXPECT_LT(clock::now() - from, 1s);
+}
+
+TEST(WorldFaults, LinesOfRanksComeWithTheirNumbers) {
+  std::mutex guard;
+  std::vector<std::pair<std::size_t, std::string>> lines;
+  {
+    world w({.ranks = 3, .master_rank = 1, .output = [&](const worker_output& line) {
+               const std::scoped_lock lock(guard);
+               lines.emplace_back(line.worker, line.text);
+             }});
+    auto f = w.function(
+        [](const rank_context& context, int speaker) {
+          if (static_cast<int>(context.rank) == speaker) std::printf("rank %zu of %zu\n", context.rank, context.ranks);
+        },
+        whole("speaker"));
+    f(0);
+    f(2);
+  }
+  EXPECT_THAT(lines, testing::UnorderedElementsAre(std::pair(0U, "rank 0 of 3"), std::pair(2U, "rank 2 of 3")));
+}
+
+TEST(WorldFaults, ADeathsErrorHasTheLastLinesOfTheRank) {
+  world w({.ranks = 2, .output = output_choice::discard()});
+  auto f = w.function(
+      [](const rank_context& context) {
+        if (context.rank != 1) return;
+        std::fprintf(stderr, "the last words\n");
+        std::raise(SIGKILL);
+      },
+      named("farewell"));
+  try {
+    f();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const rank_error& failure) {
+    EXPECT_THAT(failure.what(), AllOf(HasSubstr("the last words"), HasSubstr("rank 1"), HasSubstr("'farewell'")));
+  }
+}
+
+TEST(WorldFaults, OutputsOfDifferentShapesAreAnErrorThatNamesThem) {
+  in_scenes([](scene& s, test::caller /*who*/) {
+    auto f = s.w.function(
+        [](const rank_context& context, const tensor& part) {
+          return std::tuple(test::total(part), tensor::ones<float>({context.rank == 2 ? 5U : 4U}),
+                            tensor::ones<float>({1, context.rank == 1 ? 3U : 2U}));
+        },
+        rows("x"), outputs(sum("fine"), sum("odd"), gather("rows")), named("shapely"));
+    EXPECT_THAT(
+        test::refusal([&] { f.only<0, 1>()(s.x); }),
+        AllOf(HasSubstr("'odd'"), HasSubstr("'shapely'"), HasSubstr("rank 2"), HasSubstr("(5,)"), HasSubstr("(4,)")));
+    EXPECT_THAT(test::refusal([&] { f.only<2>()(s.x); }),
+                AllOf(HasSubstr("'rows'"), HasSubstr("rank 1"), HasSubstr("(1, 3)"), HasSubstr("(1, 2)")));
+    EXPECT_EQ(f.only<0>()(s.x), 8.0F);
+    EXPECT_EQ(s.w.replaced_ranks(), 0U);
+    s.expect_good_call();
+  });
+}
+
+TEST(WorldFaults, AFunctionThatUsesItsOwnWorldIsRefused) {
+  static world* inside = nullptr;
+  world w({.ranks = 1});
+  inside = &w;
+  auto f = w.function([] { static_cast<void>(inside->replicate("again", tensor::ones<float>({}))); });
+  EXPECT_THAT(end_of([&] { f(); }).text, HasSubstr("inside of a call"));
+  inside = nullptr;
+}
+
+TEST(WorldFaults, DeadRanksOfSeveralKillsAreAllReplaced) {
+  scene s({.ranks = 4, .caller_computes = false});
+  for (int round = 0; round < 3; ++round) {
+    for (const auto pid : s.w.pids()) ::kill(pid, SIGKILL);
+    try {
+      s.apart(s.x, -1, mishap::none, -1, mishap::none);
+    } catch (const rank_error&) {  // they were not dead yet when the call began
+    }
+    s.expect_good_call();
+  }
+  EXPECT_EQ(s.w.replaced_ranks(), 12U);
+}
+
+TEST(WorldFaults, AnInitializerThatThrowsEndsTheConstruction) {
+  const auto found = end_of([] {
+    world({.ranks = 2,
+           .start_timeout = 10s,
+           .initializer = [] { throw std::runtime_error("no licence"); },
+           .log = [](log_level /*level*/, std::string_view /*text*/) {}});
+  });
+  EXPECT_THAT(found.text, HasSubstr("no licence"));
+  EXPECT_LT(found.time, 5s);
+}
+
+TEST(WorldFaults, ARankThatExitsIsReplaced) {
+  scene s({.ranks = 2});
+  auto f = s.w.function(
+      [](const rank_context& context, int victim) {
+        if (static_cast<int>(context.rank) == victim) ::_exit(3);
+      },
+      whole("victim"), named("leaver"));
+  const auto found = end_of([&] { f(1); });
+  EXPECT_EQ(found.code, errc::worker_died);
+  EXPECT_THAT(found.text, AllOf(HasSubstr("rank 1"), HasSubstr("'leaver'"), HasSubstr("3")));
+  f(-1);
+  s.expect_good_call();
+}
+
+TEST(WorldFaults, CallsInTheBackgroundGoOnAfterADeath) {
+  scene s({.ranks = 2});
+  std::vector<future<void>> all;
+  for (int call = 0; call < 6; ++call) {
+    all.push_back(s.apart.async(s.x, 1, call == 2 ? mishap::dies : mishap::none, -1, mishap::none));
+  }
+  for (int call = 0; call < 6; ++call) {
+    if (call == 2) {
+      EXPECT_EQ(end_of([&] { all[2].get(); }).code, errc::worker_died);
+    } else {
+      all[static_cast<std::size_t>(call)].get();
+    }
+  }
+  s.expect_weights(21);  // five times four rows
+}
+
+TEST(WorldFaults, RanksLeaveWhenTheProgramIsKilled) {
+  const test::shared<std::atomic<int>> ready;
+  auto programs = test::spawn(1, [&](std::size_t /*rank*/) {
+    init(0, nullptr);  // a forked child is another process
+    scene s({.ranks = 3});
+    s.together(s.x, -1, mishap::none, -1, mishap::none);
+    ++*ready;
+    for (;;) ::pause();
+    return 0;
+  });
+  EXPECT_TRUE(test::eventually([&] { return *ready == 1; }));
+  programs->kill(0);
+  static_cast<void>(programs->wait(0));
+}
+
+// As a terminal sends it: to all processes of the group, in the middle of a call.
+TEST(WorldFaults, AnInterruptFromTheTerminalEndsTheProgramAndItsRanks) {
+  const test::shared<std::atomic<int>> ready;
+  auto programs = test::spawn(1, [&](std::size_t /*rank*/) {
+    ::setpgid(0, 0);
+    init(0, nullptr);
+    scene s({.ranks = 3});
+    s.together(s.x, -1, mishap::none, -1, mishap::none);
+    const auto under_way = s.together.async(s.x, 1, mishap::lingers, 2, mishap::lingers);
+    ++*ready;
+    for (;;) ::pause();
+    return 0;
+  });
+  EXPECT_TRUE(test::eventually([&] { return *ready == 1; }));
+  ::kill(-programs->pid(0), SIGINT);
+  EXPECT_EQ(programs->wait(0), exit_status::killed(SIGINT));
+}
+
+}  // namespace
+}  // namespace muster::world_fault_test

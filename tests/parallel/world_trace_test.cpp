@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a world writes of its calls for Perfetto.
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "temporary_directory.hpp"
+#include "world_support.hpp"
+
+namespace muster::world_trace_test {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::vector<json> events_in(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return json::parse(in).get<std::vector<json>>();
+}
+
+std::vector<json> of_row(const std::vector<json>& events, int row, const char* category) {
+  std::vector<json> found;
+  for (const auto& each : events) {
+    if (each["tid"] == row && each.contains("cat") && each["cat"] == category) found.push_back(each);
+  }
+  return found;
+}
+
+std::map<int, std::string> rows_of(const std::vector<json>& events) {
+  std::map<int, std::string> names;
+  for (const auto& each : events) {
+    if (each["name"] == "thread_name") names.emplace(each["tid"].get<int>(), each["args"]["name"].get<std::string>());
+  }
+  return names;
+}
+
+double end_of(const json& event) { return event["ts"].get<double>() + event["dur"].get<double>(); }
+
+TEST(WorldTrace, HasARowForTheCallerAndOneForEachRank) {
+  const test::temporary_directory directory;
+  const auto file = directory.path() / "trace.json";
+  world w({.ranks = 2, .name = "twins"});
+  const auto weights = w.replicate("weights", tensor::zeros<float>({1000}));
+  auto f =
+      w.function([](const tensor& x, const tensor& now) { return tensor::full<float>(now.shape(), test::total(x)); },
+                 rows("x"), replicas(weights), updates(reduced_into(weights, sum)), named("step \"one\""));
+  const auto x = tensor::ones<float>({64, 100});
+  f(x);
+  w.trace_to(file);
+  f(x);
+  f(x);
+  w.end_trace();
+  f(x);
+
+  const auto events = events_in(file);
+  EXPECT_THAT(rows_of(events), ElementsAre(Pair(1, "twins caller"), Pair(2, "twins rank 0"), Pair(3, "twins rank 1")));
+  const auto calls = of_row(events, 1, "call");
+  ASSERT_EQ(calls.size(), 2U);
+  for (const auto& each : calls) {
+    EXPECT_EQ(each["name"], "step \"one\"");
+    EXPECT_EQ(each["args"]["failed"], false);
+    EXPECT_EQ(each["args"]["input_bytes"], 64U * 100U * sizeof(float));
+  }
+  EXPECT_LE(end_of(calls[0]), calls[1]["ts"].get<double>());
+  for (const int rank : {0, 1}) {
+    auto at = calls[0]["ts"].get<double>();
+    unsigned computed = 0;
+    for (const auto& each : of_row(events, 2 + rank, "rank")) {
+      EXPECT_GE(each["ts"].get<double>(), at - 0.0015) << "parts overlap";
+      at = end_of(each);
+      computed += each["name"] == "compute" ? 1U : 0U;
+      EXPECT_EQ(each["args"]["function"], "step \"one\"");
+    }
+    EXPECT_EQ(computed, 2U) << "rank " << rank;
+  }
+}
+
+TEST(WorldTrace, SaysWhichCallsFailed) {
+  const test::temporary_directory directory;
+  const auto file = directory.path() / "trace.json";
+  world w({.ranks = 2});
+  auto f = w.function([](const tensor& x) { return test::total(x); }, rows("x"), outputs(sum("sum")));
+  w.trace_to(file);
+  EXPECT_NE(test::refusal([&] { f.with({.num_slices = 0})(tensor::ones<float>({4})); }), "");
+  f(tensor::ones<float>({4}));
+  w.close();
+  const auto calls = of_row(events_in(file), 1, "call");
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0]["args"]["failed"], true);
+  EXPECT_EQ(calls[1]["args"]["failed"], false);
+}
+
+TEST(WorldTrace, AFileThatCannotBeWrittenIsNamedAndCallsGoOn) {
+  world w({.ranks = 1});
+  EXPECT_THAT(
+      [&] {
+        try {
+          w.trace_to("/no/such/directory/trace.json");
+          return std::string();
+        } catch (const error& failure) {
+          return std::string(failure.what());
+        }
+      }(),
+      HasSubstr("/no/such/directory/trace.json"));
+  auto f = w.function([](const tensor& x) { return test::total(x); }, rows("x"), outputs(sum("sum")));
+  EXPECT_EQ(f(tensor::ones<float>({4})), 4.0F);
+}
+
+TEST(WorldTrace, AnotherTraceEndsTheOneBefore) {
+  const test::temporary_directory directory;
+  world w({.ranks = 1});
+  w.trace_to(directory.path() / "first.json");
+  w.trace_to(directory.path() / "second.json");
+  EXPECT_EQ(rows_of(events_in(directory.path() / "first.json")).size(), 2U);
+  w.end_trace();
+  w.end_trace();
+  EXPECT_EQ(rows_of(events_in(directory.path() / "second.json")).size(), 2U);
+}
+
+}  // namespace
+}  // namespace muster::world_trace_test

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: BSL-1.0
+// Variables of worlds: collectives on them, and updates.
+#include "world_support.hpp"
+
+namespace muster::world_variables_test {
+namespace {
+
+using test::in_worlds;
+using test::noise;
+using test::refusal;
+using test::total;
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Runs a test in worlds of 1 to 4 ranks, for every rank that the caller can be, and for none.
+template <class Test>
+void for_every_master(const Test& test) {
+  for (unsigned ranks = 1; ranks <= 4; ++ranks) {
+    for (unsigned master = 0; master <= ranks; ++master) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, caller " << master);
+      world w({.ranks = ranks, .master_rank = master % ranks, .caller_computes = master < ranks});
+      test(w);
+    }
+  }
+}
+
+std::vector<float> part_of_values(const tensor& x, std::size_t rank, std::size_t ranks) {
+  const auto part = part_of({0, x.rows()}, rank, ranks);
+  return x.slice(part.first, part.last).to_vector<float>();
+}
+
+TEST(WorldVariables, WhatIsScatteredIsGatheredForEveryMaster) {
+  for_every_master([](world& w) {
+    for (const std::size_t more : {0U, 3U}) {
+      const auto x = noise({8 * w.ranks() + more, 4});
+      auto v = w.scattered("v", x);
+      EXPECT_TRUE(v.is_scattered());
+      EXPECT_EQ(w.gather(v, 0).to_vector<float>(), x.to_vector<float>());
+      const auto lengths = w.get_lengths(v);
+      EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), 8 * w.ranks() + more);
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        EXPECT_EQ(w.get_value(rank, v).to_vector<float>(), part_of_values(x, rank, w.ranks()));
+        EXPECT_EQ(w.get_shapes(v)[rank], (tensor_shape{lengths[rank], 4}));
+      }
+    }
+  });
+}
+
+TEST(WorldVariables, RanksSeeTheirShares) {
+  for_every_master([](world& w) {
+    const auto x = noise({8 * w.ranks() + 3, 4});
+    auto v = w.scattered("v", x);
+    auto f = w.function([](const tensor& share) { return share; }, replicas(v), outputs(none("share")));
+    for (int round = 0; round < 2; ++round) {
+      const auto shares = f();
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        EXPECT_EQ(shares[rank].to_vector<float>(), w.get_value(rank, v).to_vector<float>());
+      }
+      w.scatter(v, noise({5 * w.ranks() + 1, 4}, 3));  // other lengths
+    }
+  });
+}
+
+TEST(WorldVariables, AllReduceGivesTheMeanOfTheRanksToAll) {
+  for_every_master([](world& w) {
+    auto x = tensor::arange<float>(0, static_cast<float>(8 * w.ranks())).reshape({8 * w.ranks(), 1});
+    auto v = w.scattered("v", x);
+    w.all_reduce(v);
+    const auto shift = 4.0F * static_cast<float>(w.ranks() - 1);
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      for (std::size_t row = 0; row < 8; ++row) {
+        EXPECT_EQ(w.get_value(rank, v).at<float>(row, 0), static_cast<float>(row) + shift);
+      }
+    }
+  });
+}
+
+TEST(WorldVariables, ReduceChangesTheMasterAloneOrNobody) {
+  for_every_master([](world& w) {
+    auto v = w.scattered("v", tensor::ones<float>({2 * w.ranks()}));
+    const auto count = static_cast<float>(w.ranks());
+    EXPECT_THAT(w.reduce(v, sum).to_vector<float>(), Each(count));
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(1));
+    w.reduce_in_place(v, sum);
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      EXPECT_THAT(w.get_value(rank, v).to_vector<float>(), Each(rank == w.master_rank() ? count : 1));
+    }
+    EXPECT_EQ(w.reduce(v, max).at<float>(0), count);
+    EXPECT_EQ(w.reduce(v, min).at<float>(0), 1);
+    EXPECT_EQ(w.reduce(v, prod).at<float>(0), count);
+  });
+}
+
+TEST(WorldVariables, SetValueChangesOneRankOnly) {
+  for_every_master([](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({3, 2}));
+    for (std::size_t changed = 0; changed < w.ranks(); ++changed) {
+      w.set_value(changed, v, tensor::ones<float>({3, 2}));
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        EXPECT_THAT(w.get_value(rank, v).to_vector<float>(), Each(rank <= changed ? 1 : 0));
+      }
+    }
+    w.set_value(0, v, tensor::arange<float>(0, 10).reshape({5, 2}), row_range{1, 3});  // of another length
+    EXPECT_EQ(w.get_value(0, v).to_vector<float>(), (std::vector<float>{2, 3, 4, 5}));
+    EXPECT_EQ(w.get_lengths(v)[0], 2U);
+    auto f = w.function([](const tensor& value) { return total(value); }, replicas(v), outputs(none("total")));
+    EXPECT_EQ(f()[0], 14.0F);
+  });
+}
+
+TEST(WorldVariables, AllGatherGivesEveryRankAllRows) {
+  for_every_master([](world& w) {
+    for (const std::size_t more : {0U, 3U}) {
+      const auto x = noise({8 * w.ranks() + more, 4});
+      auto v = w.scattered("v", x);
+      w.all_gather(v);
+      EXPECT_THAT(w.get_shapes(v), Each(tensor_shape{8 * w.ranks() + more, 4}));
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        EXPECT_EQ(w.get_value(rank, v).to_vector<float>(), x.to_vector<float>());
+      }
+    }
+  });
+}
+
+TEST(WorldVariables, SharesOfDifferentLengthsAreNotReduced) {
+  in_worlds({2, 4, 5}, [](world& w) {
+    const auto x = noise({8 * w.ranks() + 3, 4});
+    auto v = w.scattered("v", x);
+    EXPECT_THAT(refusal([&] { w.all_reduce(v); }),
+                AllOf(HasSubstr("'v'"), HasSubstr(", 4) in rank 0 and ("), HasSubstr(", 4) in rank ")));
+    EXPECT_THAT(refusal([&] { static_cast<void>(w.reduce(v, sum)); }), HasSubstr("'v'"));
+    EXPECT_THAT(refusal([&] { static_cast<void>(w.gather(v, 1)); }), HasSubstr("'v'"));
+    EXPECT_EQ(w.gather(v, 0).to_vector<float>(), x.to_vector<float>());
+  });
+}
+
+TEST(WorldVariables, CollectivesTakeSeveralVariablesAndAnyNumberOfDimensions) {
+  in_worlds({1, 3, 4}, [](world& w) {
+    const std::vector both = {w.replicate("scalar", tensor::full<double>({}, 2.0)),
+                              w.replicate("deep", tensor::full<double>({2, 1, 3, 2}, 3.0))};
+    w.all_reduce(both, sum);
+    const auto found = w.gather(both);
+    EXPECT_EQ(found[0].shape(), tensor_shape{w.ranks()});
+    EXPECT_EQ(found[1].shape(), (tensor_shape{w.ranks(), 2, 1, 3, 2}));
+    EXPECT_THAT(found[0].to_vector<double>(), Each(2.0 * static_cast<double>(w.ranks())));
+    EXPECT_THAT(found[1].to_vector<double>(), Each(3.0 * static_cast<double>(w.ranks())));
+    w.reduce_in_place(both, avg);
+    w.broadcast(both);
+    EXPECT_THAT(w.gather(both[1]).to_vector<double>(), Each(3.0 * static_cast<double>(w.ranks())));
+    EXPECT_THAT(refusal([&] { static_cast<void>(w.get_lengths(both[0])); }), HasSubstr("'scalar'"));
+    EXPECT_THAT(refusal([&] { static_cast<void>(w.gather(both[0], 0)); }), HasSubstr("'scalar'"));
+    EXPECT_THAT(refusal([&] { static_cast<void>(w.gather(both[0], 2)); }), HasSubstr("'scalar'"));
+  });
+}
+
+TEST(WorldVariables, SeveralAreGivenTheirValuesInOneCallIfThereAreAsMany) {
+  in_worlds({1, 3}, [](world& w) {
+    const std::array both{w.replicate("one", tensor::zeros<float>({2})),
+                          w.replicate("other", tensor::zeros<float>({3}))};
+    const std::array values{tensor::full<float>({2}, 1), tensor::full<float>({3}, 2)};
+    w.broadcast(both, values);
+    EXPECT_THAT(w.get_value(w.ranks() - 1, both[1]).to_vector<float>(), ElementsAre(2, 2, 2));
+    w.set_value(0, both, std::array{values[0], tensor::full<float>({3}, 7)});
+    EXPECT_THAT(w.get_value(0, both[1]).to_vector<float>(), ElementsAre(7, 7, 7));
+    EXPECT_THAT(refusal([&] { w.broadcast(both, std::array{values[1]}); }),
+                HasSubstr("2 variables were given 1 values"));
+    EXPECT_THAT(w.get_value(0, both[1]).to_vector<float>(), ElementsAre(7, 7, 7));
+
+    const std::array shares{w.scattered("x", tensor::zeros<float>({4})),
+                            w.scattered("y", tensor::zeros<float>({4, 2}))};
+    w.scatter(shares, std::array{tensor::arange<float>(0, 5), tensor::ones<float>({7, 2})}, 3);
+    EXPECT_THAT(w.gather(shares[0], 0).to_vector<float>(), ElementsAre(0, 1, 2));
+    EXPECT_EQ(w.gather(shares[1], 0).shape(), (tensor_shape{3, 2}));
+  });
+}
+
+TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
+  world w({.ranks = 2});
+  world other({.ranks = 1});
+  auto v = w.replicate("v", tensor::zeros<float>({3}));
+  EXPECT_THAT(refusal([&] { static_cast<void>(other.get_value(0, v)); }), AllOf(HasSubstr("'v'"), HasSubstr("world")));
+  EXPECT_THAT(refusal([&] { static_cast<void>(w.get_value(2, v)); }), AllOf(HasSubstr("'v'"), HasSubstr("rank 2")));
+  EXPECT_THAT(refusal([&] { w.set_value(2, v, tensor::zeros<float>({3})); }), HasSubstr("rank 2"));
+  EXPECT_THAT(refusal([&] { w.broadcast(v, tensor::zeros<double>({3})); }), AllOf(HasSubstr("f64"), HasSubstr("f32")));
+  EXPECT_THAT(refusal([&] { w.broadcast(v, tensor::zeros<float>({3, 1})); }), HasSubstr("dimensions"));
+  EXPECT_THAT(refusal([&] { w.scatter(v, tensor::zeros<float>({})); }), HasSubstr("'v'"));
+  EXPECT_THAT(refusal([&] { w.scatter(v, tensor::zeros<float>({3}), row_range{1, 4}); }),
+              AllOf(HasSubstr("'v'"), HasSubstr("row 3"), HasSubstr("3 rows")));
+  EXPECT_THAT(refusal([&] { w.all_reduce(v, gather); }), AllOf(HasSubstr("'v'"), HasSubstr("gather")));
+  EXPECT_THAT(w.gather(v).to_vector<float>(), Each(0));
+}
+
+std::tuple<tensor, tensor, tensor, float> statistics(const tensor& x) {
+  const auto values = x.span<float>();
+  const auto sum_of_rows = total(x);
+  const auto most = *std::ranges::max_element(values);
+  const auto mean = sum_of_rows / static_cast<float>(values.size());
+  const auto scalar = [](float value) { return tensor::full<float>({}, value); };
+  return {scalar(sum_of_rows), scalar(most), scalar(mean), sum_of_rows};
+}
+
+TEST(WorldVariables, LocalUpdatesAreTheSameForAnySlicesAndWhateverOutputsAreAskedFor) {
+  const auto x = tensor::arange<float>(1, 9);
+  for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
+    world w(test::options_for(2, who));
+    const auto zero = tensor::zeros<float>({});
+    auto s = w.replicate("s", zero);
+    auto most = w.replicate("most", zero);
+    auto mean = w.replicate("mean", zero);
+    auto t = w.replicate("t", zero);
+    auto f = w.function(
+        [](const tensor& part) {
+          return std::tuple_cat(std::tuple(total(part), static_cast<int>(part.rows())), statistics(part));
+        },
+        rows("x"), outputs(sum("total"), sum("rows")),
+        updates(assign(s, sum), assign(most, max), assign(mean, avg), increment(t)));
+    for (unsigned slices = 1; slices <= 5; ++slices) {
+      for (int outputs_asked = 0; outputs_asked < 3; ++outputs_asked) {
+        for (const auto& each : {s, most, mean}) w.broadcast(each, zero);
+        w.broadcast(t, tensor::ones<float>({}));
+        const auto g = f.with({.num_slices = slices});
+        if (outputs_asked == 0) {
+          EXPECT_EQ(g(x), std::tuple(36.0F, 8));
+        } else if (outputs_asked == 1) {
+          EXPECT_EQ(f.only<1>().with({.num_slices = slices})(x), 8);
+        } else {
+          EXPECT_EQ((f.only<1, 0>().with({.num_slices = slices})(x)), std::tuple(8, 36.0F));
+        }
+        const auto by_rank = [&](const variable& which) { return w.gather(which).to_vector<float>(); };
+        EXPECT_EQ(by_rank(s), (std::vector<float>{10, 26})) << slices;
+        EXPECT_EQ(by_rank(t), (std::vector<float>{11, 27})) << slices;
+        EXPECT_EQ(by_rank(most), (std::vector<float>{4, 8})) << slices;
+        EXPECT_EQ(by_rank(mean), (std::vector<float>{2.5, 6.5})) << slices;
+      }
+    }
+  }
+}
+
+TEST(WorldVariables, AFunctionOfUpdatesAloneUpdates) {
+  in_worlds({1, 2, 4}, [](world& w) {
+    auto count = w.replicate("count", tensor::zeros<std::int64_t>({}));
+    auto f = w.function([] { return std::int64_t{1}; }, updates(increment(count)));
+    for (int call = 0; call < 5; ++call) f();
+    EXPECT_THAT(w.gather(count).to_vector<std::int64_t>(), Each(5));
+  });
+}
+
+TEST(WorldVariables, ASharesUpdateFitsAfterItsLengthHasChanged) {
+  in_worlds({4, 4, 2}, [](world& w) {
+    auto v = w.scattered("v", tensor::zeros<float>({1, 2}));  // most ranks have nothing
+    auto f = w.function([](const tensor& share) { return tensor::ones<float>(share.shape()); }, replicas(v),
+                        updates(increment(v)));
+    f();
+    EXPECT_THAT(w.gather(v, 0).to_vector<float>(), Each(1));
+    w.scatter(v, tensor::zeros<float>({9, 2}));
+    f();
+    EXPECT_EQ(w.gather(v, 0).shape(), (tensor_shape{9, 2}));
+    EXPECT_THAT(w.gather(v, 0).to_vector<float>(), Each(1));
+    w.scatter(v, tensor::zeros<float>({2, 2}));
+    f();
+    f();
+    EXPECT_THAT(w.gather(v, 0).to_vector<float>(), Each(2));
+  });
+}
+
+TEST(WorldVariables, ARepeatedUpdateIsRefused) {
+  world w({.ranks = 2});
+  auto v = w.replicate("twice", tensor::zeros<float>({}));
+  const auto two = [](const tensor& x) { return std::tuple(total(x), total(x)); };
+  EXPECT_THAT(refusal([&] {
+                static_cast<void>(w.function(two, rows("x"), updates(assign(v), increment(v)), named("careless")));
+              }),
+              AllOf(HasSubstr("'twice'"), HasSubstr("'careless'")));
+  world other({.ranks = 1});
+  auto strange = other.replicate("strange", tensor::zeros<float>({}));
+  EXPECT_THAT(
+      refusal([&] {
+        static_cast<void>(w.function([](const tensor& x) { return total(x); }, rows("x"), updates(assign(strange))));
+      }),
+      AllOf(HasSubstr("'strange'"), HasSubstr("another world")));
+  EXPECT_THAT(
+      refusal([&] {
+        static_cast<void>(w.function([](const tensor& x) { return total(x); }, rows("x"), updates(assign(v, gather))));
+      }),
+      HasSubstr("gather"));
+  auto shares = w.scattered("shares", tensor::zeros<float>({4}));
+  EXPECT_THAT(refusal([&] {
+                static_cast<void>(w.function([](const tensor& x) { return total(x); }, rows("x"),
+                                             updates(reduced_into(shares, sum))));
+              }),
+              HasSubstr("'shares'"));
+}
+
+tensor gradient(const tensor& x, const tensor& weights) {
+  auto made = tensor::empty<float>(weights.shape());
+  made.fill(total(x) / static_cast<float>(x.rows()));
+  return made;
+}
+
+/// The same steps with all rows in one process.
+template <class Rule>
+std::vector<std::vector<float>> steps_of(unsigned ranks, const Rule& rule, unsigned slices) {
+  world w({.ranks = ranks});
+  auto v = w.replicate("v", noise({300}));
+  auto f = w.function(gradient, rows("x"), replicas(v), updates(reduced_into(v, avg, rule)));
+  std::vector<std::vector<float>> found;
+  for (std::uint32_t step = 1; step <= 5; ++step) {
+    f.with({.num_slices = slices})(noise({101}, step));
+    const auto first = w.get_value(0, v).to_vector<float>();
+    for (std::size_t rank = 1; rank < ranks; ++rank) EXPECT_EQ(w.get_value(rank, v).to_vector<float>(), first);
+    found.push_back(first);
+  }
+  return found;
+}
+
+TEST(WorldVariables, RulesWithMemoryGoTheSameWayForAnyNumberOfRanksAndSlices) {
+  const auto check = [](const auto& rule) {
+    const auto serial = steps_of(1, rule, 1);
+    for (const unsigned ranks : {1U, 2U, 3U, 4U}) {
+      for (const unsigned slices : {1U, 3U}) {
+        const auto found = steps_of(ranks, rule, slices);
+        for (std::size_t step = 0; step < serial.size(); ++step) {
+          for (std::size_t index = 0; index < 300; index += 13) {
+            EXPECT_NEAR(found[step][index], serial[step][index], 1e-5F) << ranks << ' ' << slices << ' ' << step;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(steps_of(3, rule, 2), steps_of(3, rule, 2)) << "not the same bits";
+  };
+  check(sgd{.rate = 0.1, .momentum = 0.9, .nesterov = true});
+  check(adam{.rate = 0.01});
+  check(adagrad{});
+  check(rmsprop{.momentum = 0.5});
+}
+
+TEST(WorldVariables, MomentumIsRemembered) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({200}));
+    auto f =
+        w.function([](const tensor& x, const tensor& value) { return tensor::full<float>(value.shape(), total(x)); },
+                   rows("x"), replicas(v), updates(reduced_into(v, sum, sgd{.rate = 1, .momentum = 0.5})));
+    float value = 0;
+    float momentum = 0;
+    for (int step = 0; step < 4; ++step) {
+      f(tensor::ones<float>({8}));
+      momentum = 0.5F * momentum + 8;
+      value -= momentum;
+      EXPECT_THAT(w.gather(v).to_vector<float>(), Each(value));
+    }
+    f(tensor::empty<float>({0}));  // no gradient: no step, and the momentum stays
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(value));
+    f(tensor::ones<float>({1}));
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(value - (0.5F * momentum + 1)));
+  });
+}
+
+TEST(WorldVariables, WhatIsReducedIntoReplicasNeedsThemAlike) {
+  in_worlds({2, 3}, [](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({4}));
+    auto f =
+        w.function([](const tensor& x, const tensor& value) { return tensor::full<float>(value.shape(), total(x)); },
+                   rows("x"), replicas(v), updates(reduced_into(v, sum, sgd{.rate = 1, .momentum = 0.5})));
+    const auto x = tensor::ones<float>({8});
+    w.set_value(1, v, tensor::zeros<float>({4000}));
+    EXPECT_THAT(refusal([&] { f(x); }), AllOf(HasSubstr("'v'"), HasSubstr("(4000,)"), HasSubstr("rank 1")));
+    w.broadcast(v, tensor::zeros<float>({4000}));
+    EXPECT_THAT(refusal([&] { f(x); }), AllOf(HasSubstr("'v'"), HasSubstr("(4000,)"), HasSubstr("again")));
+    w.broadcast(v, tensor::zeros<float>({4}));
+    f(x);
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(-8));
+  });
+}
+
+TEST(WorldVariables, AnUpdateOfAnotherShapeOrTypeIsRefusedAndChangesNothing) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({4}));
+    auto f = w.function([](const tensor& /*x*/) { return tensor::ones<float>({5}); }, rows("x"), updates(assign(v)));
+    auto g = w.function([](const tensor& /*x*/) { return tensor::ones<double>({4}); }, rows("x"),
+                        updates(reduced_into(v, sum)));
+    const auto x = tensor::ones<float>({8});
+    for (const auto& text :
+         {test::text_of(errc::remote_exception, [&] { f(x); }), test::text_of(errc::remote_exception, [&] { g(x); })}) {
+      EXPECT_THAT(text, AllOf(HasSubstr("'v'"), HasSubstr("rank ")));
+    }
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(0));
+  });
+}
+
+/// Whole numbers that every type has, and that differ by rank and place.
+template <class T>
+tensor small_numbers(dtype type, const tensor_shape& shape, std::size_t rank) {
+  auto made = tensor::empty(type, shape);
+  auto values = made.template span<T>();
+  for (std::size_t index = 0; index < values.size(); ++index) {
+    values[index] = T(static_cast<float>(1 + (index + rank) % 3));
+  }
+  return made;
+}
+
+double joined_numbers(output_op op, double a, double b) {
+  switch (op) {
+    case output_op::prod: return a * b;
+    case output_op::min: return std::min(a, b);
+    case output_op::max: return std::max(a, b);
+    default: return a + b;
+  }
+}
+
+template <class T>
+void expect_collectives(world& w, const tensor_shape& shape) {
+  constexpr auto type = dtype_of<T>;
+  SCOPED_TRACE(testing::Message() << type << ' ' << shape);
+  auto v = w.replicate("v", tensor::zeros(type, shape));
+  const auto fill = [&] {
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) w.set_value(rank, v, small_numbers<T>(type, shape, rank));
+  };
+  for (const output_op op : {output_op(sum), output_op(prod), output_op(min), output_op(max), output_op(avg)}) {
+    if (op == avg && type < dtype::f16) continue;
+    std::vector<double> expected;
+    for (std::size_t index = 0; index < small_numbers<T>(type, shape, 0).size(); ++index) {
+      double value = 0;
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        const auto next = static_cast<double>(1 + (index + rank) % 3);
+        value = rank == 0 ? next : joined_numbers(op, value, next);
+      }
+      expected.push_back(static_cast<double>(
+          static_cast<float>(T(static_cast<float>(op == avg ? value / static_cast<double>(w.ranks()) : value)))));
+    }
+    const auto check = [&](const tensor& found) {
+      EXPECT_EQ(found.shape(), shape);
+      for (std::size_t index = 0; index < expected.size(); ++index) {
+        EXPECT_NEAR(static_cast<double>(static_cast<float>(found.span<T>()[index])), expected[index],
+                    op == avg ? 1e-3 : 0)
+            << output_op_name(op);
+      }
+    };
+    fill();
+    check(w.reduce(v, op));
+    w.reduce_in_place(v, op);
+    check(w.get_value(w.master_rank(), v));
+    fill();
+    w.all_reduce(v, op);
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) check(w.get_value(rank, v));
+  }
+  fill();
+  const auto stacked = w.gather(v);
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    EXPECT_EQ(stacked.row(rank).template to_vector<T>(), small_numbers<T>(type, shape, rank).template to_vector<T>());
+  }
+  w.broadcast(v);
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    EXPECT_EQ(w.get_value(rank, v).template to_vector<T>(),
+              small_numbers<T>(type, shape, w.master_rank()).template to_vector<T>());
+  }
+  if (shape.empty()) return;
+  const auto x = small_numbers<T>(type, shape, 0);
+  w.scatter(v, x);
+  EXPECT_EQ(w.gather(v, 0).template to_vector<T>(), x.template to_vector<T>());
+  w.all_gather(v);
+  EXPECT_EQ(w.get_value(0, v).template to_vector<T>(), x.template to_vector<T>());
+}
+
+TEST(WorldVariables, EveryCollectiveIsRightForEveryTypeAndNumberOfDimensions) {
+  in_worlds({2, 3, 4}, [](world& w) {
+    // As many rows as ranks: nobody may mistake the one for the other.
+    for (const auto& shape :
+         {tensor_shape{}, tensor_shape{w.ranks()}, tensor_shape{w.ranks(), 3}, tensor_shape{w.ranks(), 2, 3}}) {
+      expect_collectives<f16>(w, shape);
+      expect_collectives<float>(w, shape);
+      expect_collectives<double>(w, shape);
+      expect_collectives<std::int32_t>(w, shape);
+      expect_collectives<std::int64_t>(w, shape);
+      expect_collectives<std::uint8_t>(w, shape);
+    }
+  });
+}
+
+TEST(WorldVariables, AVariableOfIntegersStaysOneWhenItIsAveraged) {
+  world w({.ranks = 2});
+  auto counts = w.replicate("counts", tensor::full<std::int32_t>({3}, 2));
+  w.set_value(1, counts, tensor::full<std::int32_t>({3}, 5));
+  w.all_reduce(counts);
+  EXPECT_THAT(w.gather(counts).to_vector<std::int32_t>(), Each(3));  // 3.5, truncated
+}
+
+TEST(WorldVariables, AllUpdatesOfACallReadTheOldValues) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto a = w.replicate("a", tensor::full<float>({4}, 1));
+    auto b = w.replicate("b", tensor::full<float>({4}, 2));
+    auto f = w.function([](const tensor& one, const tensor& other) { return std::tuple(other, other, one); },
+                        replicas(a, b), outputs(none("b")), updates(assign(a), assign(b)));
+    for (int call = 0; call < 3; ++call) {
+      const auto old = f();
+      for (const auto& each : old) EXPECT_THAT(each.to_vector<float>(), Each(call % 2 == 0 ? 2 : 1));
+      EXPECT_THAT(w.gather(a).to_vector<float>(), Each(call % 2 == 0 ? 2 : 1));
+      EXPECT_THAT(w.gather(b).to_vector<float>(), Each(call % 2 == 0 ? 1 : 2));
+    }
+  });
+}
+
+TEST(WorldVariables, EverySliceReadsTheOldValueAndTheOldValueCountsOnce) {
+  world w({.ranks = 1});
+  auto s = w.replicate("s", tensor::ones<float>({}));
+  auto f = w.function([](const tensor& x, const tensor& value) { return total(x) * value.item<float>(); }, rows("x"),
+                      replicas(s), updates(increment(s)));
+  for (unsigned slices = 1; slices <= 5; ++slices) {
+    w.broadcast(s, tensor::ones<float>({}));
+    f.with({.num_slices = slices})(tensor::arange<float>(1, 5));
+    EXPECT_EQ(w.get_value(0, s).item<float>(), 11.0F);
+  }
+}
+
+}  // namespace
+}  // namespace muster::world_variables_test

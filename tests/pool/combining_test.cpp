@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSL-1.0
+// Futures as arguments, when_any, broadcast, and what cancelling combined futures does: with processes and threads.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/pool/ctx_pool.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/pool/serial_pool.hpp>
+#include <muster/pool/thread_pool.hpp>
+#include <muster/queue/event.hpp>
+
+#include "waiting_tasks.hpp"
+
+namespace muster::combining_test {
+namespace {
+
+using test::quiet;
+using test::run_until;
+using test::run_until_asked;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+int add(int a, int b) { return a + b; }
+int fail() { throw std::out_of_range("this one"); }
+std::string joined(const std::string& a, const std::string& b) { return a + b; }
+int worker_id() { return this_worker::id(); }
+
+struct processes {
+  static constexpr bool waits = true;
+  static pool make(unsigned workers) { return pool(quiet(workers)); }
+};
+struct threads {
+  static constexpr bool waits = true;
+  static thread_pool make(unsigned workers) { return thread_pool({.workers = workers}); }
+};
+struct serial {
+  static constexpr bool waits = false;
+  static serial_pool make(unsigned /*workers*/) { return serial_pool(); }
+};
+
+template <class Kind>
+class Combining : public testing::Test {};
+using kinds = testing::Types<processes, threads, serial>;
+TYPED_TEST_SUITE(Combining, kinds);
+
+TYPED_TEST(Combining, ACallGetsTheValuesOfFutures) {
+  const auto pool = TypeParam::make(2);
+  EXPECT_EQ(pool.apply(add, pool.apply_async(add, 1, 2), pool.apply_async(add, 3, 4)), 10);
+  EXPECT_EQ(pool.apply(add, pool.apply_async(add, 1, 2), 5), 8);
+  EXPECT_EQ(pool.apply(joined, "a", pool.apply_async(joined, "b", std::string("c"))), "abc");
+}
+
+TYPED_TEST(Combining, AChainOfAThousand) {
+  const auto pool = TypeParam::make(2);
+  auto sum = pool.apply_async(add, 0, 0);
+  for (int each = 0; each < 1000; ++each) sum = pool.apply_async(add, std::move(sum), 1);
+  EXPECT_EQ(sum.get(), 1000);
+}
+
+TYPED_TEST(Combining, FuturesMayComeFromOtherPools) {
+  const auto pool = TypeParam::make(1);
+  const thread_pool other({.workers = 1});
+  EXPECT_EQ(pool.apply(add, other.apply_async(add, 1, 2), pool.apply_async(add, 3, 4)), 10);
+}
+
+TYPED_TEST(Combining, AFailureOfAnArgumentIsTheCalls) {
+  const auto pool = TypeParam::make(2);
+  auto sum = pool.apply_async(add, pool.apply_async(fail), 1);
+  EXPECT_THROW(sum.get(), std::out_of_range);
+  const auto found = pool.apply_async(add, 1, pool.apply_async(fail)).get_result();
+  EXPECT_THAT(found.error().describe(), HasSubstr("this one"));
+}
+
+TYPED_TEST(Combining, ACallThatWaitsForItsArgumentsIsAcceptedWhenThePoolIsClosed) {
+  if constexpr (!TypeParam::waits) {
+    GTEST_SKIP() << "nothing waits where tasks run as they are submitted";
+  } else {
+    auto pool = TypeParam::make(2);
+    const event began;
+    const event end;
+    auto sum = pool.apply_async([](bool asked) { return asked ? 1 : 2; }, pool.apply_async(run_until, began, end));
+    pool.close();
+    began.wait();
+    end.set();
+    EXPECT_EQ(sum.get(), 2);
+    pool.join();
+  }
+}
+
+TYPED_TEST(Combining, CancellingACallCancelsWhatItWaitsFor) {
+  if constexpr (!TypeParam::waits) {
+    GTEST_SKIP() << "nothing waits where tasks run as they are submitted";
+  } else {
+    const auto pool = TypeParam::make(1);
+    const event began;
+    auto sum = pool.apply_async(add, pool.apply_async(run_until_asked, began), 1);
+    began.wait();
+    EXPECT_FALSE(sum.cancel());
+    const auto found = sum.get_result();  // the argument came all the same, and the call may have run by then
+    EXPECT_TRUE(found.has_value() ? *found == 8 : found.error() == errc::cancelled);
+  }
+}
+
+TYPED_TEST(Combining, CancellingWhatFollowsCancelsATask) {
+  if constexpr (!TypeParam::waits) {
+    GTEST_SKIP() << "nothing waits where tasks run as they are submitted";
+  } else {
+    const auto pool = TypeParam::make(1);
+    const event began;
+    auto next = pool.apply_async(run_until_asked, began).then([](int x) { return x + 1; });
+    began.wait();
+    EXPECT_FALSE(next.cancel());
+    EXPECT_EQ(next.get(), 8);
+  }
+}
+
+TYPED_TEST(Combining, WhenAnyGivesTheFirstAndCancelsTheOthers) {
+  if constexpr (!TypeParam::waits) {
+    GTEST_SKIP() << "nothing waits where tasks run as they are submitted";
+  } else {
+    const auto pool = TypeParam::make(2);
+    const event began;
+    std::vector<future<int>> race;
+    race.push_back(pool.apply_async(run_until_asked, began));  // ends only because it is cancelled
+    began.wait();
+    race.push_back(pool.apply_async(add, 1, 2));
+    const auto first = when_any(std::move(race)).get();
+    EXPECT_EQ(first.index, 1U);
+    EXPECT_EQ(first.value, 3);
+  }
+}
+
+TYPED_TEST(Combining, WhenAnyEndsWithTheFirstThatFails) {
+  const auto pool = TypeParam::make(1);
+  std::vector<future<int>> race;
+  race.push_back(pool.apply_async(fail));
+  EXPECT_THROW(when_any(std::move(race)).get(), std::out_of_range);
+  EXPECT_THROW(static_cast<void>(when_any(std::vector<future<int>>())), error);
+}
+
+TYPED_TEST(Combining, WhenAnyOfThousandsHasOneWinner) {
+  const auto pool = TypeParam::make(2);
+  std::vector<future<int>> race;
+  for (int each = 0; each < 2000; ++each) race.push_back(pool.apply_async(add, each, 0));
+  const auto first = when_any(std::move(race)).get();
+  EXPECT_EQ(first.value, static_cast<int>(first.index));
+}
+
+TYPED_TEST(Combining, BroadcastRunsOnceOnEveryWorker) {
+  const auto pool = TypeParam::make(3);
+  const auto ids = pool.broadcast(worker_id);
+  EXPECT_EQ(ids.size(), TypeParam::waits ? 3U : 1U);
+  EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
+  EXPECT_EQ(ids.front(), 0);
+  pool.broadcast([] {});
+  EXPECT_EQ(pool.broadcast_async(add, 2, 3).get().front(), 5);
+  EXPECT_THROW(pool.broadcast(fail), std::out_of_range);
+}
+
+TEST(Broadcast, ReachesAWorkerThatTakesThePlaceOfADeadOne) {
+  const pool pool(quiet(2));
+  auto dead = pool.on(1).apply_async([] { ::raise(SIGKILL); });
+  const auto incarnations = pool.broadcast([] { return this_worker::incarnation(); });
+  EXPECT_EQ(dead.get_result().error(), errc::worker_died);
+  EXPECT_THAT(incarnations, ElementsAre(1, 2));
+}
+
+TEST(Broadcast, ReachesContexts) {
+  ctx_pool<int> pool([](std::size_t index) { return static_cast<int>(index) * 10; }, {.workers = 2});
+  pool.broadcast([](int& context, int more) { context += more; }, 1);
+  EXPECT_THAT(pool.broadcast([](int& context) { return context; }), ElementsAre(1, 11));
+}
+
+TEST(CombiningPools, ACallThatWaitsForAPoolThatIsTerminatedIsCancelled) {
+  auto doomed = std::make_unique<pool>(quiet(1));
+  const pool other(quiet(1));
+  const event began;
+  auto sum = other.apply_async(add, doomed->apply_async(run_until_asked, began), 1);
+  began.wait();
+  doomed.reset();
+  EXPECT_EQ(sum.get_result().error(), errc::cancelled);
+}
+
+}  // namespace
+}  // namespace muster::combining_test

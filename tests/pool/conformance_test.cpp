@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: BSL-1.0
+// One contract for all pools: processes or threads or neither, with contexts or without.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <ranges>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/pool/ctx_pool.hpp>
+#include <muster/pool/ctx_thread_pool.hpp>
+#include <muster/pool/p2p_pool.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/pool/serial_pool.hpp>
+#include <muster/pool/thread_pool.hpp>
+
+#include "processes.hpp"
+
+namespace muster::conformance_test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+void discard(log_level, std::string_view) {}
+
+// The context of the pools that have them.
+struct scratch {
+  int uses = 0;
+};
+
+// A function for both kinds of pools: behind the context, where there is one.
+template <auto Function>
+struct fn_of {
+  template <class... Args>
+    requires std::is_invocable_v<decltype(Function), Args...>
+  decltype(auto) operator()(Args&&... args) const {
+    return Function(std::forward<Args>(args)...);
+  }
+  template <class... Args>
+    requires std::is_invocable_v<decltype(Function), Args...>
+  decltype(auto) operator()(scratch& context, Args&&... args) const {
+    ++context.uses;
+    return Function(std::forward<Args>(args)...);
+  }
+};
+template <auto Function>
+inline constexpr fn_of<Function> call{};
+
+// ---- what the pools run
+
+int add(int a, int b) { return a + b; }
+int square(int x) { return x * x; }
+int who(int) { return this_worker::id(); }
+void nothing() {}
+void nothing_of(int) {}
+std::string shout(const std::string& text) { return text + "!"; }
+std::unique_ptr<int> boxed(int x) { return std::make_unique<int>(x); }
+int unboxed(std::unique_ptr<int> box) { return *box; }
+int fail_at_three(int x) { return x == 3 ? throw std::out_of_range("three") : x; }
+int hang(int x) {
+  while (!this_task::stop_requested()) ::sched_yield();
+  return x;
+}
+int nested_sum(int x) {
+  auto one = this_pool::apply_async(add, x, 1);
+  return this_pool::apply(add, x, 2) + one.get();
+}
+int nested_thrice(int depth) { return depth == 0 ? 1 : 1 + this_pool::apply(nested_thrice, depth - 1); }
+double sum_of(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+double sum_of_both(const std::vector<double>& x, const std::vector<double>& y) { return sum_of(x) + sum_of(y); }
+void die(int) { ::raise(SIGKILL); }
+int die_at_three(int x) { return x == 3 ? ::raise(SIGKILL) : x; }
+int die_first(int x) { return this_worker::incarnation() == 1 ? ::raise(SIGKILL) : x; }
+
+// ---- the pools
+
+struct bounds {
+  unsigned workers = 2;
+  std::size_t max_pending = 0;
+  overflow_policy overflow = overflow_policy::block;
+  std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  log_sink log = discard;
+};
+
+pool_options for_processes(const bounds& how) {
+  return {.workers = how.workers,
+          .max_pending = how.max_pending,
+          .overflow = how.overflow,
+          .overflow_wait = how.overflow_wait,
+          .quarantine_after = 0,
+          .destructor_grace = 1ms,
+          .log = how.log};
+}
+thread_pool_options for_threads(const bounds& how) {
+  return {.workers = how.workers,
+          .max_pending = how.max_pending,
+          .overflow = how.overflow,
+          .overflow_wait = how.overflow_wait,
+          .destructor_grace = 1ms,
+          .log = how.log};
+}
+
+struct with_pool {
+  static constexpr bool has_processes = true;
+  static constexpr bool is_serial = false;
+  static pool make(const bounds& how = {}) { return pool(for_processes(how)); }
+};
+struct with_p2p_pool : with_pool {
+  static p2p_pool make(const bounds& how = {}) { return p2p_pool(for_processes(how)); }
+};
+struct with_ctx_pool : with_pool {
+  static ctx_pool<scratch> make(const bounds& how = {}) {
+    return ctx_pool<scratch>([] { return scratch(); }, for_processes(how));
+  }
+};
+struct with_thread_pool {
+  static constexpr bool has_processes = false;
+  static constexpr bool is_serial = false;
+  static thread_pool make(const bounds& how = {}) { return thread_pool(for_threads(how)); }
+};
+struct with_ctx_thread_pool : with_thread_pool {
+  static ctx_thread_pool<scratch> make(const bounds& how = {}) {
+    return ctx_thread_pool<scratch>([] { return scratch(); }, for_threads(how));
+  }
+};
+struct with_serial_pool : with_thread_pool {
+  static constexpr bool is_serial = true;
+  static serial_pool make(const bounds& how = {}) { return serial_pool(for_threads(how)); }
+};
+
+template <class Which>
+class Conformance : public testing::Test {};
+using kinds =
+    testing::Types<with_pool, with_p2p_pool, with_ctx_pool, with_thread_pool, with_ctx_thread_pool, with_serial_pool>;
+class kind_names {
+public:
+  template <class Which>
+  static std::string GetName(int) {  // NOLINT(readability-identifier-naming): GoogleTest's
+    if (std::is_same_v<Which, with_pool>) return "pool";
+    if (std::is_same_v<Which, with_p2p_pool>) return "p2p_pool";
+    if (std::is_same_v<Which, with_ctx_pool>) return "ctx_pool";
+    if (std::is_same_v<Which, with_thread_pool>) return "thread_pool";
+    if (std::is_same_v<Which, with_ctx_thread_pool>) return "ctx_thread_pool";
+    return "serial_pool";
+  }
+};
+TYPED_TEST_SUITE(Conformance, kinds, kind_names);
+
+template <class Call>
+std::string what_is_thrown(errc expected, Call call) {
+  try {
+    call();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), expected) << caught.what();
+    return caught.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+// ---- results
+
+TYPED_TEST(Conformance, ResultsOfAllKindsComeBack) {
+  const auto pool = TypeParam::make();
+  EXPECT_EQ(pool.apply(call<add>, 2, 3), 5);
+  pool.apply(call<nothing>);
+  EXPECT_EQ(pool.apply(call<shout>, "text"), "text!");
+  EXPECT_EQ(*pool.apply(call<boxed>, 7), 7);
+  EXPECT_EQ(pool.apply(call<unboxed>, std::make_unique<int>(8)), 8);
+  EXPECT_EQ(pool.apply_async(call<add>, 2, 3).get(), 5);
+  EXPECT_EQ(pool.apply(muster::bind_front(call<add>, 40), 2), 42);
+}
+
+TYPED_TEST(Conformance, ArgumentsAreCopiesUnlessMoved) {
+  const auto pool = TypeParam::make();
+  const std::string mine(1000, 'x');
+  EXPECT_EQ(pool.apply(call<shout>, mine).size(), 1001U);
+  EXPECT_EQ(mine.size(), 1000U);
+}
+
+TYPED_TEST(Conformance, ExceptionsKeepTheirType) {
+  const auto pool = TypeParam::make();
+  try {
+    pool.apply(call<fail_at_three>, 3);
+    FAIL();
+  } catch (const std::out_of_range& caught) {
+    EXPECT_THAT(caught.what(), HasSubstr("three"));
+  }
+  const auto end = pool.apply_async(call<fail_at_three>, 3).get_result();
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().message(), "three");
+  EXPECT_EQ(end.error().type_name(), "std::out_of_range");
+}
+
+TYPED_TEST(Conformance, MapsKeepTheOrder) {
+  const auto pool = TypeParam::make();
+  for (const std::size_t chunk : {0U, 1U, 7U, 5000U}) {
+    const auto found = pool.with({.chunk = chunk}).map(call<square>, std::views::iota(0, 1000));
+    ASSERT_EQ(found.size(), 1000U);
+    for (int x = 0; x < 1000; ++x) ASSERT_EQ(found[static_cast<std::size_t>(x)], x * x);
+  }
+  EXPECT_THAT(pool.map(call<square>, {1, 2, 3}), ElementsAre(1, 4, 9));
+  EXPECT_THAT(pool.map_async(call<square>, std::vector{1, 2, 3}).get(), ElementsAre(1, 4, 9));
+  EXPECT_THAT(pool.map(call<shout>, std::vector<std::string>{"a", "b"}), ElementsAre("a!", "b!"));
+  pool.map(call<nothing_of>, std::vector<int>(100));
+}
+
+TYPED_TEST(Conformance, StarmapsUnpack) {
+  const auto pool = TypeParam::make();
+  const std::vector<std::pair<int, int>> pairs = {{1, 2}, {3, 4}};
+  EXPECT_THAT(pool.starmap(call<add>, pairs), ElementsAre(3, 7));
+  EXPECT_THAT(pool.starmap_async(call<add>, pairs).get(), ElementsAre(3, 7));
+  std::vector<int> streamed;
+  for (const int each : pool.istarmap(call<add>, pairs)) streamed.push_back(each);
+  EXPECT_THAT(streamed, ElementsAre(3, 7));
+}
+
+TYPED_TEST(Conformance, EmptyInputsGiveNothing) {
+  auto pool = TypeParam::make();
+  const std::vector<int> none;
+  EXPECT_TRUE(pool.map(call<square>, none).empty());
+  EXPECT_TRUE(pool.map_async(call<square>, none).get().empty());
+  EXPECT_TRUE(pool.collect_errors().map(call<square>, none).empty());
+  EXPECT_TRUE(pool.starmap(call<add>, std::vector<std::pair<int, int>>()).empty());
+  EXPECT_EQ(pool.imap(call<square>, none).next(), std::nullopt);
+  EXPECT_EQ(pool.imap_unordered(call<square>, none).next(), std::nullopt);
+  pool.map(call<nothing_of>, none);
+  pool.close();
+  pool.join();
+}
+
+TYPED_TEST(Conformance, TheFirstFailureOfAMapIsThrown) {
+  const auto pool = TypeParam::make();
+  EXPECT_THROW(pool.map(call<fail_at_three>, std::views::iota(0, 1000)), std::out_of_range);
+  EXPECT_THROW(pool.map_async(call<fail_at_three>, std::views::iota(0, 1000)).get(), std::out_of_range);
+}
+
+TYPED_TEST(Conformance, CollectedErrorsTakeTheirElementsPlace) {
+  const auto pool = TypeParam::make();
+  const auto found = pool.with({.label = "some"}).collect_errors().map(call<fail_at_three>, std::views::iota(0, 100));
+  ASSERT_EQ(found.size(), 100U);
+  for (int x = 0; x < 100; ++x) {
+    const auto& each = found[static_cast<std::size_t>(x)];
+    ASSERT_EQ(each.has_value(), x != 3);
+    if (each) {
+      EXPECT_EQ(*each, x);
+    }
+  }
+  EXPECT_EQ(found[3].error().message(), "three");
+  EXPECT_EQ(found[3].error().place().element, 3U);
+  EXPECT_EQ(found[3].error().place().label, "some");
+  const auto voids = pool.collect_errors().map(call<nothing_of>, {1, 2});
+  EXPECT_TRUE(voids[0].has_value() && voids[1].has_value());
+}
+
+// Predecessor's test of lambdas and locals: x_i = i * ones(10), and ones(10) beside it.
+TYPED_TEST(Conformance, LambdasWithLocalsAreThoseWithBoundValues) {
+  const auto pool = TypeParam::make();
+  std::vector<std::vector<double>> xs;
+  std::vector<std::pair<std::vector<double>, std::vector<double>>> pairs;
+  for (int i = 0; i < 5; ++i) {
+    xs.emplace_back(10, i);
+    pairs.emplace_back(xs.back(), xs.back());
+  }
+  const std::vector<double> y(10, 1);
+  EXPECT_THAT(pool.map(muster::bind_front(call<sum_of_both>, y), xs), ElementsAre(10, 20, 30, 40, 50));
+  EXPECT_THAT(pool.starmap(call<sum_of_both>, pairs), ElementsAre(0, 20, 40, 60, 80));
+}
+
+// ---- streams
+
+TYPED_TEST(Conformance, StreamsKeepTheOrderOrYieldEverythingOnce) {
+  const auto pool = TypeParam::make();
+  int expected = 0;
+  for (const int each : pool.imap(call<square>, std::views::iota(0, 500))) {
+    ASSERT_EQ(each, expected * expected);
+    ++expected;
+  }
+  EXPECT_EQ(expected, 500);
+  std::vector<int> all;
+  for (const int each : pool.imap_unordered(call<square>, std::views::iota(0, 500))) all.push_back(each);
+  std::sort(all.begin(), all.end());
+  ASSERT_EQ(all.size(), 500U);
+  for (int x = 0; x < 500; ++x) ASSERT_EQ(all[static_cast<std::size_t>(x)], x * x);
+}
+
+TYPED_TEST(Conformance, EndlessInputIsTakenAWindowAhead) {
+  const auto pool = TypeParam::make();
+  int taken = 0;
+  auto counted = std::views::iota(0) | std::views::transform([&taken](int x) {
+                   ++taken;
+                   return x;
+                 });
+  auto ordered = pool.with({.window = 5}).imap(call<square>, counted);
+  EXPECT_EQ(taken, 0);
+  for (int consumed = 1; consumed <= 100; ++consumed) {
+    ASSERT_EQ(*ordered.next(), (consumed - 1) * (consumed - 1));
+    ASSERT_LE(taken, consumed + 5);
+  }
+  taken = 0;
+  auto unordered = pool.with({.window = 5}).imap_unordered(call<square>, counted);
+  for (int consumed = 1; consumed <= 100; ++consumed) {
+    ASSERT_TRUE(unordered.next());
+    ASSERT_LE(taken, consumed + 5);
+  }
+}
+
+TYPED_TEST(Conformance, AFailingElementOfAStreamThrowsAtItsPlace) {
+  const auto pool = TypeParam::make();
+  auto results = pool.imap(call<fail_at_three>, std::views::iota(0, 5));
+  for (int x = 0; x < 3; ++x) EXPECT_EQ(*results.next(), x);
+  EXPECT_THROW(results.next(), std::out_of_range);
+  EXPECT_EQ(*results.next(), 4);
+  EXPECT_EQ(results.next(), std::nullopt);
+  int failures = 0;
+  for (auto& each : pool.imap_unordered(call<fail_at_three>, std::views::iota(0, 50)).as_results()) {
+    if (each) continue;
+    ++failures;
+    EXPECT_EQ(each.error().place().element, 3U);
+  }
+  EXPECT_EQ(failures, 1);
+}
+
+TYPED_TEST(Conformance, AnErrorOfTheInputIsThrownAtItsPlaceOnce) {
+  const auto pool = TypeParam::make();
+  const auto input =
+      std::views::iota(0) | std::views::transform([](int x) { return x == 2 ? throw std::logic_error("input") : x; });
+  auto results = pool.imap(call<square>, input);
+  EXPECT_EQ(*results.next(), 0);
+  EXPECT_EQ(*results.next(), 1);
+  EXPECT_THROW(results.next(), std::logic_error);
+  EXPECT_EQ(results.next(), std::nullopt);
+}
+
+// ---- futures
+
+TYPED_TEST(Conformance, FuturesAreUsedOnceAndTellHowTheyStand) {
+  const auto pool = TypeParam::make();
+  auto sum = pool.apply_async(call<add>, 1, 2);
+  EXPECT_TRUE(sum.valid());
+  EXPECT_TRUE(sum.wait_for(60s));
+  EXPECT_TRUE(sum.ready());
+  EXPECT_EQ(sum.get(), 3);
+  EXPECT_FALSE(sum.valid());
+  EXPECT_THROW(sum.get(), error);
+  static_cast<void>(pool.apply_async(call<add>, 1, 2));  // nobody wants it
+}
+
+TYPED_TEST(Conformance, ThenGoesOnAndFailuresSkipIt) {
+  const auto pool = TypeParam::make();
+  EXPECT_EQ(pool.apply_async(call<add>, 2, 3).then([](int sum) { return std::to_string(sum); }).get(), "5");
+  bool called = false;
+  auto skipped = pool.apply_async(call<fail_at_three>, 3).then([&](int) { called = true; });
+  EXPECT_THROW(skipped.get(), std::out_of_range);
+  EXPECT_FALSE(called);
+}
+
+TYPED_TEST(Conformance, CallbacksAreCalledOnceEachAndNeverInside) {
+  const auto pool = TypeParam::make();
+  std::atomic<int> values = 0;
+  std::atomic<int> errors = 0;
+  std::atomic<bool> inside = false;
+  const auto self = std::this_thread::get_id();
+  for (int each = 0; each < 200; ++each) {
+    pool.apply_async(call<fail_at_three>, each % 4)
+        .on_complete(
+            [&, self](int) {
+              if (std::this_thread::get_id() == self) inside = true;
+              ++values;
+            },
+            [&](const error_info&) { ++errors; });
+  }
+  pool.map_async(call<square>, std::vector<int>(50, 1))
+      .on_complete([&](const std::vector<int>& all) { values += static_cast<int>(all.size()); },
+                   [&](const error_info&) { ++errors; });
+  EXPECT_TRUE(test::eventually([&] { return values == 200 && errors == 50; }));
+  EXPECT_FALSE(inside);
+}
+
+TYPED_TEST(Conformance, CallbacksMayThrowAndMayCallThePool) {
+  std::atomic<int> logged = 0;
+  const auto pool = TypeParam::make({.log = [&](log_level level, std::string_view text) {
+    if (level >= log_level::warning && text.find("callback") != std::string_view::npos) ++logged;
+  }});
+  std::promise<int> later;
+  pool.apply_async(call<add>, 1, 1)
+      .on_complete([](int) { throw std::logic_error("callback"); }, [](const error_info&) {});
+  pool.apply_async(call<add>, 1, 1)
+      .on_complete([&](int sum) { later.set_value(pool.apply(call<add>, sum, 10)); }, [](const error_info&) {});
+  EXPECT_EQ(later.get_future().get(), 12);
+  EXPECT_TRUE(test::eventually([&] { return logged == 1; }));
+}
+
+TYPED_TEST(Conformance, FuturesAreGathered) {
+  const auto pool = TypeParam::make();
+  std::vector<future<int>> futures;
+  for (int each = 0; each < 20; ++each) futures.push_back(pool.apply_async(call<add>, each, each));
+  EXPECT_EQ(when_all(std::move(futures)).get()[7], 14);
+  const auto [sum, text] = when_all(pool.apply_async(call<add>, 1, 2), pool.apply_async(call<shout>, "a")).get();
+  EXPECT_EQ(sum, 3);
+  EXPECT_EQ(text, "a!");
+  std::vector<future<int>> some;
+  for (int each = 0; each < 20; ++each) some.push_back(pool.apply_async(call<add>, each, 0));
+  int total = 0;
+  for (auto& each : as_completed(some)) total += each.get();
+  EXPECT_EQ(total, 190);
+  EXPECT_EQ(pool.apply_async(call<add>, 1, 2).std().get(), 3);
+}
+
+TYPED_TEST(Conformance, WhatHasNotBegunIsWithdrawnByCancelAndWhatRunsIsAskedToStop) {
+  if constexpr (TypeParam::is_serial) {
+    GTEST_SKIP() << "nothing is ever under way";
+  } else {
+    const auto pool = TypeParam::make({.workers = 1});
+    auto first = pool.apply_async(call<hang>, 1);
+    auto second = pool.apply_async(call<hang>, 2);
+    ASSERT_FALSE(second.wait_for(1ms));
+    EXPECT_TRUE(second.cancel());
+    EXPECT_EQ(second.get_result().error(), errc::cancelled);
+    const bool withdrawn = first.cancel();  // if its worker is that slow
+    EXPECT_EQ(first.get_result().has_value(), !withdrawn);
+    auto whole = pool.map_async(call<hang>, std::views::iota(0, 10));
+    EXPECT_TRUE(whole.cancel());
+    EXPECT_EQ(whole.get_result().error(), errc::cancelled);
+  }
+}
+
+// ---- tasks that call their pool
+
+TYPED_TEST(Conformance, TasksMayCallTheirOwnPoolAlsoWithOneWorker) {
+  const auto pool = TypeParam::make({.workers = 1});
+  EXPECT_EQ(pool.apply(call<nested_sum>, 10), 23);
+  EXPECT_EQ(pool.apply(call<nested_thrice>, 3), 4);
+  EXPECT_THAT(pool.map(call<nested_sum>, {1, 2}), ElementsAre(5, 7));
+}
+
+// ---- one worker
+
+TYPED_TEST(Conformance, OnNamesTheWorker) {
+  const auto pool = TypeParam::make();
+  for (std::size_t worker = 0; worker < pool.size(); ++worker) {
+    const auto index = static_cast<int>(worker);
+    for (int round = 0; round < 10; ++round) ASSERT_EQ(pool.on(worker).apply(call<who>, round), index);
+    EXPECT_THAT(pool.on(worker).map(call<who>, std::views::iota(0, 100)), Each(index));
+    EXPECT_THAT(pool.with({.chunk = 2}).on(worker).map(call<who>, std::views::iota(0, 10)), Each(index));
+    for (const int each : pool.on(worker).imap(call<who>, std::views::iota(0, 50))) ASSERT_EQ(each, index);
+    for (const int each : pool.on(worker).imap_unordered(call<who>, std::views::iota(0, 50))) ASSERT_EQ(each, index);
+    EXPECT_EQ(*pool.on(worker).collect_errors().map(call<who>, {1})[0], index);
+  }
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(pool.on(9)); }),
+              AllOf(HasSubstr("on(9)"), HasSubstr(std::to_string(pool.size()) + " workers")));
+}
+
+// ---- bounds, statistics, many callers
+
+TYPED_TEST(Conformance, ManyThreadsMaySubmit) {
+  const auto pool = TypeParam::make();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      for (int round = 0; round < 200; ++round) {
+        if (pool.apply(call<add>, seed, round) != seed + round) ++wrong;
+      }
+    });
+  }
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TYPED_TEST(Conformance, StatisticsCountTasks) {
+  auto pool = TypeParam::make();
+  EXPECT_EQ(pool.size(), TypeParam::is_serial ? 1U : 2U);
+  for (int round = 0; round < 10; ++round) pool.apply(call<add>, 1, round);
+  pool.drain();
+  const auto found = pool.stats();
+  EXPECT_EQ(found.pending, 0U);
+  if constexpr (TypeParam::has_processes) {
+    EXPECT_EQ(found.tasks.accepted, 10U);
+    EXPECT_EQ(found.tasks.ended, 10U);
+  } else {
+    EXPECT_EQ(found.accepted, 10U);
+    EXPECT_EQ(found.ended, 10U);
+  }
+}
+
+TYPED_TEST(Conformance, OneTaskTooManyIsTreatedAsThePolicySays) {
+  if constexpr (TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.max_pending = 1, .overflow = overflow_policy::throw_error});
+    for (int round = 0; round < 10; ++round) EXPECT_EQ(pool.apply(call<add>, 1, round), round + 1);
+  } else {
+    const auto fill = [](const auto& pool) {
+      std::vector<future<int>> both;
+      for (int each = 0; each < 2; ++each) both.push_back(pool.apply_async(call<hang>, each));
+      return both;
+    };
+    const auto empty = [](auto& both) {
+      for (auto& each : both) each.cancel();
+      for (auto& each : both) each.wait();
+    };
+    {
+      const auto pool = TypeParam::make({.max_pending = 2, .overflow = overflow_policy::throw_error});
+      auto both = fill(pool);
+      EXPECT_THAT(what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.apply_async(call<add>, 1, 1)); }),
+                  HasSubstr("2 pending"));
+      empty(both);
+      EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
+    }
+    {
+      const auto pool = TypeParam::make({.max_pending = 2, .overflow = overflow_policy::fail_task});
+      auto both = fill(pool);
+      EXPECT_EQ(pool.apply_async(call<add>, 1, 1).get_result().error(), errc::overflow);
+      empty(both);
+    }
+    {
+      const auto pool = TypeParam::make({.max_pending = 2, .overflow_wait = 1ms});
+      auto both = fill(pool);
+      what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.apply_async(call<add>, 1, 1)); });
+      empty(both);
+    }
+    const auto pool = TypeParam::make({.max_pending = 2});
+    for (int round = 0; round < 500; ++round) static_cast<void>(pool.apply_async(call<add>, 1, round));
+    auto both = fill(pool);
+    std::thread later([&] { empty(both); });
+    EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
+    later.join();
+  }
+}
+
+TYPED_TEST(Conformance, TimeoutsAreHonouredOrRefused) {
+  const auto pool = TypeParam::make();
+  if constexpr (TypeParam::has_processes) {
+    EXPECT_EQ(pool.with({.timeout = 20ms}).apply_async(call<hang>, 1).get_result().error(), errc::timed_out);
+  } else {
+    EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(pool.with({.timeout = 20ms})); }),
+                AllOf(HasSubstr("timeout"), HasSubstr("stop_requested")));
+    for (const auto& refused : {task_options{.deadline = 1s}, task_options{.retry_on = retry::exceptions()},
+                                task_options{.priority = priority::high}}) {
+      EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(pool.with(refused)); }),
+                  HasSubstr("pool of processes"));
+    }
+  }
+  EXPECT_EQ(pool.with({.retries = 3}).apply(call<add>, 1, 1), 2);
+}
+
+// ---- the end
+
+TYPED_TEST(Conformance, CloseLetsEverythingFinishAndRefusesWhatComesAfter) {
+  auto pool = TypeParam::make();
+  std::vector<future<int>> futures;
+  for (int each = 0; each < 300; ++each) futures.push_back(pool.apply_async(call<add>, each, 1));
+  auto whole = pool.map_async(call<square>, std::views::iota(0, 1000));
+  pool.close();
+  pool.close();
+  const auto closed = [](auto refused) {
+    EXPECT_THAT(what_is_thrown(errc::pool_closed, refused), HasSubstr("closed"));
+  };
+  closed([&] { pool.apply(call<add>, 1, 1); });
+  closed([&] { pool.map(call<square>, {1, 2}); });
+  closed([&] { static_cast<void>(pool.imap(call<square>, std::vector{1}).next()); });
+  pool.join();
+  for (int each = 0; each < 300; ++each) EXPECT_EQ(futures[static_cast<std::size_t>(each)].get(), each + 1);
+  EXPECT_EQ(whole.get().size(), 1000U);
+}
+
+TYPED_TEST(Conformance, DrainWaitsForEverything) {
+  auto pool = TypeParam::make();
+  std::vector<future<int>> futures;
+  for (int each = 0; each < 300; ++each) futures.push_back(pool.apply_async(call<add>, each, 1));
+  EXPECT_TRUE(pool.drain(60s));
+  for (auto& each : futures) EXPECT_TRUE(each.ready());
+}
+
+TYPED_TEST(Conformance, JoinWantsAPoolThatIsClosed) {
+  auto pool = TypeParam::make();
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.join(); }), HasSubstr("close()"));
+  pool.close();
+  EXPECT_TRUE(pool.join_for(60s));
+}
+
+TYPED_TEST(Conformance, TerminateEndsEverything) {
+  if constexpr (TypeParam::is_serial) {
+    auto pool = TypeParam::make();
+    pool.terminate();
+    pool.join();
+    what_is_thrown(errc::pool_closed, [&] { pool.apply(call<add>, 1, 1); });
+  } else {
+    auto pool = TypeParam::make();
+    std::vector<future<int>> futures;
+    for (int each = 0; each < 500; ++each) futures.push_back(pool.apply_async(call<hang>, each));
+    auto whole = pool.map_async(call<hang>, std::views::iota(0, 10));
+    EXPECT_FALSE(pool.drain(1ms));
+    EXPECT_FALSE(pool.join_for(1ms));
+    pool.terminate();
+    pool.join();
+    std::size_t values = 0;
+    for (auto& each : futures) {
+      const auto end = each.get_result();
+      if (end) {
+        ++values;  // it heeded the call to stop
+      } else {
+        EXPECT_TRUE(end.error() == errc::cancelled || end.error() == errc::worker_died) << end.error().describe();
+      }
+    }
+    EXPECT_LE(values, 2U);
+    EXPECT_FALSE(whole.get_result());
+  }
+}
+
+TYPED_TEST(Conformance, TheDestructorEndsWhatIsUnderWayAndFuturesOutliveIt) {
+  std::vector<future<int>> futures;
+  {
+    const auto pool = TypeParam::make();
+    const int tasks = TypeParam::is_serial ? 0 : 50;
+    for (int each = 0; each < tasks; ++each) futures.push_back(pool.apply_async(call<hang>, each));
+    futures.push_back(pool.apply_async(call<add>, 1, 1));
+  }
+  for (auto& each : futures) {
+    EXPECT_TRUE(each.ready());
+    static_cast<void>(each.get_result());
+  }
+}
+
+// ---- deaths, where there are processes
+
+TYPED_TEST(Conformance, ADeathCostsOneTaskOrOneElement) {
+  if constexpr (!TypeParam::has_processes) {
+    GTEST_SKIP() << "a thread does not die alone";
+  } else {
+    const auto pool = TypeParam::make();
+    try {
+      pool.apply(call<die>, 1);
+      FAIL();
+    } catch (const worker_died& caught) {
+      EXPECT_EQ(caught.status().signal(), SIGKILL);
+    }
+    EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
+    const auto found = pool.collect_errors().map(call<die_at_three>, std::views::iota(0, 100));
+    for (int x = 0; x < 100; ++x) ASSERT_EQ(found[static_cast<std::size_t>(x)].has_value(), x != 3);
+    EXPECT_EQ(found[3].error(), errc::worker_died);
+    auto stream = pool.imap(call<die_at_three>, std::views::iota(0, 5));
+    for (int x = 0; x < 3; ++x) EXPECT_EQ(*stream.next(), x);
+    EXPECT_THROW(stream.next(), worker_died);
+    EXPECT_EQ(*stream.next(), 4);
+  }
+}
+
+TYPED_TEST(Conformance, RetriesSurviveDeaths) {
+  if constexpr (!TypeParam::has_processes) {
+    GTEST_SKIP() << "a thread does not die alone";
+  } else {
+    const auto pool = TypeParam::make();
+    EXPECT_EQ(pool.with({.retries = 2}).apply(call<die_first>, 5), 5);
+    EXPECT_THAT(pool.with({.retries = 2}).on(1).map(call<die_first>, {6, 7}), ElementsAre(6, 7));
+  }
+}
+
+TYPED_TEST(Conformance, WorkersThatAreKilledWhileIdleOrBusyLoseNothingThatIsRetried) {
+  if constexpr (!TypeParam::has_processes) {
+    GTEST_SKIP() << "a thread does not die alone";
+  } else {
+    const auto pool = TypeParam::make();
+    std::vector<future<int>> futures;
+    for (int each = 0; each < 1000; ++each) {
+      futures.push_back(pool.with({.retries = 20}).apply_async(call<add>, each, 1));
+      if (each % 200 != 199) continue;
+      for (const auto& victim : pool.workers()) {  // only who has started: starts that fail break the pool
+        if (victim.state == worker_lifecycle::state::working) ::kill(victim.pid, SIGKILL);
+      }
+    }
+    for (int each = 0; each < 1000; ++each) ASSERT_EQ(futures[static_cast<std::size_t>(each)].get(), each + 1);
+  }
+}
+
+}  // namespace
+}  // namespace muster::conformance_test

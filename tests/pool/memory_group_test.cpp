@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/cgroup.hpp>
+#include <muster/pool/pool.hpp>
+
+#include "processes.hpp"
+#include "temporary_directory.hpp"
+#include "waiting_tasks.hpp"
+
+namespace muster::memory_group_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+
+/// A control group inside of this program's own, where that may be.
+class MemoryGroup : public testing::Test {
+protected:
+  void SetUp() override {
+    const cgroup own("memory");
+    if (own.version() == 0 || own.directories().empty()) GTEST_SKIP() << "there is no memory controller here";
+    group_ = own.directories().front() / ("muster_test_" + std::to_string(::getpid()));
+    if (::mkdir(group_.c_str(), 0755) != 0) {
+      group_.clear();
+      GTEST_SKIP() << "this program may not make control groups";
+    }
+    if (own.version() == 1) return;
+    std::ofstream(group_ / "cgroup.subtree_control") << "+memory" << std::flush;
+    std::string enabled;
+    std::getline(std::ifstream(group_ / "cgroup.subtree_control"), enabled);
+    if (enabled.find("memory") == std::string::npos) GTEST_SKIP() << "the memory controller is not delegated";
+  }
+  ~MemoryGroup() override {
+    if (group_.empty()) return;
+    EXPECT_EQ(::rmdir(group_.c_str()), 0) << "the groups of workers are gone";
+  }
+
+  [[nodiscard]] pool_options options(unsigned workers, std::size_t most_bytes = 1024 * mebibyte) const {
+    auto made = test::quiet(workers);
+    made.worker_memory = most_bytes;
+    made.worker_cgroup = group_;
+    return made;
+  }
+  [[nodiscard]] std::vector<fs::path> groups() const {
+    std::vector<fs::path> found;
+    for (const auto& each : fs::directory_iterator(group_)) {
+      if (each.is_directory()) found.push_back(each.path());
+    }
+    return found;
+  }
+  static std::vector<pid_t> members(const fs::path& group) {
+    std::ifstream in(group / "cgroup.procs");
+    return {std::istream_iterator<pid_t>(in), std::istream_iterator<pid_t>()};
+  }
+
+  fs::path group_;
+};
+
+void touch(std::size_t bytes) {
+  std::vector<char> much(bytes, 'x');
+  volatile char seen = much[bytes / 2];
+  static_cast<void>(seen);
+}
+
+TEST_F(MemoryGroup, EveryWorkerHasOneOfItsOwn) {
+  {
+    const pool pool(options(2));
+    std::vector<pid_t> inside;
+    for (const auto& each : groups()) {
+      const auto all = members(each);
+      ASSERT_THAT(all, testing::SizeIs(1));
+      inside.push_back(all.front());
+    }
+    std::vector<pid_t> workers;
+    for (const auto& each : pool.workers()) workers.push_back(each.pid);
+    EXPECT_THAT(inside, testing::UnorderedElementsAreArray(workers));
+  }
+  EXPECT_THAT(groups(), testing::IsEmpty());
+}
+
+TEST_F(MemoryGroup, WhoHasTooMuchIsKilledAndTheErrorSaysWhy) {
+  if (std::string_view(MUSTER_SANITIZER) != "") GTEST_SKIP() << "the sanitizer's own memory counts";
+  const pool pool(options(1, 64 * mebibyte));
+  pool.apply(touch, 8 * mebibyte);
+  auto failed = pool.apply_async(touch, 256 * mebibyte);
+  const auto found = failed.get_result();
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error(), errc::worker_died);
+  EXPECT_THAT(found.error().describe(), HasSubstr("killed by the kernel"));
+  EXPECT_THAT(found.error().crash(), HasSubstr(std::to_string(64 * mebibyte)));
+  EXPECT_NO_THROW(pool.apply(touch, 8 * mebibyte)) << "its successor";
+}
+
+TEST_F(MemoryGroup, WhatAKilledProgramLeftIsRemoved) {
+  const auto dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const auto left = group_ / ("muster-" + std::to_string(dead) + "-1");
+  ASSERT_EQ(::mkdir(left.c_str(), 0755), 0);
+  const pool pool(options(1));
+  EXPECT_FALSE(fs::exists(left));
+}
+
+TEST(MemoryGroupOption, WhatIsNoGroupIsRefused) {
+  const test::temporary_directory directory;
+  try {
+    pool({.workers = 1, .worker_memory = mebibyte, .worker_cgroup = directory.path()});
+    FAIL();
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::invalid_argument);
+    EXPECT_THAT(refused.what(), HasSubstr("subtree_control"));
+  }
+  EXPECT_THROW(pool({.workers = 1, .worker_cgroup = directory.path()}), error) << "without a limit";
+}
+
+}  // namespace
+}  // namespace muster::memory_group_test

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: BSL-1.0
+// Another program (tests/programs/guest.cpp) joins the domain of this one.
+#include <muster/process/join.hpp>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/process/listener.hpp>
+#include <muster/queue/event.hpp>
+
+#include "join_messages.hpp"
+#include "processes.hpp"
+#include "temporary_directory.hpp"
+#include "unix_socket.hpp"
+
+namespace muster::join_test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Join : public testing::Test {
+protected:
+  Join() {
+    new (number_.data()) std::atomic<std::uint64_t>(0);
+    new (mailbox_.data()) std::atomic<std::uint64_t>(0);
+    door_->offer("number", number_);
+    door_->offer("mailbox", mailbox_);
+    door_->offer("done", done_);
+    door_->offer("taken", taken_);
+    door_->offer("more", 42);
+  }
+
+  static std::unique_ptr<test::processes> start_at(const std::string& path, const std::string& command,
+                                                   const std::string& argument = "", std::size_t count = 1) {
+    return test::spawn(count, [&](std::size_t) {
+      ::execl(MUSTER_GUEST, MUSTER_GUEST, path.c_str(), command.c_str(), argument.c_str(), nullptr);
+      return 127;
+    });
+  }
+  [[nodiscard]] std::unique_ptr<test::processes> start(const std::string& command, const std::string& argument = "") {
+    return start_at(path_, command, argument);
+  }
+  void run(const std::string& command, const std::string& argument = "") {
+    EXPECT_EQ(start(command, argument)->wait(0), exit_status::exited(0)) << command;
+  }
+  void expect_nobody_is_there() {
+    EXPECT_TRUE(test::eventually([&] { return door_->guests().empty(); }));
+    EXPECT_EQ(domain_->participants().count(), 1U);
+  }
+  static std::atomic<std::uint64_t>& number_in(const shared_block& block) {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(block.data());
+  }
+  // Messages of the listener.
+  [[nodiscard]] listener_options options() {
+    return {.log = [this](log_level, std::string_view message) {
+      const std::scoped_lock lock(mutex_);
+      log_.append(message).append("\n");
+    }};
+  }
+  [[nodiscard]] std::string logged() {
+    const std::scoped_lock lock(mutex_);
+    return log_;
+  }
+
+  const test::temporary_directory directory_;
+  const std::string path_ = directory_.path() / "socket";
+  std::mutex mutex_;
+  std::string log_;
+  std::optional<listener> door_{std::in_place, path_, options()};
+  const std::shared_ptr<domain> domain_ = door_->watcher()->shared();
+  const shared_block number_ = domain_->blocks().allocate_shared(8);
+  const shared_block mailbox_ = domain_->blocks().allocate_shared(8);
+  const event done_;
+  const event taken_;
+};
+
+TEST_F(Join, AnotherProgramGetsByNameWhatIsOffered) {
+  run("add");
+  EXPECT_TRUE(done_.is_set());
+  EXPECT_EQ(number_in(number_), 42U);
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, TensorsAndBlocksGoBothWaysByReference) {
+  auto numbers = tensor::ones<float>({1000});
+  door_->offer("numbers", numbers);
+  const auto guest = start("tensors");
+  done_.wait();
+  EXPECT_EQ(numbers.span<float>()[999], 2.0F);
+  const auto made = domain_->blocks().receive(number_in(mailbox_));
+  taken_.set();
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+  expect_nobody_is_there();
+  ASSERT_GE(made.size(), 1U << 20U);
+  EXPECT_EQ(static_cast<char>(made.bytes()[1000]), 'g');
+}
+
+TEST_F(Join, OneThatIsKilledLeavesNothingBehind) {
+  const auto before = domain_->blocks().read_statistics();
+  for (int times = 0; times < 3; ++times) {
+    const auto guest = start("hold");
+    done_.wait();
+    done_.clear();
+    EXPECT_GT(domain_->blocks().read_statistics().held_bytes, before.held_bytes);
+    const auto there = door_->guests();
+    ASSERT_EQ(there.size(), 1U);
+    EXPECT_EQ(there[0].pid, guest->pid(0));
+    EXPECT_EQ(there[0].participant, participant_id{2}) << "its number is free again";
+    guest->kill(0);
+    static_cast<void>(guest->wait(0));
+    expect_nobody_is_there();
+    const auto now = domain_->blocks().read_statistics();
+    EXPECT_EQ(now.held_bytes - now.cached_bytes, before.held_bytes - before.cached_bytes);
+    EXPECT_EQ(now.holds, before.holds);
+  }
+}
+
+TEST_F(Join, OnesThatAreKilledWhileTheyActHarmNobody) {
+  const auto before = domain_->blocks().read_statistics();
+  for (int times = 0; times < 30; ++times) {
+    const auto guests = start_at(path_, "toggle", "", 2);
+    done_.wait();
+    test::work_for(std::chrono::microseconds(137 * times));
+    guests->kill(0);
+    guests->kill(1);
+    static_cast<void>(guests->wait(0));
+    static_cast<void>(guests->wait(1));
+    ASSERT_TRUE(test::eventually([&] { return door_->guests().empty(); }));
+    done_.clear();
+  }
+  expect_nobody_is_there();
+  const auto now = domain_->blocks().read_statistics();
+  EXPECT_EQ(now.held_bytes - now.cached_bytes, before.held_bytes - before.cached_bytes);
+  run("add");
+}
+
+TEST_F(Join, AHundredInARowLeaveNothing) {
+  for (int times = 0; times < 100; ++times) run("join_and_leave");
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, WhoLeavesAndLivesOnIsForgotten) {
+  const auto guest = start("leave_and_live");
+  done_.wait();
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, MayBeDoneAgainAfterLeaving) {
+  run("join_again_after_leaving");
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, WhoseConnectionEndsWithoutAWordStaysUntilItIsDead) {
+  const auto guest = start("close_all");
+  done_.wait();
+  EXPECT_EQ(door_->guests().size(), 1U);
+  taken_.set();
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, AHostThatWasKilledIsSeenByWhoHasJoined) {
+  const std::string other = directory_.path() / "other";
+  const auto host = start_at(other, "host", other);
+  ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "listens"); }));
+  const auto guest = start_at(other, "await_the_end_of_the_host");
+  ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "joined"); }));
+  host->kill(0);
+  static_cast<void>(host->wait(0));
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+  EXPECT_THROW(static_cast<void>(join(other)), error) << "nobody listens there";
+}
+
+TEST_F(Join, AHostThatHasClosedIsSeenByWhoHasJoined) {
+  auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = 1 << 24});
+  const std::string other = directory_.path() / "other";
+  std::optional<listener> door(std::in_place, watcher, other);
+  const event there(watcher->shared());
+  door->offer("done", there);
+  const auto guest = start_at(other, "await_the_end_of_the_host");
+  there.wait();
+  door.reset();
+  watcher.reset();
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+}
+
+TEST_F(Join, WhoHasJoinedIsLookedAfterWhenTheListenerIsGone) {
+  const auto watcher = door_->watcher();
+  const auto guest = start("hold");
+  done_.wait();
+  door_.reset();
+  EXPECT_EQ(domain_->participants().count(), 2U);
+  guest->kill(0);
+  static_cast<void>(guest->wait(0));
+  EXPECT_TRUE(test::eventually([&] { return domain_->participants().count() == 1; }));
+}
+
+TEST_F(Join, AProgramTakesPartInOneDomainOnly) { run("join_twice"); }
+
+TEST_F(Join, TheHostItselfIsRefused) {
+  try {
+    static_cast<void>(join(path_));
+    FAIL() << "joined itself";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::invalid_argument);
+    EXPECT_THAT(problem.what(), HasSubstr("itself"));
+  }
+  EXPECT_THAT(logged(), HasSubstr("turned away"));
+}
+
+TEST_F(Join, AnUnknownNameIsAnErrorThatListsTheOthers) {
+  const std::string file = directory_.path() / "text";
+  door_->offer("withdrawn", 1);
+  EXPECT_TRUE(door_->withdraw("withdrawn"));
+  EXPECT_FALSE(door_->withdraw("withdrawn"));
+  run("get_unknown", file);
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_THAT(text.str(), AllOf(HasSubstr("done mailbox more number taken "), HasSubstr("'nothing'"),
+                                HasSubstr("'mailbox' (muster::shared_block)"), HasSubstr("'more' (int)"),
+                                HasSubstr("'done' is a muster::event, and was asked for as a int"),
+                                testing::Not(HasSubstr("withdrawn"))));
+}
+
+TEST_F(Join, AnOfferTakesThePlaceOfTheOneBefore) {
+  door_->offer("more", 1);
+  run("add");
+  door_->offer("more", 100);
+  run("add");
+  EXPECT_EQ(number_in(number_), 101U);
+}
+
+TEST_F(Join, WhatCannotBeOfferedIsRefused) {
+  const event elsewhere(std::make_shared<domain>(domain_options{.arena_bytes = 1 << 22}));
+  EXPECT_THROW(door_->offer("elsewhere", elsewhere), error);
+  EXPECT_THROW(door_->offer("long", std::string(100'000, 'x')), error);
+  EXPECT_NO_THROW(door_->offer("short", std::string(60'000, 'x')));
+}
+
+// ---- who is not let in
+
+// The answer to one message of a stranger.
+detail::message answer_to(const std::string& path, std::uint32_t kind, std::span<const std::byte> body) {
+  const auto socket = detail::connect_to(path, 100s);
+  detail::send_message(socket.get(), static_cast<detail::message_kind>(kind), body);
+  return std::move(*detail::receive_message(socket.get(), detail::wait_mode::block));
+}
+
+class Stranger : public Join {
+protected:
+  [[nodiscard]] std::string refusal_of(std::uint32_t kind, const std::vector<std::byte>& body) {
+    const test::shared<std::array<char, 1000>> said;
+    const auto stranger = test::spawn(1, [&](std::size_t) {  // the host itself is turned away for another reason
+      const auto answer = answer_to(path_, kind, body);
+      if (answer.kind != detail::message_kind::refusal || !answer.descriptors.empty()) return 1;
+      std::snprintf(said->data(), said->size(), "%s", answer.read<error_info>().describe().c_str());
+      return 0;
+    });
+    EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+    return said->data();
+  }
+};
+
+TEST_F(Stranger, OfAnotherVersionIsToldSo) {
+  const auto said = refusal_of(static_cast<std::uint32_t>(detail::message_kind::join),
+                               detail::body_of(detail::join_message{.version = 99}));
+  EXPECT_THAT(said, AllOf(HasSubstr("version 99"), HasSubstr("version 1"), HasSubstr("build both")));
+  EXPECT_THAT(logged(), HasSubstr("version 99"));
+  expect_nobody_is_there();
+}
+
+TEST_F(Stranger, WhoSendsGarbageIsTurnedAway) {
+  for (const std::uint32_t kind : {0U, 1U, 5U, 8U, 9U, 77U}) {
+    EXPECT_THAT(refusal_of(kind, std::vector<std::byte>(100, std::byte{0xee})), HasSubstr("before it had joined"));
+  }
+  EXPECT_THAT(refusal_of(static_cast<std::uint32_t>(detail::message_kind::join), {}), HasSubstr("bytes"));
+  expect_nobody_is_there();
+  run("add");
+}
+
+TEST_F(Stranger, WhoSendsNextToNothingIsTurnedAway) {
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(path_, 100s);
+    static_cast<void>(::send(socket.get(), "x", 1, 0));
+    const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+    const bool is_over =
+        answer && (answer->kind == detail::message_kind::refusal || answer->kind == detail::message_kind::closed);
+    return is_over ? 0 : 1;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+  run("add");
+}
+
+TEST_F(Stranger, WhoAsksForAnotherHelloIsHungUpOnAndBuriedWhenDead) {
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(path_, 100s);
+    for (const auto wanted : {detail::message_kind::joined, detail::message_kind::refusal}) {
+      detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(detail::join_message()));
+      const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+      if (!answer || answer->kind != wanted) return 1;
+    }
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(test::eventually([&] { return logged().find("after it had joined") != std::string::npos; }));
+  EXPECT_EQ(domain_->participants().count(), 2U);
+  stranger->kill(0);
+  static_cast<void>(stranger->wait(0));
+  expect_nobody_is_there();
+}
+
+TEST_F(Stranger, WhoSaysNothingIsHungUpOn) {
+  const std::string other = directory_.path() / "other";
+  const listener impatient(door_->watcher(), other, {.hello_timeout = 1ms});
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(other, 100s);
+    const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+    return answer && answer->kind == detail::message_kind::closed ? 0 : 1;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
+TEST_F(Stranger, OfAnotherUserIsTurnedAway) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    if (::setresuid(65534, 65534, 65534) != 0) return 2;
+    const auto answer = answer_to(path_, static_cast<std::uint32_t>(detail::message_kind::join),
+                                  detail::body_of(detail::join_message()));
+    return answer.kind == detail::message_kind::refusal && answer.descriptors.empty() ? 0 : 1;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+  EXPECT_THAT(logged(), HasSubstr("user 65534 may not join"));
+  expect_nobody_is_there();
+}
+
+TEST_F(Stranger, AHostOfAnotherUserIsNotJoined) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0777), 0);
+  const std::string other = directory_.path() / "other";
+  const test::shared<std::atomic<bool>> ready;
+  const auto host = test::spawn(1, [&](std::size_t) {
+    if (::setresuid(65534, 65534, 65534) != 0) return 2;
+    const detail::listening_socket door(other);
+    *ready = true;
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(test::eventually([&] { return ready->load(); }));
+  try {
+    static_cast<void>(join(other));
+    FAIL() << "joined";
+  } catch (const error& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("is of user 65534"));
+  }
+}
+
+TEST_F(Stranger, AHostThatDoesNotAnswerIsNotWaitedForForEver) {
+  const std::string other = directory_.path() / "other";
+  const detail::listening_socket silent(other);
+  try {
+    static_cast<void>(join(other, {.timeout = 10ms}));
+    FAIL() << "joined";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::timed_out);
+  }
+}
+
+TEST_F(Join, MoreThanTheDomainHasNumbersForAreRefused) {
+  const std::string other = directory_.path() / "other";
+  const auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = 1 << 24, .max_participants = 3});
+  const listener small(watcher, other, options());
+  const auto first = test::spawn(1, [&](std::size_t) {
+    const auto host = join(other);
+    for (;;) ::pause();
+    return 0;
+  });
+  ASSERT_TRUE(test::eventually([&] { return small.guests().size() == 1; }));
+  const auto second = start_at(other, "join_and_leave");
+  EXPECT_EQ(second->wait(0), exit_status::exited(99));
+  EXPECT_THAT(logged(), HasSubstr("all numbers are taken"));
+  first->kill(0);
+  ASSERT_TRUE(test::eventually([&] { return small.guests().empty(); }));
+  EXPECT_EQ(start_at(other, "join_and_leave")->wait(0), exit_status::exited(0));
+}
+
+// ---- the socket's file
+
+TEST_F(Join, TheSocketIsForItsUserAndGoesWithTheListener) {
+  struct stat found{};
+  ASSERT_EQ(::stat(path_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0600U);
+  door_.reset();
+  EXPECT_EQ(::stat(path_.c_str(), &found), -1);
+  EXPECT_THROW(static_cast<void>(join(path_)), error);
+}
+
+TEST_F(Join, ASocketThatADeadListenerLeftIsReplaced) {
+  const std::string other = directory_.path() / "other";
+  const auto dead = test::spawn(1, [&](std::size_t) {
+    new detail::listening_socket(other);
+    return 0;
+  });
+  ASSERT_EQ(dead->wait(0), exit_status::exited(0));
+  struct stat found{};
+  ASSERT_EQ(::stat(other.c_str(), &found), 0);
+  {
+    const listener next(door_->watcher(), other);
+  }
+  EXPECT_EQ(::stat(other.c_str(), &found), -1);
+  const std::filesystem::directory_iterator files(directory_.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing was left aside";
+}
+
+TEST_F(Join, APathWhereSomebodyListensIsRefused) {
+  try {
+    const listener second(path_);
+    FAIL() << "two listen";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::invalid_argument);
+    EXPECT_THAT(problem.what(), HasSubstr("a living process listens there"));
+  }
+  run("add");
+}
+
+TEST_F(Join, APathOfSomethingElseIsRefused) {
+  directory_.write("file", "precious");
+  EXPECT_THROW(const listener door(directory_.path() / "file"), error);
+  std::string text;
+  std::ifstream(directory_.path() / "file") >> text;
+  EXPECT_EQ(text, "precious");
+  EXPECT_THROW(const listener door(directory_.path() / std::string(120, 'x')), error);
+  EXPECT_THROW(const listener door(directory_.path() / "no" / "such"), error);
+}
+
+TEST_F(Join, OfManyListenersAtOneStaleSocketOneWins) {
+  const std::string other = directory_.path() / "other";
+  for (int times = 0; times < 10; ++times) {
+    const auto dead = test::spawn(1, [&](std::size_t) { return new detail::listening_socket(other), 0; });
+    ASSERT_EQ(dead->wait(0), exit_status::exited(0));
+    const test::shared<std::atomic<int>> outcomes;
+    const test::shared<std::atomic<int>> winners;
+    const auto rivals = test::spawn(4, [&](std::size_t) {
+      try {
+        const detail::listening_socket door(other);
+        ++*winners;
+        ++*outcomes;
+        for (;;) ::pause();
+      } catch (const error&) {
+        ++*outcomes;
+      }
+      return 0;
+    });
+    ASSERT_TRUE(test::eventually([&] { return *outcomes == 4; }));
+    EXPECT_EQ(*winners, 1);
+  }
+}
+
+TEST_F(Join, AForkedChildMayDestroyItsCopyOfTheListener) {
+  const auto child = test::spawn(1, [&](std::size_t) { return door_.reset(), 0; });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  run("add");
+}
+
+}  // namespace
+}  // namespace muster::join_test

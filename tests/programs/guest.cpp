@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+// A program of its own that joins the domain of a test: guest PATH COMMAND [ARGUMENT]. tests/process/join_test.cpp.
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <muster/base/error.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/process/join.hpp>
+#include <muster/process/listener.hpp>
+#include <muster/queue/event.hpp>
+
+namespace {
+
+using muster::event;
+using muster::join;
+using muster::joined_domain;
+using muster::shared_block;
+using muster::tensor;
+
+// What a guest hands over.
+std::atomic<std::uint64_t>& mailbox(const shared_block& block) {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(block.data());
+}
+
+int join_and_leave(const std::string& path, const std::string&) {
+  static_cast<void>(join(path));
+  return 0;
+}
+
+// Adds to a number that lies in a block, and says so.
+int add(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  const auto block = host.get<shared_block>("number");
+  const auto more = host.get<int>("more");
+  mailbox(block) += static_cast<std::uint64_t>(more);
+  host.get<event>("done").set();
+  return 0;
+}
+
+// Doubles a tensor in place, and hands over one of its own.
+int tensors(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  auto numbers = host.get<tensor>("numbers");
+  for (auto& each : numbers.span<float>()) each *= 2;
+  const auto made = host.shared()->blocks().allocate_shared(1 << 20);
+  std::memset(made.data(), 'g', made.size());
+  mailbox(host.get<shared_block>("mailbox")) = host.shared()->blocks().send(made);
+  host.get<event>("done").set();
+  host.get<event>("taken").wait();
+  return 0;
+}
+
+// Holds, owns and is about to hand over this and that until it is killed.
+int hold(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  auto& memory = host.shared()->blocks();
+  std::vector<shared_block> held;
+  std::vector<muster::block> owned;
+  for (std::size_t each = 1; each < 8; ++each) {
+    held.push_back(memory.allocate_shared(each * 100'000));
+    static_cast<void>(memory.send(held.back()));
+    owned.push_back(memory.allocate(each * 1000));
+  }
+  const auto theirs = host.get<shared_block>("number");
+  const std::vector<event> more(3);
+  host.get<event>("done").set();
+  event().wait();
+  return 1;
+}
+
+// Is killed while it does this and that.
+int toggle(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  const auto done = host.get<event>("done");
+  for (;;) {
+    done.set();
+    done.clear();
+    shared_block passing = host.shared()->blocks().allocate_shared(1000);
+    mailbox(host.get<shared_block>("number")).fetch_add(1);
+  }
+}
+
+// Leaves the domain, and lives on.
+int leave_and_live(const std::string& path, const std::string&) {
+  join(path).get<event>("done").set();
+  for (;;) ::pause();
+}
+
+// As programs do that become daemons: closes what it does not know, and still uses the memory.
+int close_all(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  const auto done = host.get<event>("done");
+  const auto taken = host.get<event>("taken");
+  ::close_range(3, ~0U, 0);
+  done.set();
+  taken.wait();
+  std::_Exit(0);
+}
+
+int await_the_end_of_the_host(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  if (!host.is_hosted()) return 1;
+  host.get<event>("done").set();
+  while (host.is_hosted()) ::sched_yield();
+  try {
+    static_cast<void>(host.names());
+  } catch (const muster::error&) {
+    return 0;
+  }
+  return 2;
+}
+
+// A host, which says by files how far it is.
+int host(const std::string& path, const std::string& file) {
+  const auto watcher = std::make_shared<muster::supervisor>(muster::domain_options{.arena_bytes = 1 << 24});
+  muster::listener door(watcher, path);
+  const event there(watcher->shared());
+  door.offer("done", there);
+  std::ofstream(file + "listens") << "yes";
+  there.wait();
+  std::ofstream(file + "joined") << "yes";
+  for (;;) ::pause();
+}
+
+int join_twice(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  try {
+    static_cast<void>(join(path));
+  } catch (const muster::error& problem) {
+    return problem.code() == muster::errc::invalid_argument ? 0 : 2;
+  }
+  return 1;
+}
+
+int join_again_after_leaving(const std::string& path, const std::string&) {
+  for (int times = 0; times < 3; ++times) join(path).get<event>("done").set();
+  return 0;
+}
+
+// Writes the error to a file.
+int get_unknown(const std::string& path, const std::string& file) {
+  const auto host = join(path);
+  std::string all;
+  for (const auto& each : host.names()) all += each + ' ';
+  for (const bool known : {false, true}) {
+    try {
+      known ? static_cast<void>(host.get<int>("done")) : static_cast<void>(host.get<event>("nothing"));
+    } catch (const muster::error& problem) {
+      all += problem.what();
+    }
+  }
+  auto* out = std::fopen(file.c_str(), "w");
+  std::fputs(all.c_str(), out);
+  std::fclose(out);
+  return 0;
+}
+
+const std::map<std::string, std::function<int(const std::string&, const std::string&)>> commands = {
+    {"join_and_leave", join_and_leave},
+    {"add", add},
+    {"tensors", tensors},
+    {"hold", hold},
+    {"toggle", toggle},
+    {"leave_and_live", leave_and_live},
+    {"close_all", close_all},
+    {"await_the_end_of_the_host", await_the_end_of_the_host},
+    {"host", host},
+    {"join_twice", join_twice},
+    {"join_again_after_leaving", join_again_after_leaving},
+    {"get_unknown", get_unknown},
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) return 64;
+  try {
+    return commands.at(arguments[2])(arguments[1], count > 3 ? arguments[3] : "");
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "guest %s: %s\n", arguments[2], failure.what());
+    return 99;
+  }
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: BSL-1.0
+// What both kinds of queues promise, among threads and among processes.
+#include <muster/queue/message_queue.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/queue/p2p_queue.hpp>
+#include <muster/queue/shared_queue.hpp>
+
+#include "message_support.hpp"
+
+namespace muster::message_queue_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::member;
+using test::parcel;
+
+struct shared_kind {
+  template <class T>
+  using queue = shared_queue<T>;
+};
+struct p2p_kind {
+  template <class T>
+  using queue = p2p_queue<T>;
+};
+
+template <class Kind>
+class MessageQueue : public testing::Test {
+protected:
+  using numbers = typename Kind::template queue<std::uint64_t>;
+  using parcels = typename Kind::template queue<parcel>;
+
+  static numbers make_numbers(std::size_t capacity) { return numbers(capacity, {.spin = 0ns}); }
+  static parcels make_parcels(std::size_t capacity) { return parcels(capacity, {.spin = 0ns}); }
+
+  void TearDown() override { EXPECT_TRUE(test::is_all_free(*domain_)); }
+
+  std::shared_ptr<domain> domain_ =
+      domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_participants = 64, .max_blocks = 512});
+};
+
+using kinds = testing::Types<shared_kind, p2p_kind>;
+TYPED_TEST_SUITE(MessageQueue, kinds);
+
+TYPED_TEST(MessageQueue, GivesInTheOrderInWhichItTook) {
+  const auto queue = this->make_numbers(3);
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    for (std::uint64_t each = 0; each < 3; ++each) EXPECT_TRUE(queue.try_push(round * 3 + each));
+    for (std::uint64_t each = 0; each < 3; ++each) EXPECT_EQ(queue.try_pop(), round * 3 + each);
+  }
+}
+
+TYPED_TEST(MessageQueue, HoldsItsCapacityAndNoMore) {
+  const auto queue = this->make_numbers(5);
+  EXPECT_EQ(queue.capacity(), 5U);
+  for (std::uint64_t each = 0; each < 5; ++each) EXPECT_TRUE(queue.try_push(each));
+  EXPECT_EQ(queue.size(), 5U);
+  EXPECT_FALSE(queue.try_push(5));
+  EXPECT_FALSE(queue.push_for(5, 1ms));
+  EXPECT_EQ(queue.pop(), 0U);
+  EXPECT_EQ(queue.size(), 4U);
+  EXPECT_TRUE(queue.push(5));
+}
+
+TYPED_TEST(MessageQueue, AnEmptyOneGivesNothingWhenTheTimeIsOver) {
+  const auto queue = this->make_numbers(1);
+  EXPECT_EQ(queue.try_pop(), std::nullopt);
+  const auto start = clock::now();
+  EXPECT_EQ(queue.pop_for(20ms), std::nullopt);
+  EXPECT_GE(clock::now() - start, 20ms);
+  EXPECT_FALSE(queue.lease_until(deadline::after(1ms)));
+  EXPECT_FALSE(queue.is_closed());
+}
+
+TYPED_TEST(MessageQueue, AClosedOneTakesNothingAndGivesWhatItHas) {
+  const auto queue = this->make_numbers(2);
+  queue.push(1);
+  queue.close();
+  EXPECT_TRUE(queue.is_closed());
+  EXPECT_FALSE(queue.push(2));
+  EXPECT_FALSE(queue.try_push(2));
+  EXPECT_EQ(queue.pop(), 1U);
+  EXPECT_EQ(queue.pop(), std::nullopt);
+  EXPECT_FALSE(queue.lease());
+}
+
+TYPED_TEST(MessageQueue, ALeaseThatIsAcknowledgedIsOut) {
+  const auto queue = this->make_numbers(2);
+  queue.push(1);
+  {
+    auto first = queue.lease();
+    EXPECT_EQ(**first, 1U);
+    first->ack();
+    first->ack();
+    EXPECT_EQ(**first, 1U);
+  }
+  EXPECT_EQ(queue.try_pop(), std::nullopt);
+}
+
+TYPED_TEST(MessageQueue, ALeaseThatIsNotComesFirstAgain) {
+  const auto queue = this->make_numbers(2);
+  queue.push(1);
+  queue.push(2);
+  {
+    const auto first = queue.lease();
+    EXPECT_EQ(**first, 1U);
+    EXPECT_FALSE(queue.try_push(3));  // it has its place
+  }
+  EXPECT_EQ(queue.pop(), 1U);
+  EXPECT_EQ(queue.pop(), 2U);
+}
+
+TYPED_TEST(MessageQueue, AnEncodedValueTravelsInTheCellOrInABlock) {
+  const auto queue = this->make_parcels(4);
+  queue.push(parcel::of(1, 0, "short"));
+  queue.push(parcel::of(2, 0, std::string(100'000, 'x')));
+  queue.push(parcel::of(3, 2, "with blocks"));
+  queue.push(parcel::of(4, 60, std::string(1000, 'y')));
+  EXPECT_EQ(queue.pop()->text, "short");
+  EXPECT_EQ(queue.pop()->text, std::string(100'000, 'x'));
+  auto third = queue.pop();
+  EXPECT_EQ(third->blocks.size(), 2U);
+  EXPECT_TRUE(third->is_whole());
+  auto fourth = queue.pop();
+  EXPECT_EQ(fourth->blocks.size(), 60U);
+  EXPECT_TRUE(fourth->is_whole());
+}
+
+TYPED_TEST(MessageQueue, RoomInTheCellsIsAsAskedFor) {
+  using queue_type = typename TypeParam::template queue<std::string>;
+  const queue_type queue(2, {.inline_bytes = 5000, .spin = 0ns});
+  queue.push(std::string(4000, 'x'));
+  EXPECT_EQ(this->domain_->blocks().read_statistics().live_blocks + this->domain_->blocks().read_statistics().holds,
+            1U);
+  EXPECT_EQ(queue.pop(), std::string(4000, 'x'));
+}
+
+TYPED_TEST(MessageQueue, PlainValuesThatDoNotFitTravelInBlocks) {
+  using big = std::array<std::uint64_t, 100>;
+  const typename TypeParam::template queue<big> queue(2, {.inline_bytes = 8, .spin = 0ns});
+  big value{};
+  value[99] = 99;
+  queue.push(value);
+  EXPECT_EQ(queue.pop(), value);
+}
+
+TYPED_TEST(MessageQueue, BlocksArriveAsTheSameMemory) {
+  const auto queue = this->make_parcels(2);
+  const auto sent = parcel::of(7, 1);
+  queue.push(sent);
+  const auto received = queue.pop();
+  EXPECT_EQ(received->blocks[0].data(), sent.blocks[0].data());
+}
+
+TYPED_TEST(MessageQueue, WhatIsKeptOfALeaseIsTheKeepersOwn) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2));
+  parcel kept;
+  {
+    const auto first = queue.lease();
+    kept = **first;
+  }
+  const auto again = queue.pop();  // it is whole, too
+  EXPECT_TRUE(again->is_whole());
+  EXPECT_TRUE(kept.is_whole());
+}
+
+TYPED_TEST(MessageQueue, WhatIsLeftInItGoesWithIt) {
+  const auto queue = this->make_parcels(4);
+  queue.push(parcel::of(1, 3));
+  queue.push(parcel::of(2, 0, std::string(5000, 'x')));
+}
+
+TYPED_TEST(MessageQueue, AMessageThatFindsNoRoomLeavesNothing) {
+  const auto queue = this->make_parcels(1);
+  queue.push(parcel::of(1));
+  EXPECT_FALSE(queue.try_push(parcel::of(2, 2, std::string(1000, 'x'))));
+  queue.close();
+  EXPECT_FALSE(queue.push(parcel::of(2, 2)));
+}
+
+TYPED_TEST(MessageQueue, ItCanBeInAnotherAndInItself) {
+  using outer = typename TypeParam::template queue<typename TestFixture::numbers>;
+  const outer carrier(2, {.spin = 0ns});
+  {
+    const auto inner = this->make_numbers(2);
+    inner.push(1);
+    carrier.push(inner);
+  }
+  const auto arrived = carrier.pop();
+  EXPECT_EQ(arrived->pop(), 1U);
+}
+
+TYPED_TEST(MessageQueue, OneThatWasNotMadeSaysSo) {
+  const typename TestFixture::numbers nothing;
+  EXPECT_FALSE(nothing);
+  EXPECT_THROW(nothing.push(1), error);
+}
+
+TYPED_TEST(MessageQueue, WhereNoMemoryCanGoItSaysSo) {
+  const auto queue = this->make_numbers(1);
+  try {
+    static_cast<void>(codec<typename TestFixture::numbers>::size(queue));
+    FAIL();
+  } catch (const error& found) {
+    EXPECT_EQ(found.code(), errc::not_serializable);
+    EXPECT_THAT(found.what(), testing::HasSubstr("pass it as an argument"));
+  }
+}
+
+TYPED_TEST(MessageQueue, ACapacityOfNothingIsRefused) {
+  EXPECT_THROW(this->make_numbers(0), error);
+  EXPECT_THROW(this->make_numbers(ring_position::most_cells + 1), error);
+}
+
+// A value that throws on one of its ways.
+struct reluctant {
+  enum { encode, decode };
+  int when = -1;
+  void save(output_archive& out) const {
+    if (when == encode) throw std::runtime_error("not now");
+    out(when);
+  }
+  void load(input_archive& in) {
+    in(when);
+    if (when == decode) throw std::runtime_error("not this one");
+  }
+};
+
+TYPED_TEST(MessageQueue, WhatCannotBeEncodedIsNotPushedAndWhatCannotBeDecodedIsOut) {
+  const typename TypeParam::template queue<reluctant> queue(2, {.spin = 0ns});
+  EXPECT_THROW(queue.push(reluctant{.when = reluctant::encode}), std::runtime_error);
+  EXPECT_EQ(queue.size(), 0U);
+  queue.push(reluctant{.when = reluctant::decode});
+  EXPECT_THROW(static_cast<void>(queue.pop()), std::runtime_error);
+  queue.push(reluctant{.when = reluctant::decode});
+  EXPECT_THROW(static_cast<void>(queue.lease()), std::runtime_error);
+  EXPECT_EQ(queue.size(), 0U);
+}
+
+// ---- threads
+
+TYPED_TEST(MessageQueue, SleepersAreWokenByAMessageAndByRoom) {
+  const auto queue = this->make_numbers(1);
+  constexpr std::uint64_t count = 2000;
+  std::thread producer([&] {
+    for (std::uint64_t each = 0; each < count; ++each) EXPECT_TRUE(queue.push(each));
+  });
+  for (std::uint64_t each = 0; each < count; ++each) EXPECT_EQ(queue.pop(), each);
+  producer.join();
+}
+
+TYPED_TEST(MessageQueue, SleepersAreToldOfTheEnd) {
+  const auto empty = this->make_numbers(1);
+  const auto full = this->make_numbers(1);
+  full.push(1);
+  std::thread consumer([&] { EXPECT_EQ(empty.pop(), std::nullopt); });
+  std::thread producer([&] { EXPECT_FALSE(full.push(2)); });
+  empty.close();
+  full.close();
+  consumer.join();
+  producer.join();
+}
+
+// ---- processes
+
+TYPED_TEST(MessageQueue, GoesBetweenProcesses) {
+  const auto there = this->make_numbers(4);
+  const auto back = this->make_parcels(4);
+  constexpr std::uint64_t count = 500;
+  test::ticket<typename TestFixture::parcels> admission(back);
+  member<typename TestFixture::numbers> doubler(there, [&](auto& in) {
+    const auto out = admission.redeem();
+    while (const auto found = in.pop()) out.push(parcel::of(2 * *found, *found % 3, std::string(*found % 700, 'x')));
+    out.close();
+    return 0;
+  });
+  std::thread producer([&] {
+    for (std::uint64_t each = 0; each < count; ++each) there.push(each);
+    there.close();
+  });
+  for (std::uint64_t each = 0; each < count; ++each) {
+    const auto found = back.pop();
+    ASSERT_EQ(found->number, 2 * each);
+    EXPECT_TRUE(found->is_whole());
+    EXPECT_EQ(found->blocks.size(), each % 3);
+    EXPECT_EQ(found->text.size(), each % 700);
+  }
+  EXPECT_EQ(back.pop(), std::nullopt);
+  producer.join();
+  EXPECT_EQ(doubler.end().code(), 0);
+}
+
+TYPED_TEST(MessageQueue, CannotBeMadeInAWorker) {
+  const auto queue = this->make_numbers(1);
+  member<typename TestFixture::numbers> worker(queue, [](auto&) {
+    try {
+      const typename TestFixture::numbers another(1);
+      return 1;
+    } catch (const error& found) {
+      return found.code() == errc::invalid_argument ? 0 : 2;
+    }
+  });
+  EXPECT_EQ(worker.end().code(), 0);
+}
+
+TYPED_TEST(MessageQueue, AMessageOutlivesItsProducer) {
+  const auto queue = this->make_parcels(2);
+  member<typename TestFixture::parcels> producer(queue, [](auto& out) {
+    out.push(parcel::of(1, 2, std::string(1000, 'x')));
+    ::raise(SIGKILL);
+    return 0;
+  });
+  static_cast<void>(producer.end());
+  const auto found = queue.pop();
+  EXPECT_EQ(found->number, 1U);
+  EXPECT_TRUE(found->is_whole());
+}
+
+TYPED_TEST(MessageQueue, AMessageOnLeaseOutlivesItsConsumer) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2, std::string(1000, 'x')));
+  queue.push(parcel::of(2));
+  member<typename TestFixture::parcels> consumer(queue, [](auto& in) {
+    const auto first = in.lease();
+    ::raise(SIGKILL);
+    return 0;
+  });
+  static_cast<void>(consumer.end());
+  const auto again = queue.pop();
+  EXPECT_EQ(again->number, 1U);
+  EXPECT_TRUE(again->is_whole());
+  EXPECT_EQ(queue.pop()->number, 2U);
+}
+
+TYPED_TEST(MessageQueue, WhoeverSleepsGetsWhatADeadConsumerHad) {
+  const auto queue = this->make_numbers(2);
+  queue.push(1);
+  const test::shared<std::atomic<bool>> leased;
+  member<typename TestFixture::numbers> consumer(queue, [&](auto& in) {
+    const auto first = in.lease();
+    *leased = true;
+    for (;;) ::pause();
+    return 0;
+  });
+  ASSERT_TRUE(test::eventually([&] { return leased->load(); }));
+  queue.close();
+  std::thread waiting([&] {
+    EXPECT_EQ(queue.pop(), 1U);  // it was not the end yet
+    EXPECT_EQ(queue.pop(), std::nullopt);
+  });
+  consumer.kill();
+  waiting.join();
+}
+
+TYPED_TEST(MessageQueue, TheEndOfAClosedOneWaitsForTheLeasesOfOthersOnly) {
+  const auto queue = this->make_numbers(2);
+  queue.push(1);
+  queue.close();
+  auto mine = queue.lease();
+  EXPECT_EQ(queue.pop(), std::nullopt);
+  member<typename TestFixture::numbers> other(queue, [&](auto& in) {
+    if (in.pop_for(1ms) != std::nullopt || in.try_pop()) return 1;
+    return in.pop() == std::nullopt ? 0 : 2;
+  });
+  mine->ack();
+  EXPECT_EQ(other.end().code(), 0);
+}
+
+TYPED_TEST(MessageQueue, AWorkersQueueOutlivesTheProgramsObject) {
+  const test::shared<std::atomic<std::uint32_t>> dropped;
+  const auto use_alone = [&](auto& queue) {
+    while (*dropped == 0) futex_wait(futex_address(*dropped), 0, futex_scope::shared);
+    queue.push(1);
+    return queue.pop() == 1U ? 0 : 1;
+  };
+  std::unique_ptr<member<typename TestFixture::numbers>> worker;
+  {
+    const auto queue = this->make_numbers(2);
+    worker = std::make_unique<member<typename TestFixture::numbers>>(queue, use_alone);
+    ASSERT_TRUE(test::eventually([&] { return this->domain_->keepsakes().size() == 1; }));
+  }
+  EXPECT_EQ(this->domain_->keepsakes().size(), 1U);
+  *dropped = 1;
+  futex_wake(futex_address(*dropped), 1, futex_scope::shared);
+  EXPECT_EQ(worker->end().code(), 0);
+  EXPECT_EQ(this->domain_->keepsakes().size(), 0U);
+}
+
+TYPED_TEST(MessageQueue, AForgedMessageIsToldOfAndTheQueueGoesOn) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 0, "some text"));
+  class thief final : public attachment_sink {
+  public:
+    std::uint64_t attach(const shared_block& what) override {
+      found = what;
+      return 0;
+    }
+    shared_block found;
+  } memory;
+  std::vector<std::byte> frame(16);
+  codec<typename TestFixture::parcels>::encode_with(frame, &memory, queue);
+  auto* const form = reinterpret_cast<std::uint64_t*>(memory.found.data() + 512 + 8);
+  *form = ~std::uint64_t{0};
+  EXPECT_THROW(static_cast<void>(queue.pop()), error);
+  memory.found.reset();
+  queue.push(parcel::of(2));
+  EXPECT_EQ(queue.pop()->number, 2U);
+}
+
+}  // namespace
+}  // namespace muster::message_queue_test
