@@ -22,6 +22,8 @@
 #include "group_operations.hpp"
 #include "group_support.hpp"
 #include "memory_state.hpp"
+#include "seed.hpp"
+#include "soak_time.hpp"
 
 namespace muster::group_kill_test {
 namespace {
@@ -404,18 +406,9 @@ private:
   std::mt19937 random_;
 };
 
-std::chrono::seconds length() {
-  const auto* const given = std::getenv("MUSTER_SOAK_SECONDS");
-  return std::chrono::seconds(given != nullptr ? std::max(std::atoi(given), 1) : 8);
-}
-
 TEST_F(GroupKill, InAStormGroupsShrinkToOneAgainAndAgain) {
-  const char* given = std::getenv("MUSTER_SEED");
-  const auto seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
-  std::printf("MUSTER_SEED=%u\n", seed);
-  std::fflush(stdout);
-  storm all(seed);
-  const auto until = deadline::after(length());
+  storm all(test::seed());
+  const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
   while (!until.expired() && !HasFailure()) {
     all.run_one();
     EXPECT_TRUE(test::is_all_free(*domain_));

@@ -25,6 +25,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "seed.hpp"
 
 namespace muster::evil_worker_test {
 namespace {
@@ -373,18 +374,11 @@ private:
 
 // ---- the runs
 
-unsigned seed_of_run() {
-  const char* given = std::getenv("MUSTER_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
-}
-
 class EvilWorker : public testing::Test {
 protected:
   // Every one of them dies with its crew, or ends after a while; so another is made again and again.
   void torment(damage how, std::chrono::microseconds pause, std::chrono::milliseconds time) {
-    const auto seed = seed_of_run();
-    std::printf("MUSTER_SEED=%u\n", seed);
-    std::fflush(stdout);
+    const auto seed = test::seed();
     if (sanitized) time /= 3;
     std::atomic<bool> stop = false;
     load one(pool_, seen_, seed, how != damage::domain);

@@ -11,6 +11,8 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "seed.hpp"
+#include "soak_time.hpp"
 
 namespace muster::soak_test {
 namespace {
@@ -22,11 +24,6 @@ std::string repeat(const std::string& text, int times) {
   std::string all;
   for (; times > 0; --times) all += text;
   return all;
-}
-
-std::chrono::seconds soak_time() {
-  const char* seconds = std::getenv("MUSTER_SOAK_SECONDS");
-  return std::chrono::seconds(seconds != nullptr ? std::atol(seconds) : 5);
 }
 
 constexpr task_options patient{.retries = 1000000};
@@ -84,16 +81,17 @@ void call_in_all_ways(pool& pool, unsigned seed, const std::atomic<bool>& stop, 
 }
 
 TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
+  const auto seed = test::seed();
   counts seen;
   std::uint64_t kills = 0;
   {
     // Workers are also killed while they start, any number of times in a row.
     pool pool({.workers = 3, .quarantine_after = 0, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
     std::atomic<bool> stop = false;
-    std::thread one([&] { call_in_all_ways(pool, 1, stop, seen); });
-    std::thread two([&] { call_in_all_ways(pool, 2, stop, seen); });
-    std::minstd_rand random(3);
-    const auto end = deadline::after(soak_time());
+    std::thread one([&] { call_in_all_ways(pool, seed, stop, seen); });
+    std::thread two([&] { call_in_all_ways(pool, seed + 1, stop, seen); });
+    std::minstd_rand random(seed + 2);
+    const auto end = deadline::after(test::soak_time(5s));
     auto next_report = deadline::after(60s);
     while (!end.expired()) {
       if (next_report.expired()) {

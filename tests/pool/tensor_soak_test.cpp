@@ -13,6 +13,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "soak_time.hpp"
 
 namespace muster::tensor_soak_test {
 namespace {
@@ -24,11 +25,6 @@ constexpr std::uint64_t fewest_kills = 30;
 constexpr std::uint64_t fewest_tensors = 100'000;
 constexpr std::uint64_t fewest_kills = 1'000;
 #endif
-
-std::chrono::seconds extra_time() {
-  const char* seconds = std::getenv("MUSTER_SOAK_SECONDS");
-  return std::chrono::seconds(seconds != nullptr ? std::atol(seconds) : 0);
-}
 
 struct counts {
   std::atomic<std::uint64_t> tensors = 0;
@@ -133,7 +129,7 @@ TEST(TensorSoak, RandomKillsLeaveNoMemoryBehind) {
     std::thread one([&] { share_in_all_ways(pool, 1, stop, all); });
     std::thread two([&] { share_in_all_ways(pool, 2, stop, all); });
     std::minstd_rand random(3);
-    const auto until = deadline::after(extra_time());
+    const auto until = deadline::after(test::soak_time(std::chrono::seconds(0)));
     while (!until.expired() || all.tensors < fewest_tensors || kills < fewest_kills) {
       test::work_for(std::chrono::microseconds(500 + random() % 12000));  // the rate of killing
       const auto victim = pool.workers()[random() % 2];

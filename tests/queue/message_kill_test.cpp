@@ -13,6 +13,8 @@
 #include <muster/queue/shared_queue.hpp>
 
 #include "message_support.hpp"
+#include "seed.hpp"
+#include "soak_time.hpp"
 
 namespace muster::message_kill_test {
 namespace {
@@ -81,11 +83,6 @@ int consume(const queue_type& queue, record& with, std::size_t self) {
   return 0;
 }
 
-std::chrono::seconds length() {
-  const auto* const given = std::getenv("MUSTER_SOAK_SECONDS");
-  return std::chrono::seconds(given != nullptr ? std::max(std::atoi(given), 1) : 10);
-}
-
 struct outcome {
   std::uint64_t confirmed = 0;
   std::uint64_t lost = 0;
@@ -105,10 +102,7 @@ outcome read(const record& with) {
 }
 
 TEST(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
-  const char* given = std::getenv("MUSTER_SEED");
-  const auto seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
-  std::printf("MUSTER_SEED=%u\n", seed);
-  std::mt19937 random(seed);
+  std::mt19937 random(test::seed());
   const auto shared =
       domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
   const test::shared<record> with;
@@ -125,7 +119,7 @@ TEST(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
       });
     };
     for (std::size_t which = 0; which < all.size(); ++which) start(which);
-    const auto until = deadline::after(length());
+    const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
     while (!until.expired()) {
       test::work_for(std::chrono::microseconds(200 + random() % 3000));
       const auto victim = random() % all.size();
