@@ -15,6 +15,9 @@ namespace muster::world_fault_test {
 namespace {
 
 using namespace std::chrono_literals;
+
+// How long it takes is for benchmarks to say; here, that nobody waited for what never comes.
+constexpr auto in_time = 30s;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -119,7 +122,7 @@ TEST(WorldFaults, WhatARankThrowsReachesTheCallerWithRankAndFunction) {
         EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
         EXPECT_THAT(found.text, AllOf(HasSubstr("rank " + std::to_string(rank)), HasSubstr("'" + f->name() + "'"),
                                       HasSubstr("too much in rank " + std::to_string(rank)), HasSubstr("'stage'")));
-        EXPECT_LT(found.time, 1s);
+        EXPECT_LT(found.time, in_time);
         s.expect_weights(1);
       }
       s.expect_good_call();
@@ -138,7 +141,7 @@ TEST(WorldFaults, ARankKilledInItsComputationIsReplaced) {
         EXPECT_EQ(found.code, errc::worker_died);
         EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
         EXPECT_THAT(found.text, AllOf(HasSubstr("rank " + std::to_string(rank)), HasSubstr("'" + f->name() + "'")));
-        EXPECT_LT(found.time, 2s);
+        EXPECT_LT(found.time, in_time);
         s.expect_weights(1);
         s.expect_good_call();
         EXPECT_NE(s.w.pids(), before);
@@ -171,7 +174,7 @@ TEST(WorldFaults, ARankKilledWhileItWaitsForTheOthersEndsTheCall) {
     killer.join();
     EXPECT_EQ(found.code, errc::worker_died) << found.text;
     EXPECT_EQ(found.rank, victim);
-    EXPECT_LT(found.time, 2s);
+    EXPECT_LT(found.time, in_time);
     s.expect_weights(1);
     s.expect_good_call();
   });
@@ -212,7 +215,7 @@ TEST(WorldFaults, AStoppedRankIsTooLateAndIsReplaced) {
       EXPECT_EQ(found.code, errc::timed_out) << found.text;
       EXPECT_EQ(found.rank, 1U);
       EXPECT_GE(found.time, 150ms);
-      EXPECT_LT(found.time, 2s);
+      EXPECT_LT(found.time, in_time);
       s.expect_weights(1);
       s.expect_good_call();
       EXPECT_NE(s.w.pids()[1], stopped);
@@ -256,7 +259,7 @@ TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGr
         EXPECT_EQ(found.rank, 0U) << found.text;
         EXPECT_EQ(found.code, failure == mishap::throws ? errc::remote_exception : errc::worker_died);
         EXPECT_GE(found.time, 100ms);
-        EXPECT_LT(found.time, 2s);
+        EXPECT_LT(found.time, in_time);
         s.expect_weights(1);
         s.expect_good_call();
       }
@@ -288,7 +291,7 @@ TEST(WorldFaults, AWorldWhoseRanksAreStoppedCanBeDestroyed) {
     w.reset();
     return clock::now() - from;
   };
-  EXPECT_LT(begin(), 2s);
+  EXPECT_LT(begin(), in_time);
 }
 
 TEST(WorldFaults, AWorldIsDestroyedInTimeAfterTheCallersShareThrew) {
@@ -296,7 +299,7 @@ TEST(WorldFaults, AWorldIsDestroyedInTimeAfterTheCallersShareThrew) {
   EXPECT_THROW(s->together(s->x, 0, mishap::throws, -1, mishap::none), rank_error);
   const auto from = clock::now();
   s.reset();
-  EXPECT_LT(clock::now() - from, 1s);
+  EXPECT_LT(clock::now() - from, in_time);
 }
 
 TEST(WorldFaults, LinesOfRanksComeWithTheirNumbers) {
@@ -384,7 +387,7 @@ TEST(WorldFaults, AnInitializerThatThrowsEndsTheConstruction) {
            .log = [](log_level /*level*/, std::string_view /*text*/) {}});
   });
   EXPECT_THAT(found.text, HasSubstr("no licence"));
-  EXPECT_LT(found.time, 5s);
+  EXPECT_LT(found.time, in_time);
 }
 
 TEST(WorldFaults, ARankThatExitsIsReplaced) {
