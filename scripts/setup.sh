@@ -4,8 +4,9 @@
 # What the gate and the demo need; on top of it the benchmarks and models; the sanitizers, lints and fuzzers.
 gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev libcli11-dev
   libeigen3-dev nlohmann-json3-dev pkg-config libxxhash-dev python3-numpy)
+gate_compiler=(clang-19)  # what compiles the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
-check_packages=(binutils lld llvm-19 clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() { printf 'muster: %s\n' "$*" >&2; exit 1; }

@@ -81,16 +81,15 @@ void crew::impl::wait_until_greeted() {
 }
 
 void crew::impl::begin_stop(worker_order how) {
-  boost::asio::post(
-      hub().loop(), handler([this, how] {
-        order_ = how;
-        give_orders();
-        stop_all();
-        const error_info stopped(errc::cancelled,
-                                 "the workers are told to leave: their number does not change any more");
-        tell_size(&stopped);
-        watch();  // until they have heard it
-      }));
+  boost::asio::post(hub().loop(), handler([this, how] {
+                      order_ = how;
+                      give_orders();
+                      stop_all();
+                      const error_info stopped(errc::cancelled,
+                                               "the workers are told to leave: their number does not change any more");
+                      tell_size(&stopped);
+                      watch();  // until they have heard it
+                    }));
 }
 
 void crew::impl::kill_at_last() {

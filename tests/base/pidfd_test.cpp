@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/pidfd.hpp>
 
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,18 +52,6 @@ TEST(Pidfd, SignalAfterReapingReportsThatThereIsNobody) {
   const auto process = open_pidfd(fork_child(0));
   static_cast<void>(reap(process.get()));
   EXPECT_FALSE(send_signal(process.get(), SIGKILL));
-}
-
-TEST(Pidfd, HasEndedFromTheEndUntilItIsReaped) {
-  const auto process = open_pidfd(fork_sleeper());
-  EXPECT_FALSE(has_ended(process.get()));
-  EXPECT_TRUE(send_signal(process.get(), SIGKILL));
-  pollfd readable{.fd = process.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&readable, 1, -1), 1);
-  EXPECT_TRUE(has_ended(process.get()));
-  EXPECT_TRUE(has_ended(process.get())) << "looking reaps nobody";
-  EXPECT_EQ(reap(process.get()), exit_status::killed(SIGKILL));
-  EXPECT_FALSE(has_ended(process.get()));
 }
 
 TEST(Pidfd, OpeningNobodyThrows) {

@@ -91,7 +91,7 @@ TEST_P(GraphGroup, GoesThroughAsManyRanksAsThereAre) {
 }
 
 TEST_P(GraphGroup, CarriesLongMessagesBothWaysAtOnce) {
-  constexpr std::size_t bytes = std::size_t{64} << 20U;
+  constexpr std::size_t bytes = std::size_t{16} << 20U;
   run(2, [](group& group) {
     graph g;
     const graph_form form{dtype::u8, {bytes}};

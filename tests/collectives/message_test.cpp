@@ -12,6 +12,7 @@
 #include <muster/base/memory_budget.hpp>
 
 #include "group_support.hpp"
+#include "soak_time.hpp"
 
 namespace muster::message_test {
 namespace {
@@ -169,15 +170,9 @@ TEST_P(Messages, OfAnotherTagThanTheFirstAreReceivedBeforeIt) {
   });
 }
 
-// The sanitizers take twenty times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned tag_rounds = 500;
-#else
-constexpr unsigned tag_rounds = 10'000;
-#endif
-
 TEST_P(Messages, OfSixtyFourTagsAreReceivedInAnyOrder) {
-  run(2, [](group& group) {
+  const unsigned rounds = test::soak_time(0s) > 0s ? 10'000 : 500;
+  run(2, [rounds](group& group) {
     constexpr std::uint32_t tags = 64;
     std::mt19937 random(7 + static_cast<unsigned>(group.rank()));
     std::vector<std::uint32_t> order(tags);
@@ -185,7 +180,7 @@ TEST_P(Messages, OfSixtyFourTagsAreReceivedInAnyOrder) {
     // Every other one is too long for the ring.
     std::vector<tensor> tensors;
     for (std::uint32_t tag = 0; tag < tags; ++tag) tensors.push_back(numbers(tag % 2 == 0 ? 3 : 100, 0));
-    for (unsigned round = 0; round < tag_rounds; ++round) {
+    for (unsigned round = 0; round < rounds; ++round) {
       std::shuffle(order.begin(), order.end(), random);
       std::vector<work> works;
       for (const auto tag : order) {

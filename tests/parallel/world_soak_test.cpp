@@ -11,6 +11,7 @@
 #include <muster/base/pidfd.hpp>
 
 #include "processes.hpp"
+#include "soak_time.hpp"
 #include "world_support.hpp"
 
 namespace muster::world_soak_test {
@@ -94,7 +95,11 @@ struct serial_state {
   }
 };
 
-void soak(test::caller who, int calls) {
+// Ten thousand in all when there is time.
+int calls_to_make() { return test::soak_time(std::chrono::seconds(0)).count() > 0 ? 5'000 : 500; }
+
+void soak(test::caller who) {
+  const int calls = calls_to_make();
   auto options = test::options_for(4, who);
   options.log = [](log_level /*level*/, std::string_view /*text*/) {};
   world w(options);
@@ -142,9 +147,9 @@ void soak(test::caller who, int calls) {
   std::cout << held_bytes << " bytes held after a quarter of them, " << held() << " at the end\n";
 }
 
-TEST(WorldSoak, ReplicasAreEqualAndRightHoweverManyRanksDieWithACallerThatComputes) { soak(test::caller::first, 5000); }
+TEST(WorldSoak, ReplicasAreEqualAndRightHoweverManyRanksDieWithACallerThatComputes) { soak(test::caller::first); }
 
-TEST(WorldSoak, ReplicasAreEqualAndRightHoweverManyRanksDieWithACallerThatDoesNot) { soak(test::caller::none, 5000); }
+TEST(WorldSoak, ReplicasAreEqualAndRightHoweverManyRanksDieWithACallerThatDoesNot) { soak(test::caller::none); }
 
 }  // namespace
 }  // namespace muster::world_soak_test

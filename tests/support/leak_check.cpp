@@ -98,8 +98,9 @@ footprint take_footprint() {
 void leak_check::OnTestStart(const testing::TestInfo& /*info*/) { before_ = take_footprint(); }
 
 void leak_check::OnTestEnd(const testing::TestInfo& info) {
-  // Some ends take a moment: of workers whose program has just ended, of zombies whose tracer has let go of them, and of a
-  // pool that its own callback destroyed (the callback's future holds the last of the memory until it has returned).
+  // Some ends take a moment: of workers whose program has just ended, of zombies whose tracer has let go of them, and
+  // of a pool that its own callback destroyed (the callback's future holds the last of the memory until it has
+  // returned).
   std::string left;
   static_cast<void>(eventually([&] {
     left = surplus(before_, take_footprint());
