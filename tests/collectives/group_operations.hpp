@@ -3,6 +3,7 @@
 
 // Every operation of a group, with results that are checked.
 
+#include <ostream>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct operation {
   const char* name;
   void (*run)(group&, const operation_size&);
 };
+inline std::ostream& operator<<(std::ostream& out, const operation& what) { return out << what.name; }
 
 inline tensor floats(std::size_t count, std::size_t value) {
   return tensor::full<float>({count}, static_cast<float>(value));
