@@ -3,10 +3,10 @@
 
 // Every operation of a group, with results that are checked.
 
-#include <ostream>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <vector>
 
 #include <gtest/gtest.h>
