@@ -2,8 +2,12 @@
 #include <muster/base/pidfd.hpp>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -29,15 +33,34 @@ exit_status status_of(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status) : exit_status::killed(info.si_status);
 }
 
-// The status of a zombie is the 50th word behind its name in parentheses, which may hold anything.
-exit_status read_status(pid_t pid) {
-  std::ifstream file(text("/proc/", pid, "/stat"));
+// What a stat file of /proc says behind the name in parentheses, which may hold anything: state, parent, …
+std::vector<std::string> read_stat(const std::filesystem::path& where) {
+  std::ifstream file(where / "stat");
   std::string line;
   std::getline(file, line);
   std::istringstream rest(line.substr(line.rfind(')') + 1));
-  const std::vector<std::string> words{std::istream_iterator<std::string>(rest), {}};
+  return {std::istream_iterator<std::string>(rest), {}};
+}
+
+bool is_dead(const std::vector<std::string>& stat) {
+  return !stat.empty() && (stat.front() == "Z" || stat.front() == "X");
+}
+
+// The kernel tells everybody 0 who may not look at the process.
+bool may_look_at(const char* process) {
+  struct stat owner{};
+  return ::geteuid() == 0 || (::stat(process, &owner) == 0 && owner.st_uid == ::geteuid());
+}
+
+exit_status read_status(pid_t pid) {
+  const auto where = text("/proc/", pid);
+  constexpr std::size_t parent = 1;
   constexpr std::size_t exit_code = 49;
-  if (words.size() <= exit_code || (words.front() != "Z" && words.front() != "X")) return exit_status::lost();
+  const auto words = read_stat(where);
+  if (words.size() <= exit_code || !is_dead(words) || std::stoi(words[parent]) != ::getpid() ||
+      !may_look_at(where.c_str())) {
+    return exit_status::lost();
+  }
   const int status = std::stoi(words[exit_code]);
   return WIFSIGNALED(status) ? exit_status::killed(WTERMSIG(status)) : exit_status::exited(WEXITSTATUS(status));
 }
@@ -59,6 +82,23 @@ bool has_ended(int process) {
   system_call("poll", look, process);
   if ((asked.revents & POLLNVAL) != 0) detail::throw_system_error_with(EBADF, "poll", process);
   return asked.revents != 0;
+}
+
+bool all_threads_have_ended(pid_t pid) noexcept {
+  const auto all_are_dead = [&] {
+    const std::filesystem::directory_iterator threads(text("/proc/", pid, "/task"));
+    return std::all_of(begin(threads), end(threads), [](const auto& each) { return is_dead(read_stat(each.path())); });
+  };
+  try {
+    return all_are_dead() && all_are_dead();  // while the first were looked at, one of them may have made another
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool is_unreaped(int process) noexcept {
+  siginfo_t info{};
+  return wait_for(process, WNOHANG | WNOWAIT, info) == 0;
 }
 
 exit_status reap(int process) {

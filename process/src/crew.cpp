@@ -63,8 +63,12 @@ void crew::impl::disconnect(worker& who) {
   who.age_timer.cancel();
   who.control.reset();
   for (auto& stream : who.streams) stream.pipe.reset();
-  if (who.process) hub().have_reaped(unique_fd(who.process->release()));
+  if (!who.process) return;
+  unique_fd process(who.process->release());
   who.process.reset();
+  // What it has is given back when it is dead, though its crew may have gone by then.
+  const auto bury = [where = supervisor_.shared(), as = who.participant] { where->bury(as); };
+  hub().have_reaped(std::move(process), who.pid != 0 ? std::function<void()>(bury) : nullptr);
 }
 
 bool crew::impl::all_are_greeted() const {
@@ -169,7 +173,7 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
 }
 
 void crew::impl::spawn(worker& who) {
-  if (replacing_) return;  // when all are gone
+  if (replacing_ || giving_up_) return;  // when all are gone; or never
   client_.repair_start();
   who.too_old = who.too_big = who.leaves = false;
   board_.line(who.index).order.store(static_cast<std::uint32_t>(order_for(who)), std::memory_order_release);
@@ -241,11 +245,13 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
     }
     take(who.process, started.process);
   } catch (const std::exception&) {
-    send_signal(started.process.get(), SIGKILL);
+    const int process = started.process.get();
     hub().have_reaped(std::move(started.process));
+    send_signal(process, SIGKILL);
     throw;
   }
   who.pid = started.pid;
+  who.serial = ++processes_;
   who.lost = false;
 }
 
@@ -348,7 +354,7 @@ void crew::impl::refuse(worker& who, const std::string& reason) {
 }
 
 void crew::impl::give_up(const error_info& why) {
-  if (giving_up_) return;
+  if (giving_up_) return check_gone();  // who is lost may be the last
   giving_up_ = why;
   log(log_level::error, text("the ", options_.kind, " '", options_.name, "' is broken: ", why.describe()));
   stop_all();
@@ -363,6 +369,7 @@ void crew::impl::break_down(const std::exception& failure) noexcept {
     give_up(error_info(errc::pool_broken, text("the supervisor failed: ", failure.what())));
   } catch (const std::exception&) {  // not even memory for words
     giving_up_.emplace();
+    for (auto& each : workers_) static_cast<void>(each->life.stop());
     kill_all();
     check_gone();
   }
@@ -409,7 +416,12 @@ crew::crew(std::shared_ptr<supervisor> watcher, board& tasks, crew_options optio
   if (!options.memory_group.empty())
     detail::memory_group(options.memory_group, options.memory_limit);  // it is possible
   impl_ = std::make_shared<impl>(*supervisor_, tasks, std::move(options), client);
-  impl_->start();
+  try {
+    impl_->start();
+  } catch (const std::exception&) {
+    impl_->leave();
+    throw;
+  }
 }
 
 crew::~crew() {

@@ -45,25 +45,34 @@ void crew::impl::kill_all() noexcept {
 
 // It may go on for ever, and nobody can do anything about it or would hear of it: what it has is given up for lost.
 void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
-  who.lost = true;
+  if (!std::exchange(who.lost, true) && who.stands_by) {
+    const scoped_lock lock(mutex_);
+    --standing_by_;
+    changed_.notify_all();
+  }
   guard([&] {
     throw error(errc::pool_broken, text("worker ", who.index, " (process ", who.pid,
                                         ") can neither be ended nor watched: ", failure.what()));
   });
   publish(who);
-  check_gone();  // the crew may have been broken before
 }
 
 // ---- learning of it
 
-// A process is dead when its pidfd is readable, whoever may keep it from being reaped.
+// A process is dead when its pidfd is readable, whoever may keep it from being reaped. It is not readable while a
+// tracer that had seized several of its threads has not taken notice of their ends.
+bool crew::impl::is_dead(worker& who) {
+  return has_ended(who.process->native_handle()) || all_threads_have_ended(who.pid);
+}
+
 void crew::impl::look_for_death(worker& who) {
+  if (!who.process) return;
   try {
-    if (!has_ended(who.process->native_handle())) return look_again_later(who);
-  } catch (const error& failure) {
-    return lose(who, failure);
+    if (!is_dead(who)) return look_again_later(who);
+    bury(who);
+  } catch (const std::exception& failure) {
+    lose(who, failure);
   }
-  bury(who);
 }
 
 // One that was killed, or has hung up, is about to end: it is looked at until it has, because of one that is traced the
@@ -86,19 +95,29 @@ exit_status crew::impl::take_status(worker& who) {
   unique_fd process(who.process->release());
   who.process.reset();
   if (const auto how = try_reap(process.get())) return *how;
+  const auto how = status_of_zombie(who.pid);
   hub().have_reaped(std::move(process));
-  return status_of_zombie(who.pid);
+  return how;
+}
+
+// What it said last is not worth losing what it had.
+void crew::impl::gather_words(worker& who) {
+  try {
+    end_output(who);
+    who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
+    if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+  } catch (const std::exception& failure) {
+    log(log_level::warning, text("the last words of worker ", who.index, " are lost: ", failure.what()));
+  }
+  who.crash.clear();
 }
 
 void crew::impl::bury(worker& who) {
   // Its children are in its group, whose number is nobody else's until it is reaped.
-  static_cast<void>(::kill(-who.pid, SIGKILL));
+  if (is_unreaped(who.process->native_handle())) static_cast<void>(::kill(-who.pid, SIGKILL));
   who.how = take_status(who);
   hear_last(who);
-  end_output(who);
-  who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
-  who.crash.clear();
-  if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+  gather_words(who);
   bury_group(who);
   disconnect(who);
   const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;

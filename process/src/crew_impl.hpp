@@ -15,6 +15,7 @@
 #include <muster/process/crew.hpp>
 
 #include "channel.hpp"
+#include "death_delay.hpp"
 #include "line_splitter.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
@@ -77,6 +78,7 @@ private:
     std::size_t index;
     worker_lifecycle life;
     std::uint32_t incarnation = 0;
+    std::uint64_t serial = 0;  // of its process, among all of the crew
     participant_id participant = participant_id::none;
     pid_t pid = 0;
     exit_status how;
@@ -85,7 +87,7 @@ private:
     std::optional<boost::asio::posix::stream_descriptor> control;
     boost::asio::steady_timer start_timer;
     boost::asio::steady_timer death_timer;
-    std::chrono::milliseconds death_delay{};
+    std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more
     boost::asio::steady_timer age_timer;  // armed while it works, if it may only become so old
     bool too_old = false;                 // it is to be replaced for that
@@ -118,8 +120,8 @@ private:
   /// The same, for what happens to the process that `who` has now.
   template <class F>
   [[nodiscard]] auto handler(worker& who, F what) {
-    return handler([&who, of = who.incarnation, what] {
-      if (who.pid != 0 && who.incarnation == of) what();
+    return handler([&who, of = who.serial, what] {
+      if (who.pid != 0 && who.serial == of) what();
     });
   }
   template <class F>
@@ -159,10 +161,12 @@ private:
   void kill_all() noexcept;
   void lose(worker& who, const std::exception& failure) noexcept;
   void look_for_death(worker& who);
+  [[nodiscard]] static bool is_dead(worker& who);
   void look_again(worker& who);
   void look_again_later(worker& who);
   void bury(worker& who);
   [[nodiscard]] exit_status take_status(worker& who);
+  void gather_words(worker& who);
   void hear_last(worker& who) noexcept;
   void bury_group(worker& who);
   void replace(worker& who);
@@ -221,6 +225,7 @@ private:
   const crew_options options_;
   crew_client& client_;
 
+  std::uint64_t processes_ = 0;                                          // loop: that were ever started
   std::vector<std::unique_ptr<worker>> workers_;                         // loop
   std::vector<std::unique_ptr<const detail::memory_group>> old_groups_;  // loop: of the dead, while somebody dies there
   std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody

@@ -71,7 +71,7 @@ void crew::impl::bury_successor(worker& next) {
   }
   {
     const scoped_lock lock(mutex_);
-    --standing_by_;
+    if (!next.lost) --standing_by_;
     if (failed) count(next, &crew_statistics::failed_starts);
   }
   end_preparation(next);

@@ -29,7 +29,12 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
   bell_stream_.assign(bell_.get());
   listen();
   const signals_blocked scope;
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::exception&) {
+    static_cast<void>(bell_stream_.release());  // bell_ owns it
+    throw;
+  }
   ::pthread_setname_np(thread_.native_handle(), "muster");
 }
 

@@ -54,8 +54,10 @@ public:
   /// Loop: whose bell it is.
   void add(supervised& crew) { crews_.push_back(&crew); }
   void remove(supervised& crew) { std::erase(crews_, &crew); }
-  /// Loop: has a child reaped that is nobody's worker any more.
-  void have_reaped(unique_fd process) { undertaker_.take(std::move(process)); }
+  /// Loop: has a child reaped that is nobody's worker any more, and `when_dead` called if it has not ended yet.
+  void have_reaped(unique_fd process, std::function<void()> when_dead = {}) {
+    undertaker_.take(std::move(process), std::move(when_dead));
+  }
 
   /// Loop: objects with handlers of their own, which they give up when they are destroyed; at the latest with this.
   void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }

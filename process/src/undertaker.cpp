@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -17,44 +16,64 @@ namespace muster::detail {
 
 namespace {
 
-// Asio has made the descriptors non-blocking.
-void reap_all(const std::vector<unique_fd>& processes) {
-  for (const auto& each : processes) {
-    ::fcntl(each.get(), F_SETFL, 0);
-    try {
-      static_cast<void>(reap(each.get()));
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
-      // It cannot be waited for: whoever ends this program reaps it.
-    }
+void wait_for(const unique_fd& process) {
+  ::fcntl(process.get(), F_SETFL, 0);  // Asio has made it non-blocking
+  try {
+    static_cast<void>(reap(process.get()));
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+    // It cannot be waited for: whoever ends this program reaps it.
+  }
+}
+
+// One that cannot be asked is asked again.
+bool is_dead(const unique_fd& process) {
+  try {
+    return has_ended(process.get());
+  } catch (const error&) {
+    return false;
   }
 }
 
 }  // namespace
 
 undertaker::~undertaker() {
-  std::erase_if(unreaped_, [](const unique_fd& each) { return try_reap(each.get()).has_value(); });
-  if (unreaped_.empty()) return;
   const signals_blocked scope;
-  try {
-    std::thread([left = std::move(unreaped_)] { reap_all(left); }).detach();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-    // No thread is to be had: they stay zombies until this program ends.
+  for (auto& each : children_) {
+    if (try_reap(each.process.get())) continue;
+    try {
+      std::thread([process = std::move(each.process)] { wait_for(process); }).detach();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      // No thread is to be had: it stays a zombie until this program ends.
+    }
   }
 }
 
-void undertaker::take(unique_fd process) {
-  if (try_reap(process.get())) return;
-  unreaped_.push_back(std::move(process));
+void undertaker::take(unique_fd process, std::function<void()> when_dead) {
+  child made{.process = std::move(process), .when_dead = std::move(when_dead)};
+  if (is_done(made)) return;
+  children_.push_back(std::move(made));
   delay_ = first_death_delay;
   try_again_later();
 }
 
+void undertaker::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
+
+bool undertaker::is_done(child& each) {
+  const bool reaped = try_reap(each.process.get()).has_value();
+  if (each.when_dead && (reaped || is_dead(each.process))) std::exchange(each.when_dead, {})();
+  return reaped;
+}
+
 void undertaker::try_all() {
-  std::erase_if(unreaped_, [](const unique_fd& each) { return try_reap(each.get()).has_value(); });
-  if (!unreaped_.empty()) try_again_later();
+  std::erase_if(children_, is_done);
+  if (!children_.empty()) try_again_later();
 }
 
 void undertaker::try_again_later() {
+  if (stopped_) return;
   timer_.expires_after(std::exchange(delay_, next_death_delay(delay_)));  // ends an earlier wait
   timer_.async_wait([this](boost::system::error_code cancelled) {
     if (!cancelled) try_all();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -12,9 +13,9 @@
 namespace muster::detail {
 
 /// Reaps the children that cannot be reaped when their worker is buried: those that ended under a tracer, and those
-/// that were killed and have not ended when their crew does. They are asked again and again; those that are left when
-/// the supervisor ends are left to a thread that waits for them and does nothing else, so that no zombie stays behind
-/// whenever their tracers let go.
+/// that were killed and have not ended when their crew does. They are asked again and again; for each that is left when
+/// the supervisor ends there is a thread that waits for it and does nothing else, so that no zombie stays behind
+/// whenever its tracer lets go.
 ///
 /// Thread safety: belongs to the loop's thread.
 class undertaker {
@@ -24,18 +25,25 @@ public:
   undertaker& operator=(const undertaker&) = delete;
   ~undertaker();
 
-  /// `process`: the pidfd of a child that nobody else waits for.
-  void take(unique_fd process);
+  /// `process`: the pidfd of a child that nobody else waits for. `when_dead` is called once it has ended, unless the
+  /// supervisor ends before.
+  void take(unique_fd process, std::function<void()> when_dead = {});
   /// Has the loop end.
-  void stop() { timer_.cancel(); }
+  void stop();
 
 private:
+  struct child {
+    unique_fd process;
+    std::function<void()> when_dead;
+  };
+  static bool is_done(child& each);
   void try_all();
   void try_again_later();
 
   boost::asio::steady_timer timer_;
   std::chrono::milliseconds delay_{};
-  std::vector<unique_fd> unreaped_;
+  bool stopped_ = false;  // an expired timer cannot be cancelled
+  std::vector<child> children_;
 };
 
 }  // namespace muster::detail

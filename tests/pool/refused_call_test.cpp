@@ -86,6 +86,24 @@ TEST_P(RefusedCall, WhileAPoolEndsLeavesNobodyWaiting) {
   EXPECT_FALSE(pending.get_result());
 }
 
+// Nobody could end it, and its pool has gone without it. What it has is given back when it ends after all.
+TEST(LostWorker, IsBuriedWhenItEndsAlsoAfterItsPool) {
+  const pool other({.workers = 1});
+  const auto domain = domain::of_program();
+  const auto before = domain->participants().count();
+  pid_t worker = 0;
+  {
+    std::optional<pool> short_lived(pool_options{.workers = 1, .log = [](log_level, std::string_view) {}});
+    worker = short_lived->apply([] { return ::getpid(); });
+    ::kill(worker, SIGSTOP);  // it does not even hear that it is to leave
+    const test::refused_calls scope("pidfd_send_signal");
+    short_lived.reset();
+  }
+  EXPECT_EQ(domain->participants().count(), before + 1);
+  ::kill(worker, SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return domain->participants().count() == before; }));
+}
+
 std::string name_of(const testing::TestParamInfo<RefusedCall::ParamType>& info) {
   return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) < 0 ? "_always" : "_once");
 }

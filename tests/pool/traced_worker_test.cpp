@@ -6,6 +6,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,6 +92,19 @@ TEST_F(TracedWorker, DoesNotHoldUpTheDestructor) {
   auto running = pool_->apply_async(hang);
   pool_.reset();
   EXPECT_FALSE(running.get_result());
+  expect_no_zombie_after_the_tracer();
+}
+
+// Its pidfd is not readable before the tracer has taken notice of each thread.
+TEST_F(TracedWorker, WithSeveralThreadsIsReplacedBeforeTheTracerLetsGo) {
+  tracer_->let_go();
+  pool_->apply([] { std::thread(hang).detach(); });
+  tracer_.emplace(worker_);
+  ASSERT_TRUE(tracer_->works());
+  const auto ended = pool_->apply_async([] { ::raise(SIGKILL); }).get_result();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().status(), exit_status::killed(SIGKILL));
+  EXPECT_EQ(pool_->apply(add, 20, 22), 42);
   expect_no_zombie_after_the_tracer();
 }
 

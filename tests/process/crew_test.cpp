@@ -2,7 +2,6 @@
 #include <muster/process/crew.hpp>
 
 #include <fcntl.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,28 +230,6 @@ TEST_F(Crew, AKilledWorkerIsReportedAndReplaced) {
   EXPECT_NE(workers.workers()[1].pid, victim);
   EXPECT_EQ(workers.workers()[0].incarnation, 1U);
   EXPECT_EQ(workers.read_statistics().killed, 1U);
-}
-
-// Such a worker can be reaped only when its tracer lets go of it; the supervisor must not wait for that.
-TEST_F(Crew, AWorkerThatDiesWhileItIsTracedHoldsNobodyUp) {
-  auto& workers = make(&obey, 2);
-  ASSERT_TRUE(all_are(worker_lifecycle::state::working));
-  const auto traced = workers.workers()[0].pid;
-  const test::shared<std::atomic<std::uint32_t>> tracing;
-  const auto tracer = test::spawn(1, [&](std::size_t) {
-    *tracing = ::ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0 ? 1 : 2;
-    for (;;) ::pause();
-    return 0;
-  });
-  ASSERT_TRUE(test::eventually([&] { return *tracing != 0; }));
-  ASSERT_EQ(*tracing, 1U);
-  ::kill(traced, SIGKILL);
-  ::kill(workers.workers()[1].pid, SIGKILL);
-  ASSERT_TRUE(test::eventually([&] { return workers.workers()[1].incarnation == 2; }));
-  EXPECT_EQ(workers.workers()[0].pid, traced);
-  tracer->kill(0);
-  ASSERT_TRUE(test::eventually([&] { return workers.workers()[0].incarnation == 2; }));
-  EXPECT_TRUE(all_are(worker_lifecycle::state::working));
 }
 
 TEST_F(Crew, ACrashIsReportedWithItsSignal) {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <string>
 #include <string_view>
 
 #include <muster/base/system_call.hpp>
@@ -11,12 +10,13 @@
 namespace muster::test {
 
 /// While it lives, the checked system calls of this process with that name fail: all of them, or the next `count`.
+/// Requires: `name` is a literal.
 ///
 /// Thread safety: one at a time.
 class refused_calls {
 public:
-  explicit refused_calls(std::string name, int cause = EPERM, int count = -1) {
-    name_ = std::move(name);
+  explicit refused_calls(const char* name, int cause = EPERM, int count = -1) {
+    name_ = name;
     cause_ = cause;
     left_ = count;
     detail::refused_calls = &refuse;
@@ -26,9 +26,9 @@ public:
   ~refused_calls() { detail::refused_calls = nullptr; }
 
 private:
-  static int refuse(std::string_view name) { return name == name_ && left_-- != 0 ? cause_.load() : 0; }
+  static int refuse(std::string_view name) { return name == name_.load() && left_-- != 0 ? cause_.load() : 0; }
 
-  static inline std::string name_;  // written while nobody is asked
+  static inline std::atomic<const char*> name_ = "";
   static inline std::atomic<int> cause_;
   static inline std::atomic<int> left_;
 };

@@ -5,13 +5,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
 namespace muster::test {
 
 namespace {
+
+bool seize_all_threads(pid_t traced) {
+  const std::filesystem::directory_iterator threads("/proc/" + std::to_string(traced) + "/task");
+  return std::all_of(begin(threads), end(threads), [](const auto& each) {
+    return ::ptrace(PTRACE_SEIZE, std::stoi(each.path().filename()), nullptr, nullptr) == 0;
+  });
+}
 
 // Waits for stops only: the end of the traced one stays as it is.
 int pass_on_signals(pid_t traced) {
@@ -30,7 +39,7 @@ int pass_on_signals(pid_t traced) {
 
 tracer::tracer(pid_t traced)
     : process_(spawn(1, [this, traced](std::size_t) {
-        const bool done = ::ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0;
+        const bool done = seize_all_threads(traced);
         *traces_ = done ? 1 : -1;
         return done ? pass_on_signals(traced) : 0;
       })) {

@@ -10,8 +10,9 @@
 
 namespace muster::test {
 
-/// A process beside the program that traces one of the program's workers, as a debugger or strace would: signals are
-/// passed on, and of its end the tracer does not take notice, so that nobody else may reap it until it lets go.
+/// A process beside the program that traces one of the program's workers, with all its threads, as a debugger or strace
+/// would: signals to the first are passed on, and of its end the tracer does not take notice, so that nobody else may
+/// reap it until it lets go.
 class tracer {
 public:
   /// Returns when the process is traced. Check works(): the machine may forbid it.

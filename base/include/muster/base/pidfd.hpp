@@ -28,6 +28,13 @@ bool send_signal(int process, int signal);
 /// Throws muster::error when the descriptor cannot be asked.
 [[nodiscard]] bool has_ended(int process);
 
+/// Whether all threads of the process have ended, as /proc says: so it is, too, while a tracer that had seized all of
+/// them has not taken notice yet, and the pidfd is not readable. False where /proc does not say. Never blocks.
+[[nodiscard]] bool all_threads_have_ended(pid_t pid) noexcept;
+
+/// Whether the child is ours to reap, now or later: nobody else did, and its number is still its own.
+[[nodiscard]] bool is_unreaped(int process) noexcept;
+
 /// Waits for the child to end and reaps it. exit_status::lost() when somebody else did, or when SIGCHLD is ignored.
 /// Unblocked by: the end of the child; of one that is traced, the tracer's letting go of it.
 /// Requires: the descriptor is blocking, as open_pidfd makes it.
