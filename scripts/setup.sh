@@ -49,7 +49,7 @@ install_missing() {
 need_commands() {
   local each missing=()
   for each in g++ cmake ninja git; do command -v "$each" >/dev/null || missing+=("$each"); done
-  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81, cereal, CLI11, Eigen, nlohmann-json, xxHash, GoogleTest, Google Benchmark and TBB, and for its checks Clang 19"
+  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81 and cereal; its examples CLI11, Eigen, nlohmann-json and xxHash; its tests GoogleTest and Clang 19; its benchmarks Google Benchmark and TBB"
 }
 
 # quietly LOG COMMAND… : runs it with its output in LOG; shows the end of that if it fails.
