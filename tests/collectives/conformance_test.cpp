@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <complex>
-#include <cstdlib>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -363,9 +362,8 @@ TEST_P(Conformance, AllTypesInPlace) {
   run(body, {.inline_bytes = 64});
 }
 
-// MUSTER_FULL=1: the whole product of operations, types, ranks and sizes, also long ones; takes minutes.
+// The whole product of operations, types, ranks and sizes takes minutes: a stage of scripts/verify.
 TEST_P(Conformance, AllTypesOfLongTensors) {
-  if (std::getenv("MUSTER_FULL") == nullptr) GTEST_SKIP() << "the whole product takes minutes: set MUSTER_FULL";
   run([](group& group) {
     for (const auto count : std::vector<std::size_t>{4096, 1'000'003}) {
       check_all_types(group, count);

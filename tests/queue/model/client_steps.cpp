@@ -6,8 +6,6 @@ namespace muster::model {
 
 namespace {
 
-constexpr std::memory_order any = std::memory_order_seq_cst;
-
 constexpr std::uint64_t location(const task& of, phase where) {
   return of.generation << 16U | std::uint64_t{of.slot} << 8U | static_cast<std::uint64_t>(where);
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <atomic>
+
 #include <muster/queue/slot_protocol.hpp>
 
 #include "task_state.hpp"
 
 namespace muster::model {
+
+/// The model's operations happen one after another: the order that the protocol asks for makes no difference here.
+inline constexpr std::memory_order any = std::memory_order_seq_cst;
 
 /// Whether an operation of `who` commutes with everything that other processes may do before `who` takes another step.
 /// Why that matters: docs/design/model.md.

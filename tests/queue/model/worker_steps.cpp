@@ -9,8 +9,6 @@ namespace muster::model {
 
 namespace {
 
-constexpr std::memory_order any = std::memory_order_seq_cst;
-
 // To a worker with a hint, all that its task is not queued under is the same, and will be: generations do not return.
 // What it reads otherwise is compared once more when it claims.
 weight weigh_for_claim(std::uint64_t value, std::uint64_t short_generation) {

@@ -168,7 +168,7 @@ void claim_or_park() {
   }
 }
 
-void recover() {
+void put_back_task() {
   now().await_death(1);
   sleeping().remove(0);
   const auto found = read(0);
@@ -187,7 +187,7 @@ const char* check_recovered(const state& end) {
 
 scenario recovered() {
   return {.name = "TheTaskOfADeadWorkerIsRunByAnother",
-          .threads = {recover, claim_or_park<0>, claim_or_park<1>},
+          .threads = {put_back_task, claim_or_park<0>, claim_or_park<1>},
           .may_sleep = 0b110,
           .may_die = 0b010,
           .prepare =

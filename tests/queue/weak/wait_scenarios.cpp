@@ -99,7 +99,7 @@ scenario completed() {
   return {.name = "AWaiterIsWokenByTheCompletion", .threads = {wait, complete_first}, .prepare = prepare_claimed};
 }
 
-void recover() {
+void recover_request() {
   now().await_death(1);
   now().lock();
   if (phase_of(where()) == posted) {
@@ -118,7 +118,7 @@ void recover() {
 
 scenario died() {
   return {.name = "AWaiterIsWokenWhenTheWorkerDies",
-          .threads = {wait, complete_first, recover},
+          .threads = {wait, complete_first, recover_request},
           .may_die = 0b010,
           .prepare = prepare_claimed};
 }
