@@ -90,7 +90,8 @@ bool all_threads_have_ended(pid_t pid) noexcept {
     return std::all_of(begin(threads), end(threads), [](const auto& each) { return is_dead(read_stat(each.path())); });
   };
   try {
-    return all_are_dead() && all_are_dead();  // while the first were looked at, one of them may have made another
+    if (!all_are_dead()) return false;
+    return all_are_dead();  // while the first were looked at, one of them may have made another
   } catch (const std::exception&) {
     return false;
   }

@@ -20,6 +20,15 @@ using test::rank_kind;
 using test::run_group;
 using test::text_thrown_by;
 
+// What is contributed repeats itself, as `flag` and `element` say, so that little of a long tensor must be computed.
+constexpr std::size_t period = 35;
+
+template <class Values, class Make>
+void fill_by_period(Values&& values, std::size_t count, const Make& make) {
+  for (std::size_t index = 0; index < std::min(count, period); ++index) values[index] = make(index);
+  for (std::size_t index = period; index < count; ++index) values[index] = values[index - period];
+}
+
 template <class T>
 constexpr bool is_complex = false;
 template <class T>
@@ -111,25 +120,25 @@ T divided(T sum, std::size_t ranks) {
 template <class T>
 std::vector<T> expected(std::size_t ranks, std::size_t count, reduction_op op) {
   std::vector<T> values(count);
-  for (std::size_t index = 0; index < count; ++index) {
+  fill_by_period(values, count, [&](std::size_t index) {
     auto value = element<T>(0, index, op);
     for (std::size_t rank = 1; rank < ranks; ++rank) value = joined(value, element<T>(rank, index, op), op);
-    values[index] = op == reduction_op::avg ? divided(value, ranks) : value;
-  }
+    return op == reduction_op::avg ? divided(value, ranks) : value;
+  });
   return values;
 }
 
 template <class T>
 tensor contribution(std::size_t rank, std::size_t count, reduction_op op, memory where = memory::shared) {
   auto made = tensor::empty<T>({count}, where);
-  for (std::size_t index = 0; index < count; ++index) made.template data<T>()[index] = element<T>(rank, index, op);
+  fill_by_period(made.template data<T>(), count, [&](std::size_t index) { return element<T>(rank, index, op); });
   return made;
 }
 
 template <class T>
 std::vector<T> contributed(std::size_t rank, std::size_t count, reduction_op op) {
   std::vector<T> values(count);
-  for (std::size_t index = 0; index < count; ++index) values[index] = element<T>(rank, index, op);
+  fill_by_period(values, count, [&](std::size_t index) { return element<T>(rank, index, op); });
   return values;
 }
 
@@ -208,8 +217,8 @@ void check_reductions(group& group, std::size_t count) {
 template <class T>
 std::vector<T> rows_of(std::size_t rank, std::size_t count) {
   std::vector<T> values(2 * (count + rank));
-  for (std::size_t index = 0; index < values.size(); ++index)
-    values[index] = element<T>(rank, index, reduction_op::sum);
+  const auto make = [&](std::size_t index) { return element<T>(rank, index, reduction_op::sum); };
+  fill_by_period(values, values.size(), make);
   return values;
 }
 
