@@ -317,7 +317,7 @@ void arena::release_here(std::uint32_t descriptor) {
   } else {
     cache_.push_back(descriptor);
     cached_bytes_ += known.run().size_bytes();
-    trim_cache(options_.cache_bytes);
+    if (cached_bytes_ > options_.cache_bytes) trim_cache(cache_limit());
   }
 }
 
@@ -335,6 +335,14 @@ void arena::forget(std::uint32_t descriptor) {
   record_of(descriptor) = {};
   blocks_.unbind(descriptor);
   block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
+}
+
+// Nobody can take warm runs away from another one, so that all must leave room for the others' together.
+std::size_t arena::cache_limit() const noexcept {
+  const auto takes_part = [](const participant_entry& each) { return each.word.load(std::memory_order_relaxed) != 0; };
+  const auto count = std::count_if(options_.members.begin(), options_.members.end(), takes_part);
+  const auto share = options_.shared_cache_bytes / std::max<std::size_t>(static_cast<std::size_t>(count), 1);
+  return std::max(options_.cache_bytes, share);
 }
 
 void arena::trim_cache(std::size_t keep_bytes) noexcept {

@@ -125,6 +125,7 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
       arena::options{
           .self = self,
           .cache_bytes = cache_of(self, payload.bytes().size()),
+          .shared_cache_bytes = payload.bytes().size() / 8,
           .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
           .huge_pages = pages,
           .owner = &owner});

@@ -30,10 +30,12 @@ protected:
         host_(make(participant_id::host)),
         guest_(make(worker)) {}
 
-  std::unique_ptr<arena> make(participant_id self) {
-    return std::make_unique<arena>(extent_map(extents_, table_mark(extents_used_)),
-                                   block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(), file_,
-                                   arena::options{.self = self, .cache_bytes = mebibyte, .members = members_});
+  std::unique_ptr<arena> make(participant_id self, std::size_t shared_cache_bytes = 0) {
+    return std::make_unique<arena>(
+        extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)),
+        memory_.bytes(), file_,
+        arena::options{
+            .self = self, .cache_bytes = mebibyte, .shared_cache_bytes = shared_cache_bytes, .members = members_});
   }
   [[nodiscard]] std::size_t held() const { return host_->read_statistics().held_bytes; }
 
@@ -168,6 +170,16 @@ TEST_F(Arena, AReleasedRunIsCachedUpToTheWatermark) {
     const auto larger = host_->allocate(2 * mebibyte);
   }
   EXPECT_LE(host_->read_statistics().cached_bytes, mebibyte);
+}
+
+TEST_F(Arena, ALargeRunStaysWarmWhereThoseWhoTakePartAreFew) {
+  const auto alone = make(participant_id::host, 3 * mebibyte);
+  members_[1].word = 1;
+  alone->allocate(2 * mebibyte).reset();
+  EXPECT_EQ(alone->read_statistics().cached_bytes, 2 * mebibyte);
+  members_[2].word = 2;
+  alone->allocate(2 * mebibyte).reset();
+  EXPECT_EQ(alone->read_statistics().cached_bytes, 0U) << "half of it is less than that";
 }
 
 TEST_F(Arena, ReadingDroppedMemoryAgainFindsZeros) {

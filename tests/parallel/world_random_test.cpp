@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random functions and calls, compared with what one process makes of the same rows one after the other.
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <random>
 
+#include "seed.hpp"
+#include "soak_time.hpp"
 #include "world_support.hpp"
 
 namespace muster::world_random_test {
@@ -320,10 +323,12 @@ class WorldRandom : public testing::Test {};
 using number_types = testing::Types<float, double, std::int32_t>;
 TYPED_TEST_SUITE(WorldRandom, number_types);
 
+// Ten thousand calls, the same in every run; twenty thousand others when there is time.
 TYPED_TEST(WorldRandom, CallsGiveWhatOneProcessGives) {
-  constexpr int trials = 20;
+  const bool has_time = test::soak_time(std::chrono::seconds(0)).count() > 0;
+  const int trials = has_time ? 40 : 20;
   constexpr int calls = 25;
-  random_source random(20'170'901);
+  random_source random(has_time ? test::seed() : 20'170'901);
   test::in_worlds({1, 2, 2, 3, 3, 4, 4}, [&](world& w) {
     for (int each = 0; each < trials && !this->HasFailure(); ++each) trial<TypeParam>(w, random).run(calls);
   });

@@ -18,8 +18,15 @@
 namespace muster::tensor_soak_test {
 namespace {
 
-constexpr std::uint64_t fewest_tensors = 3'000;
-constexpr std::uint64_t fewest_kills = 30;
+struct amount {
+  std::uint64_t tensors;
+  std::uint64_t kills;
+};
+
+amount fewest() {
+  const bool has_time = test::soak_time(std::chrono::seconds(0)).count() > 0;
+  return has_time ? amount{.tensors = 100'000, .kills = 1'000} : amount{.tensors = 3'000, .kills = 30};
+}
 
 struct counts {
   std::atomic<std::uint64_t> tensors = 0;
@@ -114,6 +121,7 @@ void share_in_all_ways(pool& pool, unsigned seed, const std::atomic<bool>& stop,
 TEST(TensorSoak, RandomKillsLeaveNoMemoryBehind) {
   const auto domain = muster::domain::of_program();
   const auto before = domain->blocks().read_statistics();
+  const auto wanted = fewest();
   counts all;
   std::uint64_t kills = 0;
   {
@@ -125,7 +133,7 @@ TEST(TensorSoak, RandomKillsLeaveNoMemoryBehind) {
     std::thread two([&] { share_in_all_ways(pool, 2, stop, all); });
     std::minstd_rand random(3);
     const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
-    while (!until.expired() || all.tensors < fewest_tensors || kills < fewest_kills) {
+    while (!until.expired() || all.tensors < wanted.tensors || kills < wanted.kills) {
       test::work_for(std::chrono::microseconds(500 + random() % 12000));  // the rate of killing
       const auto victim = pool.workers()[random() % 2];
       if (victim.pid != 0 && ::kill(victim.pid, SIGKILL) == 0) ++kills;

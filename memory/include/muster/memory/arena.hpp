@@ -41,7 +41,8 @@ enum class huge_pages : std::uint8_t {
 /// private memory: small blocks (up to 16 KiB) are cut from single extents by size class, larger ones are *runs* of
 /// whole extents. Nothing that an allocator needs lies in shared memory except the ownership words of extents and
 /// blocks, so a process that dies at any instruction leaves nothing to repair, only names to look for: see `recover`.
-/// Freed runs are cached up to a watermark, above it their pages go back to the system.
+/// Freed runs are cached up to a watermark, the higher the fewer processes take part, above it their pages go back to
+/// the system.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: each process has its own arena object over the same memory.
@@ -54,8 +55,9 @@ public:
 
   struct options {
     participant_id self = participant_id::host;
-    std::size_t cache_bytes = std::size_t{256} << 20U;         ///< freed runs kept warm
-    std::span<participant_entry> members = {};                 ///< of the domain; none: nothing can be shared
+    std::size_t cache_bytes = std::size_t{256} << 20U;  ///< freed runs kept warm, at least
+    std::size_t shared_cache_bytes = 0;         ///< all that take part may keep as much together, in equal shares
+    std::span<participant_entry> members = {};  ///< of the domain; none: nothing can be shared
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
     domain* owner = nullptr;                                   ///< the domain that it is a part of, if it is of one
   };
@@ -182,6 +184,7 @@ private:
   void forget(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void drop_run(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   void trim_cache(std::size_t keep_bytes) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t cache_limit() const noexcept MUSTER_REQUIRES(mutex_);
   void admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   void discard(extent_run run) noexcept;
   void recover_block(std::uint32_t descriptor, participant_id dead) MUSTER_REQUIRES(mutex_);
