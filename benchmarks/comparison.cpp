@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -160,6 +162,10 @@ row against_bound(const std::string& name, const effort& how, std::chrono::nanos
 std::string to_json(const std::vector<row>& rows) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& each : rows) {
+    if (!each.missing.empty()) {
+      all.push_back({{"name", each.name}, {"missing", each.missing}});
+      continue;
+    }
     all.push_back({{"name", each.name},
                    {"value", each.value},
                    {"unit", each.unit},
@@ -169,6 +175,22 @@ std::string to_json(const std::vector<row>& rows) {
                    {"spread", each.spread}});
   }
   return all.dump(1) + '\n';
+}
+
+std::string to_markdown(const std::vector<row>& rows) {
+  std::ostringstream table;
+  table << "| what | muster | peer | unit | ratio | spread | the peer |\n|---|---|---|---|---|---|---|\n"
+        << std::setprecision(3);
+  for (const auto& each : rows) {
+    table << "| `" << each.name << "` | ";
+    if (each.missing.empty()) {
+      table << each.value << " | " << each.peer_value << " | " << each.unit << " | " << each.ratio << " | "
+            << std::lround(each.spread * 100) << " % | " << each.peer << " |\n";
+    } else {
+      table << "| | | | | peer missing: " << each.missing << " |\n";
+    }
+  }
+  return std::move(table).str();
 }
 
 std::string describe_machine() {

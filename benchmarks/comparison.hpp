@@ -30,8 +30,9 @@ struct row {
   double value = 0;  ///< of ours, per operation
   std::string peer;
   double peer_value = 0;
-  double ratio = 0;   ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
-  double spread = 0;  ///< the distance of the ratios' quartiles, ÷ ratio
+  double ratio = 0;          ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
+  double spread = 0;         ///< the distance of the ratios' quartiles, ÷ ratio
+  std::string missing = {};  ///< why it could not be measured here; nothing else is set then
 };
 
 struct effort {
@@ -62,6 +63,8 @@ std::chrono::nanoseconds time_of(F what) {
                                 const std::function<std::chrono::nanoseconds()>& once);
 
 [[nodiscard]] std::string to_json(const std::vector<row>& rows);
+/// A table for people.
+[[nodiscard]] std::string to_markdown(const std::vector<row>& rows);
 
 /// The machine in a line: processors, model, kernel.
 [[nodiscard]] std::string describe_machine();

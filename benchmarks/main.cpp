@@ -130,13 +130,24 @@ std::vector<row> run(const std::vector<workload>& all, const std::vector<std::st
     if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
     unpin();  // a pool looks at the processors that it may use
     if (const auto* why = hindrance(each)) {
-      std::printf("%-24s left out: %s\n", each.name.c_str(), why);
+      std::printf("%-24s peer missing: %s\n", each.name.c_str(), why);
+      rows.push_back({.name = each.name, .missing = why});
       continue;
     }
     rows.push_back(each.run(how));
     print(rows.back());
   }
   return rows;
+}
+
+// Nothing to be written is written.
+bool write(const std::string& path, const std::string& text) {
+  if (path.empty()) return true;
+  std::ofstream out(path);
+  out << text;
+  out.close();
+  if (!out) std::cerr << "cannot write " << path << '\n';
+  return static_cast<bool>(out);
 }
 
 }  // namespace
@@ -147,10 +158,12 @@ int main(int argc, char** argv) {
   CLI::App app("Measures muster beside its peers, in turns.");
   std::vector<std::string> chosen;
   std::string json;
+  std::string markdown;
   bool quick = false;
   bench::effort how;
   app.add_option("NAME", chosen, "Workloads; all, when none is named");
   app.add_option("--json", json, "Write the rows to this file");
+  app.add_option("--markdown", markdown, "Write them to this file as a table for people");
   app.add_option("--rounds", how.rounds, "Rounds of one turn a side")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -161,10 +174,6 @@ int main(int argc, char** argv) {
   if (quick) how.rounds = 3;
 
   const auto rows = bench::run(all, chosen, how);
-  if (json.empty()) return EXIT_SUCCESS;
-  std::ofstream out(json);
-  out << bench::to_json(rows);
-  out.close();
-  if (!out) std::cerr << "cannot write " << json << '\n';
-  return out ? EXIT_SUCCESS : EXIT_FAILURE;
+  const bool written = bench::write(json, bench::to_json(rows)) && bench::write(markdown, bench::to_markdown(rows));
+  return written ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -6,6 +6,7 @@ gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest
   libeigen3-dev nlohmann-json3-dev pkg-config libxxhash-dev python3-numpy)
 gate_compiler=(clang-19)  # what compiles the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
+peer_packages=(openmpi-bin libopenmpi-dev python3-torch)  # whom scripts/bench measures beside; not everywhere to be had
 check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*"; }
@@ -43,6 +44,14 @@ install_missing() {
     fail "apt-get could not install them (the whole output: $log)"
   fi
   rm -f "$log"
+}
+
+# install_peers PACKAGE… : each that can be had; says which cannot.
+install_peers() {
+  local each
+  for each in "$@"; do
+    (install_missing "$each") || say "$each could not be had: rows that need it say 'peer missing'"
+  done
 }
 
 # Elsewhere than on Debian: names what cannot be found, and lets the build tell the rest.
