@@ -26,9 +26,9 @@ struct side {
 /// What a comparison found: medians over all rounds.
 struct row {
   std::string name;
-  std::string unit;
+  std::string unit = {};
   double value = 0;  ///< of ours, per operation
-  std::string peer;
+  std::string peer = {};
   double peer_value = 0;
   double ratio = 0;          ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
   double spread = 0;         ///< the distance of the ratios' quartiles, ÷ ratio
