@@ -130,7 +130,7 @@ std::vector<row> run(const std::vector<workload>& all, const std::vector<std::st
     if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
     unpin();  // a pool looks at the processors that it may use
     if (const auto* why = hindrance(each)) {
-      std::printf("%-24s peer missing: %s\n", each.name.c_str(), why);
+      std::printf("%-24s not measured: %s\n", each.name.c_str(), why);
       rows.push_back({.name = each.name, .missing = why});
       continue;
     }

@@ -252,10 +252,13 @@ std::string name_of(const waiting_for& what) {
 void rank_end::give_up(const waiting_for& what) {
   auto about = group_error::particulars{
       .operation = what.operation, .sequence = what.sequence, .missing = missing_members(what), .lost = lost_members()};
-  std::uint64_t whole = 0;
-  memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::timeout, rank_, sequence_}.pack());
+  std::uint64_t before = 0;
+  memory_.broken().compare_exchange_strong(before, broken_word{broken_word::cause::timeout, rank_, sequence_}.pack());
   raise_all();
-  if (!about.lost.empty()) throw_lost(what);
+  // Who was told that the group is broken may have left since: that is no reason.
+  const auto reason = broken_word::unpack(before).why;
+  if (reason == broken_word::cause::none && !about.lost.empty()) throw_lost(what);
+  if (reason == broken_word::cause::aborted || reason == broken_word::cause::lost) throw_broken(what);
   auto message = text(name_of(what), " timed out in rank ", rank_, " while it waited for ", describe(about.missing),
                       "; the group is of no more use: shrink() it, or make another");
   throw group_error(errc::timed_out, std::move(message), std::move(about));

@@ -8,9 +8,12 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <thread>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/pidfd.hpp>
 #include <muster/base/system_call.hpp>
 
@@ -95,6 +98,14 @@ private:
   std::vector<char*> pointers_;
 };
 
+// There is no descriptor to wait on, and a debugger that has it may keep it for ever: it is left a zombie then.
+void reap_killed(pid_t pid) {
+  const auto until = deadline::after(std::chrono::seconds(1));
+  while (::waitpid(pid, nullptr, WNOHANG) == 0 && !until.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 child spawn_worker(const spawn_request& request) {
@@ -113,7 +124,7 @@ child spawn_worker(const spawn_request& request) {
     started.process = open_pidfd(started.pid);
   } catch (const error&) {  // nobody could supervise it; it is unreaped, so the number is still its own
     ::kill(started.pid, SIGKILL);
-    ::waitpid(started.pid, nullptr, 0);
+    reap_killed(started.pid);
     throw;
   }
   return started;

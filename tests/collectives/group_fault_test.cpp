@@ -74,6 +74,31 @@ TEST_F(GroupFault, WhatCameBeforeItsSenderLeftIsSeen) {
   for (int last = 1; last <= looks; ++last) EXPECT_NO_THROW(look_until(last, deadline::never())) << last;
 }
 
+// Another gives up first, and leaves, at any of the looks.
+TEST_F(GroupFault, WhoLeftSinceTheTimeWasOverIsNotTheReason) {
+  const auto wait_with_leaving_at = [&](int last) {
+    const group_ticket ticket(2, {.spin = 0ns});
+    rank_end mine(domain_, ticket.block(), 0);
+    rank_end other(domain_, ticket.block(), 1);
+    int looks = 0;
+    const auto look = [&] {
+      if (++looks != last) return false;
+      EXPECT_THROW(other.wait({.operation = "test", .timeout = 0ns, .whom = 0}, [] { return false; }), group_error);
+      other.depart();
+      return false;
+    };
+    try {
+      mine.wait({.operation = "test", .timeout = 0ns, .whom = 1}, look);
+    } catch (const group_error& found) {
+      EXPECT_EQ(found.code(), errc::timed_out) << found.what() << ", look " << last;
+    }
+    return looks;
+  };
+  const auto looks = wait_with_leaving_at(0);
+  EXPECT_GE(looks, 3);
+  for (int last = 1; last <= looks; ++last) wait_with_leaving_at(last);
+}
+
 TEST_F(GroupFault, AnAbortDoesNotOverwriteWhatFailedInACall) {
   const group_ticket ticket(2);
   rank_end mine(domain_, ticket.block(), 0);

@@ -117,6 +117,7 @@ public:
       check_health(what);
       if (cannot_come(what)) {
         if (ready()) return true;  // it came, and left, since the last look
+        require_whole(what);       // it left because of that
         throw_lost(what);
       }
       if (!sleep(bell, deaths, until)) return ready();
