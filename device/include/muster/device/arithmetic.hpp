@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Element by element, in place: what accumulating gradients and stepping along them takes. Of tensors, and of spans,
+// for elements that are in no tensor.
+//
+//     muster::accumulate(total, gradient);                       // total += gradient
+//     muster::axpy(-0.1, total, weights);                        // weights += -0.1 * total
+//     muster::accumulate<float>(sums, part, element_op::max);    // of two vectors
+//
+// Integers wrap around; f16 and bf16 are computed in float and rounded once.
+//
+// Thread safety: all functions are safe to call from any thread, while nobody else uses the elements.
+// Cost: one pass, no allocation; by vectors where the elements are adjacent, so that what is larger than the caches
+// goes as fast as memory does.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <muster/device/tensor.hpp>
+
+namespace muster {
+
+/// What two elements are joined by.
+enum class element_op : std::uint8_t {
+  sum,   ///< of bools: whether one is true
+  prod,  ///< of bools: whether both are
+  min,   ///< the first of equal ones; NaN, if one is. Not of complex numbers
+  max,   ///< likewise
+};
+
+/// Each element of `into` becomes what it and its counterpart in `from` are joined to. Throws errc::invalid_argument,
+/// with nothing written, unless dtype and shape are the same, and for what the dtype has not.
+/// Requires: no element of one shares memory with another place of the other; the same tensor twice is fine.
+void accumulate(const tensor& into, const tensor& from, element_op op = element_op::sum);
+
+/// Each element is multiplied by `factor`, rounded to the dtype first (f16 and bf16: to float). For f16, bf16, f32, f64
+/// and complex numbers; throws errc::invalid_argument for others.
+void scale(const tensor& which, double factor);
+
+/// y ← y + factor·x, as BLAS calls it: product and sum are rounded one after the other. Dtypes and errors as of scale,
+/// the rest as of accumulate.
+void axpy(double factor, const tensor& x, const tensor& y);
+
+namespace detail {
+
+void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const std::byte> from, element_op op);
+void scale_elements(dtype type, std::span<std::byte> which, double factor);
+void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std::span<std::byte> y);
+
+}  // namespace detail
+
+/// Of elements of the program's own: `accumulate<float>(sums, part)`. Throws errc::invalid_argument where there are not
+/// as many of both.
+template <tensor_element T>
+void accumulate(std::span<T> into, std::span<const std::type_identity_t<T>> from, element_op op = element_op::sum) {
+  detail::accumulate_elements(dtype_of<T>, std::as_writable_bytes(into), std::as_bytes(from), op);
+}
+template <tensor_element T>
+void scale(std::span<T> which, double factor) {
+  detail::scale_elements(dtype_of<T>, std::as_writable_bytes(which), factor);
+}
+template <tensor_element T>
+void axpy(double factor, std::span<const std::type_identity_t<T>> x, std::span<T> y) {
+  detail::axpy_elements(dtype_of<T>, factor, std::as_bytes(x), std::as_writable_bytes(y));
+}
+
+}  // namespace muster

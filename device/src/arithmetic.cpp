@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/device/arithmetic.hpp>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "element_ops.hpp"
+#include "visit.hpp"
+
+namespace muster {
+
+namespace {
+
+using detail::joined;
+using detail::part_of;
+using detail::scaled;
+using detail::stepped;
+
+// ---- many elements
+
+template <class Op, class T>
+void join_run(detail::runs<2> at, std::size_t count) {
+  auto& [into, from] = at;
+  if (into.step_bytes == sizeof(T) && from.step_bytes == sizeof(T)) {
+    auto* const results = reinterpret_cast<T*>(into.first);
+    const auto* const values = reinterpret_cast<const T*>(from.first);
+    for (std::size_t index = 0; index < count; ++index) results[index] = joined<Op>(results[index], values[index]);
+    return;
+  }
+  for (; count != 0; --count, into.first += into.step_bytes, from.first += from.step_bytes) {
+    auto& result = *reinterpret_cast<T*>(into.first);
+    result = joined<Op>(result, *reinterpret_cast<const T*>(from.first));
+  }
+}
+
+template <class T>
+void scale_run(detail::runs<1> runs, std::size_t count, double by) {
+  auto& at = runs[0];
+  const auto factor = static_cast<part_of<T>>(by);
+  if (at.step_bytes == sizeof(T)) {
+    auto* const values = reinterpret_cast<T*>(at.first);
+    for (std::size_t index = 0; index < count; ++index) values[index] = scaled(values[index], factor);
+    return;
+  }
+  for (; count != 0; --count, at.first += at.step_bytes) {
+    auto& value = *reinterpret_cast<T*>(at.first);
+    value = scaled(value, factor);
+  }
+}
+
+template <class T>
+void axpy_run(detail::runs<2> at, std::size_t count, double by) {
+  const auto factor = static_cast<part_of<T>>(by);
+  auto& [y, x] = at;
+  if (y.step_bytes == sizeof(T) && x.step_bytes == sizeof(T)) {
+    auto* const results = reinterpret_cast<T*>(y.first);
+    const auto* const values = reinterpret_cast<const T*>(x.first);
+    for (std::size_t index = 0; index < count; ++index) results[index] = stepped(results[index], factor, values[index]);
+    return;
+  }
+  for (; count != 0; --count, y.first += y.step_bytes, x.first += x.step_bytes) {
+    auto& result = *reinterpret_cast<T*>(y.first);
+    result = stepped(result, factor, *reinterpret_cast<const T*>(x.first));
+  }
+}
+
+// ---- what is asked for, and refused
+
+template <class F>
+void visit_op(element_op op, const F& what) {
+  switch (op) {
+    case element_op::sum: return what(detail::add());
+    case element_op::prod: return what(detail::multiply());
+    case element_op::min: return what(detail::least());
+    case element_op::max: return what(detail::greatest());
+  }
+  throw error(errc::invalid_argument, text("there is no element_op ", static_cast<int>(op)));
+}
+
+// Calls `each` with the function that joins runs of elements.
+template <class F>
+void visit_join(dtype type, element_op op, const F& each) {
+  visit_op(op, [&]<class Op>(Op) {
+    detail::visit_dtype(type, [&]<class T>(std::type_identity<T>) {
+      if constexpr (detail::has<Op, T>) {
+        each(join_run<Op, T>);
+      } else {
+        throw error(errc::invalid_argument,
+                    text("elements of dtype ", type, " have no ", Op::name, ": complex numbers have no order"));
+      }
+    });
+  });
+}
+
+template <class F>
+void visit_scalable(const char* operation, dtype type, const F& each) {
+  detail::visit_dtype(type, [&]<class T>(std::type_identity<T> which) {
+    if constexpr (std::is_integral_v<T>) {
+      throw error(errc::invalid_argument, text(operation, " takes f16, bf16, f32, f64, c64 or c128, not ", type,
+                                               ": convert() to one of these first"));
+    } else {
+      each(which);
+    }
+  });
+}
+
+void require_alike(const char* operation, const tensor& to, const tensor& from) {
+  if (to.dtype() == from.dtype() && to.shape() == from.shape()) return;
+  throw error(errc::invalid_argument, text(operation, " of ", from.dtype(), ' ', from.shape(), " into ", to.dtype(),
+                                           ' ', to.shape(), ": dtype and shape must be the same"));
+}
+
+void require_as_many(const char* operation, dtype type, std::size_t to, std::size_t from) {
+  if (to == from) return;
+  throw error(errc::invalid_argument, text(operation, " of ", from / dtype_size(type), " elements into ",
+                                           to / dtype_size(type), ": there must be as many of both"));
+}
+
+detail::run whole(dtype type, const std::byte* first) {
+  return {.first = const_cast<std::byte*>(first), .step_bytes = static_cast<std::ptrdiff_t>(dtype_size(type))};
+}
+
+}  // namespace
+
+void accumulate(const tensor& into, const tensor& from, element_op op) {
+  require_alike("accumulate", into, from);
+  visit_join(into.dtype(), op, [&](auto* join) {
+    const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
+    detail::for_each_run(each, into, from);
+  });
+}
+
+void scale(const tensor& which, double factor) {
+  visit_scalable("scale", which.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto each = [factor](detail::runs<1> at, std::size_t count) { return scale_run<T>(at, count, factor), true; };
+    detail::for_each_run(each, which);
+  });
+}
+
+void axpy(double factor, const tensor& x, const tensor& y) {
+  require_alike("axpy", y, x);
+  visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
+    detail::for_each_run(each, y, x);
+  });
+}
+
+namespace detail {
+
+void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const std::byte> from, element_op op) {
+  require_as_many("accumulate", type, into.size(), from.size());
+  visit_join(type, op, [&](auto* join) {
+    join({whole(type, into.data()), whole(type, from.data())}, into.size() / dtype_size(type));
+  });
+}
+
+void scale_elements(dtype type, std::span<std::byte> which, double factor) {
+  visit_scalable("scale", type, [&]<class T>(std::type_identity<T>) {
+    scale_run<T>({whole(type, which.data())}, which.size() / sizeof(T), factor);
+  });
+}
+
+void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std::span<std::byte> y) {
+  require_as_many("axpy", type, y.size(), x.size());
+  visit_scalable("axpy", type, [&]<class T>(std::type_identity<T>) {
+    axpy_run<T>({whole(type, y.data()), whole(type, x.data())}, y.size() / sizeof(T), factor);
+  });
+}
+
+}  // namespace detail
+
+}  // namespace muster
