@@ -4,15 +4,17 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# muster_component(NAME  HEADERS …  SOURCES …  LINK public…  PRIVATE_LINK …)
+# muster_component(NAME  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
+# OPTIONAL: headers for programs that have another library, which the component itself does not link.
 function(muster_component name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;LINK;PRIVATE_LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
   set(target muster_${name})
   add_library(${target} ${arg_SOURCES})
   add_library(muster::${name} ALIAS ${target})
   set(details ${arg_HEADERS})
   list(FILTER details INCLUDE REGEX ^detail/)
   list(FILTER arg_HEADERS EXCLUDE REGEX ^detail/)
+  list(APPEND details ${arg_OPTIONAL})
   list(TRANSFORM details PREPEND include/muster/${name}/)
   list(TRANSFORM arg_HEADERS PREPEND include/muster/${name}/)
   target_sources(${target} PUBLIC

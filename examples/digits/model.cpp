@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include <Eigen/Core>
+#include <muster/device/eigen.hpp>
 
 #include "data.hpp"
 
@@ -13,22 +13,14 @@ namespace digits {
 namespace {
 
 using matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using vector = Eigen::RowVectorXf;
 
-Eigen::Map<matrix> matrix_of(const tensor& what) {
-  const auto size = [&](std::size_t dimension) { return static_cast<Eigen::Index>(what.shape()[dimension]); };
-  return {what.span<float>().data(), size(0), size(1)};
-}
-Eigen::Map<vector> vector_of(const tensor& what) {
-  return {what.span<float>().data(), static_cast<Eigen::Index>(what.size())};
-}
 Eigen::Index label_of(const tensor& labels, Eigen::Index row) {
   return labels.span<std::int32_t>()[static_cast<std::size_t>(row)];
 }
 
 matrix layer(const matrix& x, const tensor& w, const tensor& b) {
-  matrix made = x * matrix_of(w);
-  made.rowwise() += vector_of(b);
+  matrix made = x * as_matrix<float>(w);
+  made.rowwise() += as_vector<float>(b).transpose();
   return made;
 }
 
@@ -89,12 +81,12 @@ private:
 
 tensor gradient_of_w(const matrix& x, const matrix& gradient) {
   auto made = tensor::empty<float>({static_cast<std::size_t>(x.cols()), static_cast<std::size_t>(gradient.cols())});
-  matrix_of(made).noalias() = x.transpose() * gradient;
+  as_matrix<float>(made).noalias() = x.transpose() * gradient;
   return made;
 }
 tensor gradient_of_b(const matrix& gradient) {
   auto made = tensor::empty<float>({static_cast<std::size_t>(gradient.cols())});
-  vector_of(made) = gradient.colwise().sum();
+  as_vector<float>(made) = gradient.colwise().sum();
   return made;
 }
 
@@ -112,7 +104,7 @@ tensor random_weights(std::size_t rows, std::size_t columns, std::mt19937_64& ra
 
 std::tuple<double, std::int64_t, tensor, tensor> softmax_gradients(const tensor& images, const tensor& labels,
                                                                    const tensor& w, const tensor& b) {
-  const matrix x = matrix_of(images);
+  const matrix x = as_matrix<float>(images);
   const verdict found(layer(x, w, b));
   const auto gradient = found.gradient(labels);
   return {found.loss(labels), found.right(labels), gradient_of_w(x, gradient), gradient_of_b(gradient)};
@@ -122,11 +114,11 @@ std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradien
                                                                                    const tensor& labels,
                                                                                    const tensor& w1, const tensor& b1,
                                                                                    const tensor& w2, const tensor& b2) {
-  const matrix x = matrix_of(images);
+  const matrix x = as_matrix<float>(images);
   const auto hidden = hidden_layer(x, w1, b1);
   const verdict found(layer(hidden, w2, b2));
   const auto gradient = found.gradient(labels);
-  const matrix back = (gradient * matrix_of(w2).transpose()).array() * (hidden.array() > 0).cast<float>();
+  const matrix back = (gradient * as_matrix<float>(w2).transpose()).array() * (hidden.array() > 0).cast<float>();
   return {found.loss(labels),
           found.right(labels),
           gradient_of_w(x, back),
@@ -137,13 +129,13 @@ std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradien
 
 std::tuple<double, tensor> softmax_guesses(const tensor& images, const tensor& labels, const tensor& w,
                                            const tensor& b) {
-  const verdict found(layer(matrix_of(images), w, b));
+  const verdict found(layer(as_matrix<float>(images), w, b));
   return {found.loss(labels), found.guesses()};
 }
 
 std::tuple<double, tensor> network_guesses(const tensor& images, const tensor& labels, const tensor& w1,
                                            const tensor& b1, const tensor& w2, const tensor& b2) {
-  const verdict found(layer(hidden_layer(matrix_of(images), w1, b1), w2, b2));
+  const verdict found(layer(hidden_layer(as_matrix<float>(images), w1, b1), w2, b2));
   return {found.loss(labels), found.guesses()};
 }
 

@@ -89,11 +89,6 @@ void add_sigma(muster::graph_rank there, const forms& form) {
 
 }  // namespace
 
-matrix_map map_of(const tensor& what) {
-  const auto size = [&](std::size_t dimension) { return static_cast<Eigen::Index>(what.shape()[dimension]); };
-  return {what.data<float>(), size(0), size(1)};
-}
-
 tensor tensor_of(const Eigen::MatrixXd& exact) {
   const auto rows = static_cast<std::size_t>(exact.rows());
   auto made = tensor::empty<float>({rows, static_cast<std::size_t>(exact.cols())});

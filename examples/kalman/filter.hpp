@@ -6,13 +6,12 @@
 #include <Eigen/Core>
 
 #include <muster/collectives/graph.hpp>
+#include <muster/device/eigen.hpp>
 
 namespace kalman {
 
-using matrix_map = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
-
 /// A tensor of two dimensions, as Eigen sees it.
-[[nodiscard]] matrix_map map_of(const muster::tensor& what);
+[[nodiscard]] inline auto map_of(const muster::tensor& what) { return muster::as_matrix<float>(what); }
 
 /// Its elements as float.
 [[nodiscard]] muster::tensor tensor_of(const Eigen::MatrixXd& exact);
