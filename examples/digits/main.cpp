@@ -45,6 +45,8 @@ void add_options(CLI::App& app, options& chosen) {
   app.add_option("--seed", how.seed, "Of the division into training and test, the weights and the batches")
       ->capture_default_str();
   app.add_option("--svg", chosen.svg, "Draw loss curves and misclassified images into this file");
+  app.add_option("--at-least", chosen.least_accuracy, "Fail unless so many percent of the test images are read right")
+      ->check(CLI::Range(0, 100));
   auto* const chaos = app.add_flag("--chaos", chosen.with_chaos,
                                    "Kill ranks at random moments, then train again undisturbed and compare");
   app.add_flag("--check", chosen.only_check, "Only make 100 steps with 1, 2 and 4 ranks, and compare")->excludes(chaos);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/text.hpp>
+
 #include "chaos.hpp"
 #include "check.hpp"
 #include "picture.hpp"
@@ -108,8 +110,13 @@ void run_training(const options& chosen, const divided_samples& data) {
   std::cout << data.train.count() << " images to learn from, " << data.test.count() << " to test with; "
             << name_of(chosen.how.model) << "\nepoch        loss  accuracy   test loss  accuracy\n";
   const auto found = chosen.with_chaos ? learn_among_deaths(chosen, data) : learn_undisturbed(chosen, data, false);
-  std::cout << "test accuracy: " << std::setprecision(1) << 100 * found.last.all.accuracy() << " %\n";
+  const auto percent = 100 * found.last.all.accuracy();
+  std::cout << "test accuracy: " << std::setprecision(1) << percent << " %\n";
   draw(chosen, {found.train, found.test}, data.test, found.last.guesses);
+  if (percent >= chosen.least_accuracy) return;
+  throw std::runtime_error(
+      muster::text("the test accuracy is less than the ", chosen.least_accuracy,
+                   " % asked for by --at-least: train for more --epochs, or with more --hidden units"));
 }
 
 void run_check(const options& chosen, const divided_samples& data) {

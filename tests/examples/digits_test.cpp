@@ -325,6 +325,15 @@ TEST_F(Digits, TheProgramTrainsAmongDeathsAndDraws) {
   EXPECT_THAT(content("digits.svg"), testing::EndsWith("</svg>\n"));
 }
 
+TEST_F(Digits, TheProgramFailsWhereFewerAreReadThanAskedFor) {
+  const auto data = write("digits.csv", as_lines(made_up(300)));
+  const auto enough = run(DIGITS_PROGRAM " --ranks 2 --epochs 20 --batch 64 --at-least 95 --data " + data);
+  EXPECT_EQ(enough.status, EXIT_SUCCESS) << enough.text;
+  const auto too_few = run(DIGITS_PROGRAM " --ranks 1 --epochs 1 --rate 1e-9 --at-least 100 --data " + data);
+  EXPECT_EQ(too_few.status, EXIT_FAILURE) << too_few.text;
+  EXPECT_THAT(too_few.text, HasSubstr("less than the 100 % asked for by --at-least"));
+}
+
 TEST_F(Digits, TheProgramChecksThatRanksDoNotMatter) {
   const auto found = run(DIGITS_PROGRAM " --check --data " + write("digits.csv", as_lines(made_up(300))));
   EXPECT_EQ(found.status, EXIT_SUCCESS) << found.text;
