@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 
 #include <muster/base/pidfd.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // glibc 2.36 does not know it; kernels before 6.5 answer ENOPROTOOPT
@@ -71,25 +73,32 @@ bool is_deserted(const fs::path& path) {
   throw error(errc::invalid_argument, text("cannot listen at '", path.native(), "': ", by, "; choose another path"));
 }
 
-// Takes a socket out of the way that nobody listens at. It is moved first, so that one which another program has put in
-// its place meanwhile is not removed: that one is put back.
+// Takes a socket out of the way that nobody listens at. Requires: whoever else would is kept off by a turn.
 void remove_deserted(const fs::path& path) {
   const auto found = look_at(path);
   if (!found) return;
   if (!S_ISSOCK(found->st_mode)) throw_taken(path, "there is something that is no socket");
   if (!is_deserted(path)) throw_taken(path, "a living process listens there");
-  const fs::path aside(text(path.native(), '.', ::getpid()));
-  if (::rename(path.c_str(), aside.c_str()) != 0) {
-    if (errno == ENOENT) return;
-    throw_system_error_with(errno, "rename", path.native(), aside.native());
-  }
-  if (is_deserted(aside)) {
-    ::unlink(aside.c_str());
-    return;
-  }
-  const bool is_back = ::link(aside.c_str(), path.c_str()) == 0;
-  ::unlink(aside.c_str());
-  throw_taken(path, is_back ? "another process began to" : "other processes try to at the same time");
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_system_error_with(errno, "unlink", path.native());
+}
+
+// Kept while a path is looked at, cleared, bound and listened at: one who has bound his socket and does not listen yet
+// would pass for dead. It is a name that is nowhere in the file system, and free when its owner ends, however he does.
+unique_fd take_turn(const fs::path& path) {
+  struct stat folder{};
+  if (::stat(path.parent_path().c_str(), &folder) != 0) return {};  // binding says so
+  const auto file = path.filename().native();
+  constexpr std::size_t most_characters = 60;
+  const auto name = text("muster.listen.", folder.st_dev, '.', folder.st_ino, '.',
+                         file.substr(file.size() - std::min(file.size(), most_characters)));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  unique_fd turn = make_socket(0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(turn.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return turn;
+  if (errno == EADDRINUSE) throw_taken(path, "another process is just beginning to");
+  throw_system_error_with(errno, "bind", name);
 }
 
 void set_timeout(int socket, int which, std::chrono::nanoseconds time) {
@@ -105,17 +114,18 @@ listening_socket::listening_socket(const fs::path& path)
   static_cast<void>(address_of(path_));
   // The mode of the socket becomes that of the file: there is no moment in which others may connect.
   system_call("fchmod", ::fchmod, socket_.get(), mode_t{0600});
+  const auto turn = take_turn(path_);
   bind();
   constexpr int backlog = 64;
   system_call("listen", ::listen, socket_.get(), backlog);
 }
 
 void listening_socket::bind() {
-  constexpr int most_tries = 8;  // others may be at it
   const auto address = address_of(path_);
-  for (int tries = 1; bind_to(socket_.get(), address) != 0; ++tries) {
-    if (errno != EADDRINUSE || tries == most_tries) throw_system_error_with(errno, "bind", path_.native());
+  if (bind_to(socket_.get(), address) != 0) {
+    if (errno != EADDRINUSE) throw_system_error_with(errno, "bind", path_.native());
     remove_deserted(path_);
+    if (bind_to(socket_.get(), address) != 0) throw_system_error_with(errno, "bind", path_.native());
   }
   if (const auto made = look_at(path_)) {
     device_ = made->st_dev;

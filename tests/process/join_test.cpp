@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <mutex>
@@ -21,6 +22,8 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/base/unique_fd.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>
@@ -472,6 +475,34 @@ TEST_F(Join, OfManyListenersAtOneStaleSocketOneWins) {
     ASSERT_TRUE(test::eventually([&] { return *outcomes == 4; }));
     EXPECT_EQ(*winners, 1);
   }
+}
+
+// What it has bound and does not listen at yet is not taken for deserted.
+TEST_F(Join, WhileAnotherBeginsToListenItsSocketIsLeftAlone) {
+  const auto other = directory_.path() / "other";
+  const auto bound = [&](std::string name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path, name.size());
+    unique_fd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    EXPECT_EQ(::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    return made;
+  };
+  struct stat folder{};
+  ASSERT_EQ(::stat(directory_.path().c_str(), &folder), 0);
+  auto turn = bound(std::string(1, '\0') + text("muster.listen.", folder.st_dev, '.', folder.st_ino, ".other"));
+  const auto begun = bound(other.native());
+  try {
+    const detail::listening_socket door(other);
+    ADD_FAILURE() << "two listen";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::invalid_argument);
+    EXPECT_THAT(problem.what(), HasSubstr("just beginning"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(other));
+  turn.reset();
+  const detail::listening_socket door(other);  // its owner is dead, as far as anybody can tell
 }
 
 TEST_F(Join, AForkedChildMayDestroyItsCopyOfTheListener) {
