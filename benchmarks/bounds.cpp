@@ -6,8 +6,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 
+#include <muster/parallel/world.hpp>
 #include <muster/pool/pool.hpp>
 
 namespace bench {
@@ -84,6 +87,41 @@ duration map_async_returns() {
   });
 }
 
+// ---- worlds
+
+muster::world_options quiet_ranks() {
+  return {.ranks = 4, .log = [](muster::log_level, std::string_view) {}};
+}
+
+void throw_in(const muster::rank_context& context, int rank) {
+  if (static_cast<int>(context.rank) == rank) throw std::runtime_error("as asked for");
+}
+void die_in(const muster::rank_context& context, int rank) {
+  if (static_cast<int>(context.rank) == rank) ::raise(SIGKILL);
+}
+
+duration time_to_rank_error(void (*fault)(const muster::rank_context&, int)) {
+  muster::world world(quiet_ranks());
+  const auto function = world.function(fault, muster::whole("rank"));
+  function(-1);
+  return time_of([&] {
+    try {
+      function(2);
+      std::abort();
+    } catch (const muster::rank_error&) {
+    }
+  });
+}
+
+duration throw_to_rank_error() { return time_to_rank_error(throw_in); }
+duration death_to_rank_error() { return time_to_rank_error(die_in); }
+
+duration world_destructor() {
+  std::optional<muster::world> world(std::in_place, quiet_ranks());
+  world->function(throw_in, muster::whole("rank"))(-1);
+  return time_of([&] { world.reset(); });
+}
+
 bounded bound_of(const std::string& name, duration bound, duration (*once)()) {
   return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
 }
@@ -99,6 +137,9 @@ const std::vector<bounded>& bounded_workloads() {
       bound_of("close_join_lost", 500ms, close_and_join_after_lost_task),
       bound_of("terminate_full", 1s, terminate_full_pool),
       bound_of("map_async_returns", 20ms, map_async_returns),
+      bound_of("throw_to_rank_error", 1s, throw_to_rank_error),
+      bound_of("death_to_rank_error", 2s, death_to_rank_error),
+      bound_of("world_destructor", 1s, world_destructor),
   };
   return all;
 }

@@ -26,6 +26,9 @@
 //   tensor_vs_torch           a call with a shared tensor of 256 MiB ÷ torch.multiprocessing's, by file descriptor
 //   alloc                     64 KiB of shared memory taken, written and let go ÷ malloc and free
 //
+//   accumulate_f32            64 MiB added to 64 MiB ÷ memcpy of as many bytes, read or written
+//   sgd_f32                   a step of SGD with momentum along a gradient of 64 MiB ÷ the same
+//
 //   queue_2p2c                messages of 64 bytes, 2 producers and 2 consumers in workers ÷ a ring under a mutex with
 //                             conditions, as many threads
 //   queue_vs_boost            a stream of the same to one worker ÷ Boost.Interprocess's message_queue
@@ -65,7 +68,8 @@
 //   allocs_per_task           operator new in parent and worker, per warm task
 //
 //   death_to_result, exit_to_result, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
-//   map_async_returns         how long these take ÷ the longest that they may take
+//   map_async_returns, throw_to_rank_error, death_to_rank_error, world_destructor
+//                             how long these take ÷ the longest that they may take
 //
 // Those with a peer are medians over rounds in which each side has a turn; all sides are bound to processors alike.
 #include <algorithm>

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <array>
 #include <cstdlib>
+#include <cstring>
 
+#include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/parallel/detail/rule_kernels.hpp>
 
 #include "fd_peer.hpp"
 #include "python_peer.hpp"
@@ -89,6 +93,57 @@ row alloc(const effort& how) {
   return compare("alloc", how, ours, peer);
 }
 
+// ---- arithmetic: as many bytes read or written on both sides, far more than the caches hold
+
+constexpr std::size_t pass_bytes = std::size_t{64} << 20U;
+
+side copies(int passes, const muster::tensor& to, const muster::tensor& from) {
+  return {.name = "memcpy of as many bytes", .run = [=](std::size_t count) {
+            for (std::size_t index = 0; index < count; ++index) {
+              for (int pass = 0; pass < passes; ++pass) std::memcpy(to.data(), from.data(), pass_bytes);
+            }
+          }};
+}
+
+muster::tensor numbers(float value) {
+  return muster::tensor::full<float>({pass_bytes / sizeof(float)}, value, muster::memory::local);
+}
+
+// Each pass reads both and writes one; that of memcpy reads one and writes one.
+row accumulate_f32(const effort& how) {
+  const auto into = numbers(0);
+  const auto from = numbers(1);
+  const side ours{.name = "accumulate", .run = [&](std::size_t count) {
+                    for (std::size_t pass = 0; pass < 2 * count; ++pass) muster::accumulate(into, from);
+                  }};
+  return compare("accumulate_f32", how, ours, copies(3, into, from));
+}
+
+// Reads variable, state and gradient, and writes two of them.
+row sgd_f32(const effort& how) {
+  const auto weights = numbers(1);
+  const auto state = numbers(0);
+  const auto gradient = numbers(0.5F);
+  const std::array<const std::byte*, 1> gradients = {gradient.data()};
+  const std::array<const double, 1> shares = {1.0};
+  const std::array<const std::byte*, 1> old_states = {state.data()};
+  const std::array<std::byte*, 1> new_states = {state.data()};
+  const std::array<std::byte*, 1> new_values = {weights.data()};
+  const muster::detail::rule_pass pass{.gradients = gradients,
+                                       .weights = shares,
+                                       .value = weights.data(),
+                                       .new_values = new_values,
+                                       .old_states = old_states,
+                                       .new_states = new_states,
+                                       .count = weights.size()};
+  const side ours{.name = "sgd with momentum", .run = [&](std::size_t count) {
+                    for (std::size_t pass = 0; pass < 2 * count; ++pass) {
+                      muster::detail::apply(muster::sgd{.rate = 1e-9, .momentum = 0.9}, pass);
+                    }
+                  }};
+  return compare("sgd_f32", how, ours, copies(5, weights, gradient));
+}
+
 }  // namespace
 
 std::vector<workload> tensors() {
@@ -98,6 +153,8 @@ std::vector<workload> tensors() {
            .run = [](const effort& how) { return tensor_ref("tensor_ref_256MiB", how, large_bytes); }},
           {.name = "tensor_vs_fd", .run = tensor_vs_fd},
           {.name = "tensor_vs_torch", .run = tensor_vs_torch, .needs_torch = true},
+          {.name = "accumulate_f32", .run = accumulate_f32, .needs_two_processors = false},
+          {.name = "sgd_f32", .run = sgd_f32, .needs_two_processors = false},
           {.name = "alloc", .run = alloc, .needs_two_processors = false}};
 }
 
