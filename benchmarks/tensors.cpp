@@ -137,7 +137,7 @@ row sgd_f32(const effort& how) {
                                        .new_states = new_states,
                                        .count = weights.size()};
   const side ours{.name = "sgd with momentum", .run = [&](std::size_t count) {
-                    for (std::size_t pass = 0; pass < 2 * count; ++pass) {
+                    for (std::size_t done = 0; done < 2 * count; ++done) {
                       muster::detail::apply(muster::sgd{.rate = 1e-9, .momentum = 0.9}, pass);
                     }
                   }};
