@@ -183,12 +183,6 @@ tensor world::gather(const variable& which, unsigned new_dimensions) const {
   return made;
 }
 
-std::vector<tensor> world::gather(std::span<const variable> which, unsigned new_dimensions) const {
-  std::vector<tensor> made;
-  for (const auto& each : which) made.push_back(gather(each, new_dimensions));
-  return made;
-}
-
 void world::all_gather(const variable& which) {
   with(core_, which, [&](registered_variable& found) {
     const auto all = concatenated(which, found, ranks());

@@ -173,6 +173,12 @@ TEST_P(World, InputsAreBuiltFromValues) {
   const auto inputs = f.build_inputs(tensor::arange<float>(0, 101));
   EXPECT_EQ(inputs[0].name(), "x");
   EXPECT_EQ(f(inputs[0]), 50.0F);
+  const auto built = f.build_inputs({.type = dtype::f32, .minibatch = true, .force_cast = true, .oversize = 1.5},
+                                    tensor::arange<double>(0, 100));
+  EXPECT_EQ(built[0].dtype(), dtype::f32);
+  EXPECT_EQ(built[0].alloc_size(), 150U);
+  EXPECT_TRUE(built[0].minibatch());
+  EXPECT_EQ(built[0].name(), "x");
 }
 
 TEST_P(World, CallsInTheBackgroundAreMadeInOrder) {

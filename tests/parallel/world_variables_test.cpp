@@ -176,6 +176,22 @@ TEST(WorldVariables, SeveralAreGivenTheirValuesInOneCallIfThereAreAsMany) {
   });
 }
 
+TEST(WorldVariables, SeveralAreAskedForInOneCall) {
+  in_worlds({1, 3}, [](world& w) {
+    const std::array both{w.replicate("one", tensor::full<float>({2}, 1)),
+                          w.scattered("rows", tensor::ones<float>({3, 2}))};
+    EXPECT_THAT(w.get_value(0, both)[0].to_vector<float>(), ElementsAre(1, 1));
+    EXPECT_EQ(w.get_lengths(both)[1], w.get_lengths(both[1]));
+    EXPECT_EQ(w.get_shapes(both)[1], w.get_shapes(both[1]));
+    const auto sums = w.reduce(both, sum);
+    EXPECT_THAT(sums[0].to_vector<float>(), Each(static_cast<float>(w.ranks())));
+    EXPECT_EQ(sums[1].shape(), (tensor_shape{3 / w.ranks(), 2}));
+    w.set_value(0, both, std::array{tensor::arange<float>(0, 5), tensor::zeros<float>({9, 2})}, row_range{1, 3});
+    EXPECT_THAT(w.get_value(0, both[0]).to_vector<float>(), ElementsAre(1, 2));
+    EXPECT_EQ(w.get_lengths(both[1])[0], 2U);
+  });
+}
+
 TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
   world w({.ranks = 2});
   world other({.ranks = 1});

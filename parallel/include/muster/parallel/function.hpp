@@ -129,9 +129,20 @@ public:
   /// A data for each of its inputs with rows, which holds a copy of what is given here.
   template <class... Given>
   [[nodiscard]] auto build_inputs(const Given&... given) const {
+    return build_inputs(data_options{}, given...);
+  }
+  /// The same with dtype, minibatch, force_cast and oversize as in `how`, for all of them.
+  template <class... Given>
+  [[nodiscard]] auto build_inputs(const data_options& how, const Given&... given) const {
     static_assert(sizeof...(Given) == Layout::row_count, "muster: build_inputs takes a value for each of rows()");
     std::size_t index = 0;
-    return std::array<data, sizeof...(Given)>{data({.value = given, .name = core_->spec().rows[index++]})...};
+    const auto made_of = [&](const tensor& value) {
+      auto one = how;
+      one.value = value;
+      one.name = core_->spec().rows[index++];
+      return data(one);
+    };
+    return std::array<data, sizeof...(Given)>{made_of(given)...};
   }
 
   [[nodiscard]] const std::string& name() const noexcept { return core_->spec().name; }

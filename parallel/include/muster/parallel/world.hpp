@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -111,13 +112,28 @@ public:
   void scatter(std::span<const variable> which, std::span<const tensor> values, const row_selection& batch = {}) {
     for_each(which, values, [&](const auto& each, const auto& value) { scatter(each, value, batch); });
   }
-  void set_value(std::size_t rank, std::span<const variable> which, std::span<const tensor> values) {
-    for_each(which, values, [&](const auto& each, const auto& value) { set_value(rank, each, value); });
+  void set_value(std::size_t rank, std::span<const variable> which, std::span<const tensor> values,
+                 const row_selection& batch = {}) {
+    for_each(which, values, [&](const auto& each, const auto& value) { set_value(rank, each, value, batch); });
   }
   void broadcast(std::span<const variable> which) {
     for_each(which, [this](const auto& each) { broadcast(each); });
   }
-  [[nodiscard]] std::vector<tensor> gather(std::span<const variable> which, unsigned new_dimensions = 1) const;
+  [[nodiscard]] std::vector<tensor> gather(std::span<const variable> which, unsigned new_dimensions = 1) const {
+    return of_each(which, [&](const auto& each) { return gather(each, new_dimensions); });
+  }
+  [[nodiscard]] std::vector<tensor> reduce(std::span<const variable> which, output_op op = avg) const {
+    return of_each(which, [&](const auto& each) { return reduce(each, op); });
+  }
+  [[nodiscard]] std::vector<tensor> get_value(std::size_t rank, std::span<const variable> which) const {
+    return of_each(which, [&](const auto& each) { return get_value(rank, each); });
+  }
+  [[nodiscard]] std::vector<std::vector<std::size_t>> get_lengths(std::span<const variable> which) const {
+    return of_each(which, [&](const auto& each) { return get_lengths(each); });
+  }
+  [[nodiscard]] std::vector<std::vector<tensor_shape>> get_shapes(std::span<const variable> which) const {
+    return of_each(which, [&](const auto& each) { return get_shapes(each); });
+  }
   void all_gather(std::span<const variable> which) {
     for_each(which, [this](const auto& each) { all_gather(each); });
   }
@@ -161,6 +177,14 @@ private:
   static void for_each(std::span<const variable> which, std::span<const tensor> values, const One& one) {
     require_as_many(which.size(), values.size());
     for (std::size_t index = 0; index < which.size(); ++index) one(which[index], values[index]);
+  }
+  template <class One>
+  static std::vector<std::invoke_result_t<const One&, const variable&>> of_each(std::span<const variable> which,
+                                                                                const One& one) {
+    std::vector<std::invoke_result_t<const One&, const variable&>> made;
+    made.reserve(which.size());
+    for (const auto& each : which) made.push_back(one(each));
+    return made;
   }
   static void require_as_many(std::size_t variables, std::size_t values);
   [[nodiscard]] std::shared_ptr<detail::function_core> enter(detail::registered_function what,
