@@ -13,15 +13,26 @@
 namespace muster::detail {
 
 /// A rule, by what has to be computed for an element.
-enum class rule_kind : std::uint8_t { assign, plain, momentum, nesterov, adam, adagrad, rmsprop, rmsprop_momentum };
+enum class rule_kind : std::uint8_t {
+  assign,
+  plain,
+  momentum,
+  nesterov,
+  adam,
+  adagrad,
+  rmsprop,
+  rmsprop_momentum,
+  adadelta,
+  adamax
+};
 
 /// What is the same for all elements of an update. A kind looks at those it needs.
 struct rule_numbers {
   rule_kind kind = rule_kind::assign;
-  double rate = 0;      // adam: with the correction of the mean
-  double momentum = 0;  // adam: beta1
-  double taken = 0;     // adam: 1 - beta1
-  double decay = 0;     // of the squares. adam: beta2
+  double rate = 0;      // adam, adamax: with the correction of the mean
+  double momentum = 0;  // adam, adamax: beta1
+  double taken = 0;     // adam, adamax: 1 - beta1
+  double decay = 0;     // of the squares. adam, adamax: beta2
   double squared = 0;   // 1 - decay
   double root = 1;      // adam: √(1 - beta2ᵗ)
   double epsilon = 0;

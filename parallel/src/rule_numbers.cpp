@@ -55,6 +55,23 @@ rule_numbers numbers(const rmsprop& rule, std::uint64_t) {
           .epsilon = rule.epsilon};
 }
 
+rule_numbers numbers(const adadelta& rule, std::uint64_t) {
+  return {.kind = rule_kind::adadelta,
+          .rate = rule.rate,
+          .decay = rule.decay,
+          .squared = 1 - rule.decay,
+          .epsilon = rule.epsilon};
+}
+
+rule_numbers numbers(const adamax& rule, std::uint64_t step) {
+  return {.kind = rule_kind::adamax,
+          .rate = rule.rate / (1 - power(rule.beta1, step)),
+          .momentum = rule.beta1,
+          .taken = 1 - rule.beta1,
+          .decay = rule.beta2,
+          .epsilon = rule.epsilon};
+}
+
 }  // namespace
 
 rule_numbers numbers_of(const update_rule& rule, std::uint64_t step) {

@@ -112,6 +112,32 @@ void update_rmsprop_with_momentum(const numbers_in<Wide>& with, piece<Wide>& her
 }
 
 template <class Wide>
+void update_adadelta(const numbers_in<Wide>& with, piece<Wide>& here) {
+  for (std::size_t at = 0; at < here.count; ++at) {
+    const Wide gradient = here.gradient[at];
+    const Wide square = with.decay * here.states[0][at] + with.squared * gradient * gradient;
+    const Wide step = root_of(here.states[1][at] + with.epsilon) / root_of(square + with.epsilon) * gradient;
+    here.states[0][at] = square;
+    here.states[1][at] = with.decay * here.states[1][at] + with.squared * step * step;
+    here.value[at] -= with.rate * step;
+  }
+}
+
+template <class Wide>
+void update_adamax(const numbers_in<Wide>& with, piece<Wide>& here) {
+  for (std::size_t at = 0; at < here.count; ++at) {
+    const Wide gradient = here.gradient[at];
+    const Wide mean = with.momentum * here.states[0][at] + with.taken * gradient;
+    const Wide older = with.decay * here.states[1][at];
+    const Wide newer = (gradient < 0 ? -gradient : gradient) + with.epsilon;
+    const Wide largest = older > newer ? older : newer;
+    here.states[0][at] = mean;
+    here.states[1][at] = largest;
+    here.value[at] -= with.rate * mean / largest;
+  }
+}
+
+template <class Wide>
 using rule_update = void (*)(const numbers_in<Wide>& with, piece<Wide>& here);
 
 template <class Wide>
@@ -124,6 +150,8 @@ rule_update<Wide> find_update(rule_kind kind) {
     case rule_kind::adagrad: return update_adagrad<Wide>;
     case rule_kind::rmsprop: return update_rmsprop<Wide>;
     case rule_kind::rmsprop_momentum: return update_rmsprop_with_momentum<Wide>;
+    case rule_kind::adadelta: return update_adadelta<Wide>;
+    case rule_kind::adamax: return update_adamax<Wide>;
     default: return assign<Wide>;
   }
 }

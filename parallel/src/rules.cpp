@@ -14,7 +14,8 @@ namespace {
 
 using limits = std::numeric_limits<float>;
 
-constexpr std::array<std::string_view, 5> rule_names = {"assign", "sgd", "adam", "adagrad", "rmsprop"};
+constexpr std::array<std::string_view, 7> rule_names = {"assign",  "sgd",      "adam",  "adagrad",
+                                                        "rmsprop", "adadelta", "adamax"};
 static_assert(rule_names.size() == std::variant_size_v<update_rule::alternatives>);
 
 /// What a number of a rule may be.
@@ -58,6 +59,21 @@ void each_field(const rmsprop& rule, const Check& check) {
   check(field{"rmsprop", "decay", rule.decay, range::below_one});
   check(field{"rmsprop", "epsilon", rule.epsilon, range::above_zero});
   check(field{"rmsprop", "momentum", rule.momentum, range::below_one});
+}
+
+template <class Check>
+void each_field(const adadelta& rule, const Check& check) {
+  check(field{"adadelta", "rate", rule.rate, range::above_zero});
+  check(field{"adadelta", "decay", rule.decay, range::below_one});
+  check(field{"adadelta", "epsilon", rule.epsilon, range::above_zero});
+}
+
+template <class Check>
+void each_field(const adamax& rule, const Check& check) {
+  check(field{"adamax", "rate", rule.rate, range::above_zero});
+  check(field{"adamax", "beta1", rule.beta1, range::below_one});
+  check(field{"adamax", "beta2", rule.beta2, range::below_one});
+  check(field{"adamax", "epsilon", rule.epsilon, range::above_zero});
 }
 
 // NaN is in none.
@@ -121,7 +137,8 @@ std::string_view update_rule::name() const noexcept {
 
 std::size_t update_rule::state_count() const noexcept {
   if (const auto* const rule = std::get_if<sgd>(&rule_)) return rule->momentum > 0 ? 1 : 0;
-  if (std::holds_alternative<adam>(rule_)) return 2;
+  if (std::holds_alternative<adam>(rule_) || std::holds_alternative<adamax>(rule_)) return 2;
+  if (std::holds_alternative<adadelta>(rule_)) return 2;
   if (std::holds_alternative<adagrad>(rule_)) return 1;
   if (const auto* const rule = std::get_if<rmsprop>(&rule_)) return rule->momentum > 0 ? 2 : 1;
   return 0;

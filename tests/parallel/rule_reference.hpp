@@ -3,6 +3,7 @@
 
 // What a rule is to give, one number after the other in double, as its formulas are written.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <variant>
@@ -47,6 +48,19 @@ struct reference_element {
     auto step = gradient / (std::sqrt(states[0]) + rule.epsilon);
     if (rule.momentum > 0) step = states[1] = rule.momentum * states[1] + step;
     value -= rule.rate * step;
+  }
+
+  void update(const adadelta& rule, double gradient, double) {
+    states[0] = rule.decay * states[0] + (1 - rule.decay) * gradient * gradient;
+    const auto step = std::sqrt(states[1] + rule.epsilon) / std::sqrt(states[0] + rule.epsilon) * gradient;
+    states[1] = rule.decay * states[1] + (1 - rule.decay) * step * step;
+    value -= rule.rate * step;
+  }
+
+  void update(const adamax& rule, double gradient, double t) {
+    states[0] = rule.beta1 * states[0] + (1 - rule.beta1) * gradient;
+    states[1] = std::max(rule.beta2 * states[1], std::abs(gradient) + rule.epsilon);
+    value -= rule.rate / (1 - std::pow(rule.beta1, t)) * states[0] / states[1];
   }
 
   void update(const update_rule& rule, double gradient, std::uint64_t t) {

@@ -36,7 +36,11 @@ inline std::vector<update_rule> optimizers() {
           adam{.rate = 0.05, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1},
           adagrad{.rate = 0.1},
           rmsprop{.rate = 0.05},
-          rmsprop{.rate = 0.05, .decay = 0.9, .momentum = 0.5}};
+          rmsprop{.rate = 0.05, .decay = 0.9, .momentum = 0.5},
+          adadelta{},
+          adadelta{.rate = 0.5, .decay = 0.8, .epsilon = 1e-4},
+          adamax{.rate = 0.05},
+          adamax{.rate = 0.05, .beta1 = 0.5, .beta2 = 0.9}};
 }
 
 template <class T>

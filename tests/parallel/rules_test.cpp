@@ -32,6 +32,8 @@ TEST(UpdateRule, HasAName) {
   EXPECT_EQ(update_rule(adam{}).name(), "adam");
   EXPECT_EQ(update_rule(adagrad{}).name(), "adagrad");
   EXPECT_EQ(update_rule(rmsprop{}).name(), "rmsprop");
+  EXPECT_EQ(update_rule(adadelta{}).name(), "adadelta");
+  EXPECT_EQ(update_rule(adamax{}).name(), "adamax");
 }
 
 TEST(UpdateRule, NeedsNoMoreStatesThanItUses) {
@@ -42,6 +44,8 @@ TEST(UpdateRule, NeedsNoMoreStatesThanItUses) {
   EXPECT_EQ(update_rule(adagrad{}).state_count(), 1U);
   EXPECT_EQ(update_rule(rmsprop{}).state_count(), 1U);
   EXPECT_EQ(update_rule(rmsprop{.momentum = 0.9}).state_count(), 2U);
+  EXPECT_EQ(update_rule(adadelta{}).state_count(), 2U);
+  EXPECT_EQ(update_rule(adamax{}).state_count(), 2U);
 }
 
 TEST(UpdateRule, KeepsStatesInWhatItComputesIn) {
@@ -52,7 +56,8 @@ TEST(UpdateRule, KeepsStatesInWhatItComputesIn) {
 TEST(UpdateRule, TakesTheDefaultsAndTheEdgesOfWhatIsAllowed) {
   for (const update_rule& rule : std::initializer_list<update_rule>{
            assign_rule{}, sgd{.rate = 1e-3}, sgd{.rate = 100, .momentum = 0.9, .nesterov = true, .weight_decay = 2},
-           adam{}, adam{.beta1 = 0, .beta2 = 0}, adagrad{}, rmsprop{}, rmsprop{.decay = 0}}) {
+           adam{}, adam{.beta1 = 0, .beta2 = 0}, adagrad{}, rmsprop{}, rmsprop{.decay = 0}, adadelta{},
+           adamax{.beta1 = 0, .beta2 = 0}}) {
     EXPECT_NO_THROW(rule.require()) << rule.name();
     EXPECT_NO_THROW(rule.require(dtype::f32, reduction_op::avg)) << rule.name();
   }
@@ -79,10 +84,18 @@ TEST(UpdateRule, NamesTheFieldThatIsWrongAndWhatIsAllowed) {
   refused(rmsprop{.decay = 1.5}, "rmsprop", "the decay 1.5");
   refused(rmsprop{.epsilon = infinite}, "rmsprop", "the epsilon inf");
   refused(rmsprop{.momentum = not_a_number}, "rmsprop", "the momentum nan");
+  refused(adadelta{.rate = 0}, "adadelta", "the rate 0");
+  refused(adadelta{.decay = 1}, "adadelta", "the decay 1");
+  refused(adadelta{.epsilon = 0}, "adadelta", "the epsilon 0");
+  refused(adamax{.rate = -1}, "adamax", "the rate -1");
+  refused(adamax{.beta1 = 1}, "adamax", "the beta1 1");
+  refused(adamax{.beta2 = 2}, "adamax", "the beta2 2");
+  refused(adamax{.epsilon = 0}, "adamax", "the epsilon 0");
 }
 
 TEST(UpdateRule, OfAnOptimizerTakesFloatingPointSumsAndAverages) {
-  for (const update_rule& rule : std::initializer_list<update_rule>{sgd{.rate = 1}, adam{}, adagrad{}, rmsprop{}}) {
+  for (const update_rule& rule :
+       std::initializer_list<update_rule>{sgd{.rate = 1}, adam{}, adagrad{}, rmsprop{}, adadelta{}, adamax{}}) {
     for (const auto type : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
       EXPECT_NO_THROW(rule.require(type, reduction_op::sum));
       EXPECT_NO_THROW(rule.require(type, reduction_op::avg));

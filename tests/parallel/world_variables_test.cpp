@@ -350,6 +350,8 @@ TEST(WorldVariables, RulesWithMemoryGoTheSameWayForAnyNumberOfRanksAndSlices) {
   check(adam{.rate = 0.01});
   check(adagrad{});
   check(rmsprop{.momentum = 0.5});
+  check(adadelta{.rate = 0.1});
+  check(adamax{});
 }
 
 TEST(WorldVariables, MomentumIsRemembered) {

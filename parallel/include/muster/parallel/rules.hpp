@@ -91,6 +91,38 @@ struct rmsprop {
   [[nodiscard]] friend bool operator==(const rmsprop&, const rmsprop&) = default;
 };
 
+/// AdaDelta, as torch.optim.Adadelta, whose defaults these are (its rho is `decay`), without decay of weights.
+///
+///     s ← decay·s + (1 - decay)·g²        the first state
+///     d ← √(a + epsilon) / √(s + epsilon) · g
+///     a ← decay·a + (1 - decay)·d²        the second
+///     p ← p - rate·d
+///
+/// M. Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+struct adadelta {
+  double rate = 1;        ///< finite, above 0
+  double decay = 0.9;     ///< at least 0, less than 1
+  double epsilon = 1e-6;  ///< finite, above 0
+
+  [[nodiscard]] friend bool operator==(const adadelta&, const adadelta&) = default;
+};
+
+/// AdaMax, as torch.optim.Adamax, whose defaults these are, without decay of weights.
+///
+///     m ← beta1·m + (1 - beta1)·g         the first state
+///     u ← max(beta2·u, |g| + epsilon)     the second
+///     p ← p - rate/(1 - beta1ᵗ) · m / u
+///
+/// Section 7.1 of the paper on Adam.
+struct adamax {
+  double rate = 2e-3;     ///< finite, above 0
+  double beta1 = 0.9;     ///< at least 0, less than 1
+  double beta2 = 0.999;   ///< likewise
+  double epsilon = 1e-8;  ///< finite, above 0
+
+  [[nodiscard]] friend bool operator==(const adamax&, const adamax&) = default;
+};
+
 /// One of the rules.
 ///
 ///     w.function(gradients, updates(reduced_into(weights, avg, adam{.rate = 3e-4})));
@@ -99,7 +131,7 @@ struct rmsprop {
 /// Process safety: it is nothing but its bytes, and may travel in a frame; whoever takes it out calls `require`.
 class update_rule {
 public:
-  using alternatives = std::variant<assign_rule, sgd, adam, adagrad, rmsprop>;
+  using alternatives = std::variant<assign_rule, sgd, adam, adagrad, rmsprop, adadelta, adamax>;
 
   /// More states than this no rule has.
   static constexpr std::size_t most_states = 2;
@@ -111,10 +143,12 @@ public:
   constexpr update_rule(const adam& rule) noexcept : rule_(rule) {}
   constexpr update_rule(const adagrad& rule) noexcept : rule_(rule) {}
   constexpr update_rule(const rmsprop& rule) noexcept : rule_(rule) {}
+  constexpr update_rule(const adadelta& rule) noexcept : rule_(rule) {}
+  constexpr update_rule(const adamax& rule) noexcept : rule_(rule) {}
 
   [[nodiscard]] constexpr const alternatives& get() const noexcept { return rule_; }
 
-  /// "assign", "sgd", "adam", "adagrad", "rmsprop". Of bytes that are no rule, "unknown".
+  /// "assign", "sgd", "adam", "adagrad", "rmsprop", "adadelta", "adamax". Of bytes that are no rule, "unknown".
   [[nodiscard]] std::string_view name() const noexcept;
 
   /// How many states it has.
