@@ -146,6 +146,15 @@ variable world::scattered(std::string name, const tensor& value, const row_selec
   return made;
 }
 
+void world::require_distinct(std::span<const variable> which) {
+  for (std::size_t index = 1; index < which.size(); ++index) {
+    const auto before = which.first(index);
+    const auto first = std::ranges::find(before, which[index]);
+    if (first != before.end())
+      refuse(which[index], "it was given twice, as number ", first - before.begin(), " and ", index);
+  }
+}
+
 void world::require_as_many(std::size_t variables, std::size_t values) {
   if (variables == values) return;
   throw error(errc::invalid_argument, text(variables, " variables were given ", values, " values: each needs one"));

@@ -387,6 +387,8 @@ TEST(WorldAcceptance, WhatAFunctionKeepsStaysGood) {
 
 TEST(WorldAcceptance, WorldsThatCannotBeAreRefused) {
   EXPECT_THAT(test::refusal([] { world({.ranks = 257}); }), testing::HasSubstr("257"));
+  EXPECT_THAT(test::refusal([] { world({.ranks = 2, .device = device::cuda(1)}); }),
+              testing::AllOf(testing::HasSubstr("cuda:1"), testing::HasSubstr("only the cpu")));
   EXPECT_THAT(test::refusal([] { world({.ranks = 2, .master_rank = 2}); }), testing::HasSubstr("master_rank = 2"));
   world any;
   EXPECT_GE(any.ranks(), 1U);

@@ -192,6 +192,15 @@ TEST(WorldVariables, SeveralAreAskedForInOneCall) {
   });
 }
 
+TEST(WorldVariables, GivenTwiceAreRefusedAndNothingChanges) {
+  world w({.ranks = 2});
+  const auto v = w.replicate("v", tensor::full<float>({2}, 1));
+  const std::array twice{w.replicate("u", tensor::full<float>({2}, 1)), v, v};
+  EXPECT_THAT(refusal([&] { w.all_reduce(twice, sum); }), AllOf(HasSubstr("'v'"), HasSubstr("number 1 and 2")));
+  EXPECT_THAT(refusal([&] { static_cast<void>(w.get_value(0, twice)); }), HasSubstr("'v'"));
+  EXPECT_THAT(w.get_value(1, twice[0]).to_vector<float>(), ElementsAre(1, 1));
+}
+
 TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
   world w({.ranks = 2});
   world other({.ranks = 1});

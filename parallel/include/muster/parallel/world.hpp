@@ -104,8 +104,8 @@ public:
   [[nodiscard]] std::vector<std::size_t> get_lengths(const variable& which) const;
   [[nodiscard]] std::vector<tensor_shape> get_shapes(const variable& which) const;
 
-  /// The same calls for several variables, one after the other. Where each gets a value, there are as many of them, or
-  /// nothing is changed.
+  /// The same calls for several variables, one after the other. Throws errc::invalid_argument, with nothing changed,
+  /// where one is given twice, or not as many values as variables.
   void broadcast(std::span<const variable> which, std::span<const tensor> values) {
     for_each(which, values, [this](const auto& each, const auto& value) { broadcast(each, value); });
   }
@@ -171,21 +171,25 @@ public:
 private:
   template <class One>
   static void for_each(std::span<const variable> which, const One& one) {
+    require_distinct(which);
     for (const auto& each : which) one(each);
   }
   template <class One>
   static void for_each(std::span<const variable> which, std::span<const tensor> values, const One& one) {
+    require_distinct(which);
     require_as_many(which.size(), values.size());
     for (std::size_t index = 0; index < which.size(); ++index) one(which[index], values[index]);
   }
   template <class One>
   static std::vector<std::invoke_result_t<const One&, const variable&>> of_each(std::span<const variable> which,
                                                                                 const One& one) {
+    require_distinct(which);
     std::vector<std::invoke_result_t<const One&, const variable&>> made;
     made.reserve(which.size());
     for (const auto& each : which) made.push_back(one(each));
     return made;
   }
+  static void require_distinct(std::span<const variable> which);
   static void require_as_many(std::size_t variables, std::size_t values);
   [[nodiscard]] std::shared_ptr<detail::function_core> enter(detail::registered_function what,
                                                              std::vector<variable> used) const;
