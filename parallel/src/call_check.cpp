@@ -87,11 +87,25 @@ private:
       return 0;
     }
     for (std::size_t index = 0; index < spec_.rows.size(); ++index) {
+      require_form(index);
       if (asked_.inputs[index].value.dimensions() == 0) {
         refuse(name_of_input(index), " has no dimensions, so no rows to deal out: give it as whole()");
       }
     }
     return batch().is_all() ? common_length() : selected_length();
+  }
+
+  void require_form(std::size_t index) const {
+    const auto& form = spec_.forms[index];
+    const auto& given = asked_.inputs[index].value;
+    if (form.type && *form.type != given.dtype()) {
+      refuse(name_of_input(index), " is of dtype ", given.dtype(), ": it must be ", *form.type,
+             "; convert() it, or keep it in a data of that type");
+    }
+    if (form.dimensions && *form.dimensions != given.dimensions()) {
+      refuse(name_of_input(index), " has shape ", given.shape(), ", so ", given.dimensions(),
+             " dimensions: it must have ", *form.dimensions, "; reshape() it");
+    }
   }
 
   [[nodiscard]] std::size_t common_length() const {

@@ -58,6 +58,25 @@ TEST(WorldCalls, WhatIsWrongWithInputsIsSaidBeforeAnyRankIsTold) {
   });
 }
 
+TEST(WorldCalls, InputsOfAnotherTypeOrShapeThanSaidAreRefusedBeforeAnyRankIsTold) {
+  in_worlds({1, 3}, [](world& w) {
+    auto f = w.function(seen_total, rows(typed<float>("x", 1), typed<float>("y")), whole("seen"), outputs(sum("sum")),
+                        named("picky"));
+    const test::visits seen;
+    const auto x = tensor::ones<float>({10});
+    const auto refused = [&](const auto& first, const auto& second) {
+      return refusal([&] { f(first, second, seen.shared()); });
+    };
+    EXPECT_THAT(refused(tensor::ones<double>({10}), x),
+                AllOf(HasSubstr("'picky'"), HasSubstr("'x'"), HasSubstr("f64"), HasSubstr("must be f32")));
+    EXPECT_THAT(refused(x.reshape({10, 1}), x),
+                AllOf(HasSubstr("'x'"), HasSubstr("(10, 1)"), HasSubstr("must have 1")));
+    EXPECT_THAT(refused(x, tensor::ones<std::int32_t>({10})), AllOf(HasSubstr("'y'"), HasSubstr("i32")));
+    EXPECT_EQ(seen.count(), 0);
+    EXPECT_EQ(f(x, x.reshape({10, 1}), seen.shared()), 20.0F);
+  });
+}
+
 TEST(WorldCalls, SelectionsThatSelectNothingCannotBeMade) {
   const auto refused = [](const auto& what) { return refusal([&] { static_cast<void>(row_selection(what)); }); };
   EXPECT_THAT(refused(0), HasSubstr("0 rows"));

@@ -17,10 +17,12 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include <muster/device/dtype.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/output_op.hpp>
 #include <muster/parallel/rules.hpp>
@@ -30,9 +32,15 @@ namespace muster {
 
 namespace detail {
 
+struct input_tag {
+  std::string name;
+  input_form form = {};
+};
+template <class T>
+concept input_name = std::convertible_to<T, std::string> || std::same_as<T, input_tag>;
 template <std::size_t N>
 struct rows_tag {
-  std::array<std::string, N> names;
+  std::array<input_tag, N> inputs;
 };
 template <std::size_t N>
 struct whole_tag {
@@ -83,11 +91,25 @@ inline constexpr detail::output_kind<output_op::gather> gather{};
 inline constexpr detail::output_kind<output_op::none> none{};
 inline constexpr detail::output_kind<output_op::mean_of_ranks> mean_of_ranks{};
 
-/// Inputs whose rows are dealt out to the ranks: tensors, of which each rank gets its part. Their names are for
-/// messages.
-template <std::convertible_to<std::string>... Names>
+/// An input of rows whose elements are T, and which has so many dimensions, if that is said: `rows(typed<float>("x",
+/// 2))`. Others are refused before any rank is told of the call.
+template <tensor_element T>
+[[nodiscard]] detail::input_tag typed(std::string name, std::optional<std::size_t> dimensions = {}) {
+  return {.name = std::move(name), .form = {.type = dtype_of<T>, .dimensions = dimensions}};
+}
+
+/// Inputs whose rows are dealt out to the ranks: tensors, of which each rank gets its part. Their names, or what
+/// typed() gives, are for messages.
+template <detail::input_name... Names>
 [[nodiscard]] detail::rows_tag<sizeof...(Names)> rows(Names... names) {
-  return {{std::string(std::move(names))...}};
+  const auto input_of = []<class Name>(Name name) -> detail::input_tag {
+    if constexpr (std::same_as<Name, detail::input_tag>) {
+      return name;
+    } else {
+      return {.name = std::string(std::move(name))};
+    }
+  };
+  return {{input_of(std::move(names))...}};
 }
 
 /// Inputs that every rank gets as they are: anything that can be an argument of a task.

@@ -243,7 +243,10 @@ class spec_builder {
 public:
   template <std::size_t N>
   void add(const rows_tag<N>& tag) {
-    spec.rows.assign(tag.names.begin(), tag.names.end());
+    for (const auto& each : tag.inputs) {
+      spec.rows.push_back(each.name);
+      spec.forms.push_back(each.form);
+    }
   }
   template <std::size_t N>
   void add(const whole_tag<N>& tag) {

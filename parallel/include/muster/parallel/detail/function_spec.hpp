@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <muster/device/dtype.hpp>
 #include <muster/parallel/output_op.hpp>
 #include <muster/parallel/rules.hpp>
 
@@ -18,6 +20,12 @@ enum class update_kind : std::uint8_t {
   assign,        ///< it is the variable's, in each rank its own
   increment,     ///< it is added to the variable, in each rank its own
   reduced_into,  ///< it is joined over all ranks, and a rule makes the variable's value of it: the same in all ranks
+};
+
+/// What an input of rows must be, as far as it is said.
+struct input_form {
+  std::optional<dtype> type = {};
+  std::optional<std::size_t> dimensions = {};
 };
 
 struct output_spec {
@@ -57,6 +65,7 @@ struct update_spec {
 struct function_spec {
   std::string name;
   std::vector<std::string> rows;    ///< inputs that are dealt out
+  std::vector<input_form> forms;    ///< of these; not sent, since the caller checks them
   std::vector<std::string> wholes;  ///< inputs that every rank gets
   std::vector<variable_use> variables;
   std::vector<output_spec> outputs;
