@@ -64,13 +64,17 @@ private:
   // What each rank is to see, and the call that makes it see that.
   std::vector<rows_of_rank> draw_selection(run_options& options) {
     const auto lengths = w_.get_lengths(rows_);
-    const bool is_for_each = draw(random_, 0, 1) == 0;
+    const auto shortest = *std::ranges::min_element(lengths);
+    const bool is_for_each = shortest != 0 && draw(random_, 0, 1) == 0;
     std::vector<row_selection> by_rank;
     std::vector<std::size_t> chosen;
-    auto everywhere = draw_rows(*std::ranges::min_element(lengths), chosen);
+    auto everywhere = draw_rows(shortest, chosen);
     std::vector<rows_of_rank> seen;
     for (std::size_t rank = 0; rank < w_.ranks(); ++rank) {
-      if (is_for_each) by_rank.push_back(draw_rows(lengths[rank], chosen));
+      if (is_for_each) {
+        const auto drawn = draw_rows(lengths[rank], chosen);
+        by_rank.push_back(drawn.is_all() ? row_selection(row_range{0, lengths[rank]}) : drawn);
+      }
       const auto own = w_.get_value(rank, rows_).template to_vector<T>();
       if (!is_for_each && everywhere.is_all()) {
         seen.push_back(own);
