@@ -62,7 +62,7 @@ template <std::size_t Count, class R, class... A>
 struct without_first_arguments<Count, signature<R, A...>> {
   template <std::size_t... Index>
   static signature<R, std::tuple_element_t<Count + Index, std::tuple<A...>>...> rest(std::index_sequence<Index...>);
-  using type = decltype(rest(std::make_index_sequence<sizeof...(A) - Count>()));
+  using type = decltype(rest(std::make_index_sequence<(sizeof...(A) < Count ? 0 : sizeof...(A) - Count)>()));
 };
 
 template <class Whole, class Arguments>

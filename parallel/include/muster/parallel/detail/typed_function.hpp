@@ -77,6 +77,11 @@ public:
       "muster: the callable must return a value for each of outputs() and then for each of updates(): nothing, "
       "one value, or a std::tuple");
 
+  /// How many values there are behind the outputs. Where there are too few in all, the error above says so, and no
+  /// compiler counts down from 2^64.
+  static constexpr std::size_t update_values =
+      std::tuple_size_v<results> < output_count ? 0 : std::tuple_size_v<results> - output_count;
+
 private:
   template <std::size_t... Index>
   static std::tuple<std::decay_t<std::tuple_element_t<first_argument + Rows + Index, arguments>>...> wholes_of(
@@ -218,8 +223,7 @@ public:
       auto results = call(context, given, wholes);
       share.note_computed();
       take_outputs(share, *outputs, results, weight, std::make_index_sequence<Layout::output_count>());
-      take_updates(share, results, weight,
-                   std::make_index_sequence<std::tuple_size_v<typename Layout::results> - Layout::output_count>());
+      take_updates(share, results, weight, std::make_index_sequence<Layout::update_values>());
       if constexpr (std::tuple_size_v<typename Layout::results> != 0) share.note_accumulated();
     });
     share.finish_updates();
