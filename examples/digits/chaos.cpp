@@ -9,7 +9,7 @@
 
 namespace digits {
 
-chaos::chaos() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+chaos::chaos(std::uint64_t seed) : thread_([this, seed](const std::stop_token& stop) { run(stop, seed); }) {}
 
 void chaos::aim(const std::vector<pid_t>& at) {
   const std::lock_guard lock(mutex_);
@@ -18,8 +18,8 @@ void chaos::aim(const std::vector<pid_t>& at) {
   aimed_.notify_all();
 }
 
-void chaos::run(const std::stop_token& stop) {
-  std::minstd_rand random(std::random_device{}());
+void chaos::run(const std::stop_token& stop, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
   std::uniform_int_distribution<int> microseconds(0, 3000);  // some steps
   std::unique_lock lock(mutex_);
   while (aimed_.wait(lock, stop, [this] { return !victims_.empty(); })) {

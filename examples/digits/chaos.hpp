@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -19,14 +20,15 @@ namespace digits {
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
 class chaos {
 public:
-  chaos();
+  /// The seed of who dies, and when.
+  explicit chaos(std::uint64_t seed);
 
   /// Processes there are now; 0 is none.
   void aim(const std::vector<pid_t>& at);
   [[nodiscard]] std::size_t kills() const noexcept { return kills_; }
 
 private:
-  void run(const std::stop_token& stop);
+  void run(const std::stop_token& stop, std::uint64_t seed);
 
   std::mutex mutex_;
   std::condition_variable_any aimed_;

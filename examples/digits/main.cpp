@@ -42,7 +42,8 @@ void add_options(CLI::App& app, options& chosen) {
   app.add_option("--momentum", how.momentum, "Of the gradients; less than 1")
       ->check(CLI::Range(0.0, 0.9999))
       ->capture_default_str();
-  app.add_option("--seed", how.seed, "Of the division into training and test, the weights and the batches")
+  app.add_option("--seed", how.seed,
+                 "Of the division into training and test, the weights, the batches, and who is killed when")
       ->capture_default_str();
   app.add_option("--svg", chosen.svg, "Draw loss curves and misclassified images into this file");
   app.add_option("--at-least", chosen.least_accuracy, "Fail unless so many percent of the test images are read right")

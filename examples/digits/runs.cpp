@@ -78,7 +78,7 @@ history learn_among_deaths(const options& chosen, const divided_samples& data) {
   trainer learner(chosen.how, data.train);
   if (learner.world().ranks() == 1)
     throw std::runtime_error("--chaos kills ranks other than the program's own; with --ranks 1 there are none");
-  chaos killer;
+  chaos killer(chosen.how.seed);
   auto made = learn(chosen, data, learner, &killer, false);
   std::cout << "chaos: " << killer.kills() << " ranks killed, " << learner.world().replaced_ranks() << " replaced, "
             << learner.repeated() << " steps made again\n";

@@ -191,7 +191,7 @@ TEST_P(DigitsTraining, KillingRanksChangesNoBit) {
   trainer calm(of_three, all);
   for (std::size_t step = 0; step < steps; ++step) calm.step();
   trainer disturbed(of_three, all);
-  chaos killer;
+  chaos killer(1);
   for (std::size_t step = 0; step < steps; ++step) {
     if (killer.kills() < most_kills) killer.aim(disturbed.world().pids());
     disturbed.step();
