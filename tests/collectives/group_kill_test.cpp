@@ -104,6 +104,8 @@ protected:
       for (const auto& each : found.lost()) lost.push_back(each.pid);
       EXPECT_THAT(lost, Contains(pid)) << found.what();
       EXPECT_EQ(found.code(), errc::peer_lost);
+      EXPECT_NE(found.operation(), "");
+      EXPECT_THAT(found.what(), testing::HasSubstr(found.operation()));
       ++with.told;
     }
     auto rest = mine.shrink();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,6 +89,45 @@ TEST_P(World, TheProfileCountsWhatCallsWereGivenButNotWhatTheRanksHave) {
   EXPECT_EQ(told(std::string(1000, 'x')), 1000U);
   EXPECT_GE(told.profile().input_bytes, 1000U);
   EXPECT_LT(told.profile().input_bytes, 1100U);
+}
+
+TEST_P(World, TheProfileSaysWhereTheTimeWentInEachRank) {
+  using namespace std::chrono_literals;
+  auto f = world_.function(
+      [](const tensor& x) {
+        const auto until = clock::now() + 2ms;
+        while (clock::now() < until) {
+        }
+        return x.at<float>(0);
+      },
+      rows("x"), outputs(max("most")));
+  for (int call = 0; call < 3; ++call) f(tensor::ones<float>({8}));
+  const auto found = f.profile();
+  EXPECT_EQ(found.calls, 3U);
+  ASSERT_EQ(found.ranks.size(), ranks());
+  for (const auto& each : found.ranks) {
+    EXPECT_GE(each.compute, 6ms);
+    EXPECT_GE(found.total, each.compute);
+  }
+  std::ostringstream out;
+  out << found << 0.125;
+  EXPECT_THAT(out.str(),
+              AllOf(HasSubstr("3 calls of "), HasSubstr("rank     scatter     compute"), testing::EndsWith("\n0.125")));
+  const auto text = out.str();
+  EXPECT_EQ(std::ranges::count(text, '\n'), static_cast<std::ptrdiff_t>(2 + ranks()));
+}
+
+TEST_P(World, ADataThatGrowsIsSeenWholeByTheRanks) {
+  auto f = world_.function([](const tensor& x) { return sum_of(x) + static_cast<float>(x.rows()); }, rows("x"),
+                           outputs(sum("sum")));
+  data x({.value = tensor::ones<float>({10})});
+  EXPECT_EQ(f(x), 20.0F);
+  for (const std::size_t length : {100U, 5000U, 100'000U}) {
+    x.set_length(length);
+    EXPECT_EQ(f(x), 10.0F + static_cast<float>(length));
+  }
+  x.set_length(4);
+  EXPECT_EQ(f(x), 8.0F);
 }
 
 TEST_P(World, WholeInputsGoToEveryRank) {
