@@ -30,7 +30,7 @@ processes::~processes() {
 processes::member processes::start(std::size_t rank, const rank_function& run) {
   const auto pid = system_call("fork", ::fork);
   if (pid == 0) {
-    ::alarm(120);  // nobody outlives a test by much
+    ::alarm(280);  // nobody outlives a test by much
     try {
       ::_exit(run(rank));
     } catch (const std::exception& failure) {
