@@ -49,6 +49,7 @@
 //
 //   call_empty                a call of a world of two ranks that does nothing ÷ two processes that spin on a page
 //   call_scalar               the same with a number of each rank, averaged ÷ without
+//   call_in_worker            2 us of arithmetic in a worker of a world ÷ in its caller
 //   efficiency_50ms           a call that computes 50 ms in each of two ranks ÷ the same in one
 //   efficiency_mnist_like     7 ms of computing, a loss, and 0.64 MB of gradient reduced into weights, two ranks ÷ one
 //   slices_overhead           a call of 5 ms in 16 slices ÷ in one

@@ -61,6 +61,29 @@ row call_scalar(const effort& how) {
   return compare("call_scalar", how, calls_of("call with one number", scalar), calls_of("call of nothing", empty));
 }
 
+// What the function itself takes, in a rank of its own and in the caller: nothing may make it slower there.
+row call_in_worker(const effort& how) {
+  bound_world world(2);
+  const auto function = world->function(
+      [] {
+        float value = 1;
+        for (int step = 0; step < 2000; ++step) value = value * 0.999F + 0.5F;
+        return value;
+      },
+      muster::outputs(muster::avg("value")));
+  const auto time_in = [&](std::size_t rank) {
+    return [&function, rank](std::size_t count) {
+      const auto taken = [&] { return function.profile().ranks.at(rank).compute; };
+      function();
+      const auto before = taken();
+      for (std::size_t index = 0; index < count; ++index) function();
+      return taken() - before;
+    };
+  };
+  return compare("call_in_worker", how, {.name = "the function, in a worker", .timed = time_in(1)},
+                 {.name = "in the caller", .timed = time_in(0)});
+}
+
 // ---- computing
 
 // So much arithmetic for each row that a row takes about a microsecond.
@@ -238,6 +261,7 @@ row kill_recovery(const effort& how) {
 std::vector<workload> worlds() {
   return {{.name = "call_empty", .run = call_empty},
           {.name = "call_scalar", .run = call_scalar},
+          {.name = "call_in_worker", .run = call_in_worker},
           {.name = "efficiency_50ms", .run = efficiency_50ms},
           {.name = "efficiency_mnist_like", .run = efficiency_mnist_like},
           {.name = "slices_overhead", .run = slices_overhead},
