@@ -9,12 +9,14 @@
 #include <cmath>
 #include <fstream>
 #include <iomanip>
-#include <sstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/system_call.hpp>
+
+#include "wanted.hpp"
 
 namespace bench {
 
@@ -179,15 +181,16 @@ std::string to_json(const std::vector<row>& rows) {
 
 std::string to_markdown(const std::vector<row>& rows) {
   std::ostringstream table;
-  table << "| what | muster | peer | unit | ratio | spread | the peer |\n|---|---|---|---|---|---|---|\n"
+  table << "| what | muster | peer | unit | ratio | wanted | spread | the peer |\n|---|---|---|---|---|---|---|---|\n"
         << std::setprecision(3);
   for (const auto& each : rows) {
     table << "| `" << each.name << "` | ";
     if (each.missing.empty()) {
-      table << each.value << " | " << each.peer_value << " | " << each.unit << " | " << each.ratio << " | "
-            << std::lround(each.spread * 100) << " % | " << each.peer << " |\n";
+      table << each.value << " | " << each.peer_value << " | " << each.unit << " | " << each.ratio << " | ";
+      if (const auto goal = wanted(each.name)) table << *goal;
+      table << " | " << std::lround(each.spread * 100) << " % | " << each.peer << " |\n";
     } else {
-      table << "| | | | | peer missing: " << each.missing << " |\n";
+      table << "| | | | | | " << each.missing << " |\n";
     }
   }
   return std::move(table).str();

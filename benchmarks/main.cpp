@@ -111,11 +111,13 @@ void print(const row& found) {
 
 // Why it cannot be measured here; nothing when it can.
 const char* hindrance(const workload& which) {
-  if (which.needs_two_processors && muster::effective_cpus() < 2) return "it needs two processors";
-  if (which.needs_python && !python_peer::is_there()) return "there is no /usr/bin/python3";
-  if (which.needs_torch && !python_peer::has_torch()) return "/usr/bin/python3 has no torch: install python3-torch";
+  if (which.needs_two_processors && muster::effective_cpus() < 2) return "not measured: it needs two processors";
+  if (which.needs_python && !python_peer::is_there()) return "peer missing: there is no /usr/bin/python3";
+  if (which.needs_torch && !python_peer::has_torch())
+    return "peer missing: /usr/bin/python3 has no torch: install python3-torch";
   if (which.needs_mpi && !mpi_ranks::is_there()) {
-    return "mpi_peer was not built, or there is no /usr/bin/mpirun: install openmpi-bin and libopenmpi-dev";
+    return "peer missing: mpi_peer was not built, or there is no /usr/bin/mpirun: install openmpi-bin and "
+           "libopenmpi-dev";
   }
   return nullptr;
 }
@@ -135,7 +137,7 @@ std::vector<row> run(const std::vector<workload>& all, const std::vector<std::st
     if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
     unpin();  // a pool looks at the processors that it may use
     if (const auto* why = hindrance(each)) {
-      std::printf("%-24s not measured: %s\n", each.name.c_str(), why);
+      std::printf("%-24s %s\n", each.name.c_str(), why);
       rows.push_back({.name = each.name, .missing = why});
       continue;
     }
