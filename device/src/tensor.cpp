@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/tensor.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -110,17 +111,40 @@ std::ptrdiff_t tensor::offset_of(std::initializer_list<std::size_t> index) const
 
 // ---- other tensors of the same elements
 
-tensor tensor::slice(std::size_t first, std::size_t last, std::size_t dimension) const {
-  if (dimension >= dimensions() || first > last || last > shape_[dimension]) {
+tensor tensor::slice(std::size_t first, std::size_t last, std::size_t dimension, std::size_t step) const {
+  if (dimension >= dimensions() || first > last || last > shape_[dimension] || step == 0) {
     throw error(errc::invalid_argument,
-                text("slice ", first, " to ", last, " of dimension ", dimension, " of a tensor of shape ", shape_,
-                     " was asked for: the dimension must be there, and first <= last <= its size"));
+                text("slice ", first, " to ", last, " by ", step, " of dimension ", dimension, " of a tensor of shape ",
+                     shape_, " was asked for: the dimension must be there, first <= last <= its size, and 0 < step"));
   }
   auto part = *this;
-  part.shape_[dimension] = last - first;
+  const auto count = last - first;
+  part.shape_[dimension] = count / step + (count % step == 0 ? 0 : 1);
+  // Of one element, nobody asks where the next is.
+  if (part.shape_[dimension] > 1) part.strides_[dimension] *= static_cast<std::ptrdiff_t>(step);
   const auto element = static_cast<std::ptrdiff_t>(dtype_size(type_));
   if (size() != 0) part.data_ += static_cast<std::ptrdiff_t>(first) * strides_[dimension] * element;
   return part;
+}
+
+tensor tensor::permute(const tensor_shape& order) const {
+  auto changed = *this;
+  std::size_t seen = 0;
+  for (std::size_t place = 0; place < std::min(order.size(), dimensions()); ++place) {
+    if (order[place] >= dimensions()) break;
+    seen |= std::size_t{1} << order[place];
+    changed.shape_[place] = shape_[order[place]];
+    changed.strides_[place] = strides_[order[place]];
+  }
+  if (order.size() == dimensions() && seen == (std::size_t{1} << dimensions()) - 1) return changed;
+  throw error(errc::invalid_argument, text("the order ", order, " was asked for of the ", dimensions(),
+                                           " dimensions of a tensor of shape ", shape_, ": name each of them once"));
+}
+
+tensor tensor::transpose() const {
+  tensor_shape order;
+  for (auto left = dimensions(); left != 0; --left) order.push_back(left - 1);
+  return permute(order);
 }
 
 tensor tensor::row(std::size_t index) const {

@@ -165,6 +165,41 @@ TEST(Tensor, ASliceSharesTheElements) {
   EXPECT_EQ(made.at<std::int32_t>(5, 0), 20);
 }
 
+TEST(Tensor, ASliceMayLeaveSomeOut) {
+  const auto made = tensor::arange<std::int32_t>(21).reshape({7, 3});
+  const auto part = made.slice(1, 7, 0, 3);
+  EXPECT_EQ(part.to_vector<std::int32_t>(), (std::vector{3, 4, 5, 12, 13, 14}));
+  EXPECT_EQ(made.slice(1, 7, 0, 2).slice(1, 3, 0, 2).to_vector<std::int32_t>(), (std::vector{9, 10, 11}));
+  EXPECT_EQ(made.slice(0, 3, 1, 2).shape(), (tensor_shape{7, 2}));
+  EXPECT_EQ(made.slice(2, 2, 0, 5).shape(), (tensor_shape{0, 3}));
+  EXPECT_EQ(made.slice(2, 3, 0, 99).to_vector<std::int32_t>(), (std::vector{6, 7, 8}));
+  EXPECT_EQ(made.slice(0, 7, 0, ~std::size_t{0}).rows(), 1U);
+  expect_refused([&] { static_cast<void>(made.slice(0, 7, 0, 0)); }, "by 0", "0 < step");
+}
+
+TEST(Tensor, ItsDimensionsCanBePutInAnotherOrder) {
+  const auto made = counted({2, 3, 4});
+  const auto turned = made.permute({2, 0, 1});
+  EXPECT_EQ(turned.shape(), (tensor_shape{4, 2, 3}));
+  EXPECT_EQ(turned.at<std::int32_t>(3, 1, 2), made.at<std::int32_t>(1, 2, 3));
+  EXPECT_FALSE(turned.is_contiguous());
+  EXPECT_EQ(turned.contiguous().permute({1, 2, 0}).to_vector<std::int32_t>(), made.to_vector<std::int32_t>());
+  turned.at<std::int32_t>(0, 0, 0) = 99;
+  EXPECT_EQ(made.at<std::int32_t>(0, 0, 0), 99);
+  EXPECT_EQ(made.transpose().shape(), (tensor_shape{4, 3, 2}));
+  EXPECT_EQ(tensor::arange<std::int32_t>(6).reshape({2, 3}).transpose().to_vector<std::int32_t>(),
+            (std::vector{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(tensor::zeros<float>({}).transpose().dimensions(), 0U);
+}
+
+TEST(Tensor, AnOrderThatIsNoneIsRefused) {
+  const auto made = counted({2, 3, 4});
+  for (const auto& order :
+       {tensor_shape{0, 1}, tensor_shape{0, 1, 1}, tensor_shape{0, 1, 3}, tensor_shape{0, 1, 2, 3}}) {
+    expect_refused([&] { static_cast<void>(made.permute(order)); }, "order", "(2, 3, 4)", "each of them once");
+  }
+}
+
 TEST(Tensor, ASliceKeepsTheMemory) {
   const auto part = counted({6, 4}).slice(5, 6);
   EXPECT_THAT(part.to_vector<std::int32_t>(), ElementsAre(20, 21, 22, 23));

@@ -197,9 +197,15 @@ public:
 
   // ---- other tensors of the same elements
 
-  /// Those from `first` to before `last` along a dimension. Requires: first <= last <= the dimension's size; thrown as
-  /// above.
-  [[nodiscard]] tensor slice(std::size_t first, std::size_t last, std::size_t dimension = 0) const;
+  /// Those from `first` to before `last` along a dimension, or every `step`-th of them. Throws errc::invalid_argument
+  /// unless the dimension is there, first <= last <= its size, and step is not 0.
+  [[nodiscard]] tensor slice(std::size_t first, std::size_t last, std::size_t dimension = 0,
+                             std::size_t step = 1) const;
+  /// The dimensions in another order: that which was number order[0] comes first, and so on. Throws
+  /// errc::invalid_argument unless each is named once.
+  [[nodiscard]] tensor permute(const tensor_shape& order) const;
+  /// In the opposite order: of a matrix, the transposed one.
+  [[nodiscard]] tensor transpose() const;
   /// Without the first dimension: what is at `index` of it.
   [[nodiscard]] tensor row(std::size_t index) const;
   /// The same elements in another shape. Throws errc::invalid_argument unless that has as many, and unless they are
