@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every line of code of docs/coming-from-synkhronos.md, as it stands there; and that none is missing here.
-#include <algorithm>
-#include <cctype>
-#include <fstream>
-#include <iterator>
-#include <regex>
-#include <sstream>
+#include <iostream>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/parallel/world.hpp>
 #include <muster/serialize/callable.hpp>
 
+#include "page.hpp"
 #include "world_support.hpp"
 
 namespace muster::synkhronos_page_test {
@@ -27,11 +26,9 @@ TEST(SynkhronosPage, Worlds) {
   EXPECT_EQ(w.ranks(), 4U);
   auto f = w.function(g, rows("x"), whole("y"), outputs(avg("mean")));
   w.distribute();
-  std::ostringstream out;
-  {
-    auto& std_cout = out;
-    std_cout << f.profile();
-  }
+  testing::internal::CaptureStdout();
+  std::cout << f.profile();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), testing::HasSubstr("0 calls"));
   w.close();
   const auto ranks = muster::effective_cpus();
   EXPECT_GE(ranks, 1U);
@@ -191,41 +188,7 @@ TEST_F(SynkhronosLines, Rules) {
   }
 }
 
-// ---- and that none is missing
-
-std::string content_of(const char* file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-std::string without_spaces(std::string text) {
-  std::erase_if(text, [](unsigned char each) { return std::isspace(each) != 0; });
-  return text;
-}
-
-// What stands between backquotes in the second column of each table.
-std::vector<std::string> lines_of_page() {
-  std::istringstream page(content_of(MUSTER_SYNKHRONOS_PAGE));
-  std::vector<std::string> found;
-  const std::regex code("`([^`]+)`");
-  for (std::string line; std::getline(page, line);) {
-    if (!line.starts_with("| ")) continue;
-    const auto first = line.find(" | ") + 3;
-    const auto cell = line.substr(first, line.find(" |", first) - first);
-    for (std::sregex_iterator each(cell.begin(), cell.end(), code), end; each != end; ++each)
-      found.push_back((*each)[1]);
-  }
-  return found;
-}
-
-TEST(SynkhronosPage, EveryLineOfItIsCompiledHere) {
-  const auto here = without_spaces(content_of(__FILE__));
-  const auto lines = lines_of_page();
-  EXPECT_GT(lines.size(), 60U);
-  for (const auto& each : lines) {
-    if (each == "std::cout << f.profile();") continue;  // it goes to a string here
-    EXPECT_NE(here.find(without_spaces(each)), std::string::npos) << "not here: " << each;
-  }
-}
+TEST(SynkhronosPage, EveryLineOfItIsCompiledHere) { test::expect_compiled(MUSTER_PAGE, __FILE__, 60); }
 
 }  // namespace
 }  // namespace muster::synkhronos_page_test
