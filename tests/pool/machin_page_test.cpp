@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every line of code of docs/coming-from-machin.md, as it stands there; and that none is missing here.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/device/tensor.hpp>
+#include <muster/pool/ctx_pool.hpp>
+#include <muster/pool/ctx_thread_pool.hpp>
+#include <muster/pool/p2p_pool.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/pool/process.hpp>
+#include <muster/pool/thread.hpp>
+#include <muster/pool/thread_pool.hpp>
+#include <muster/queue/event.hpp>
+#include <muster/queue/p2p_queue.hpp>
+#include <muster/queue/shared_queue.hpp>
+
+#include "page.hpp"
+#include "processes.hpp"
+
+namespace muster::machin_page_test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+struct model {
+  int weight = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(weight);
+  }
+};
+
+int square(int x) { return x * x; }
+int add(int a, int b) { return a + b; }
+int score(model& mine, int x) { return x + 0 * mine.weight; }
+float first_of(const tensor& given) { return given.at<float>(0); }
+void fail_with(const std::string& why) { throw std::runtime_error(why); }
+void fail() { throw std::runtime_error("no more"); }
+
+TEST(MachinPage, Pools) {
+  muster::pool pool({.workers = 4});
+  const std::vector xs{1, 2, 3};
+  std::vector<int> seen;
+  const auto t = tensor::ones<float>({3});
+  EXPECT_THAT(pool.map(muster::bind_front([](int y, int x) { return x + y; }, 5), xs), ElementsAre(6, 7, 8));
+  EXPECT_EQ(pool.apply(first_of, t), 1);
+  EXPECT_EQ(pool.with({.transfer = muster::transfer::copy}).apply(first_of, t), 1);
+  EXPECT_EQ(muster::pool_options().workers, 0U);
+  muster::pool fresh({.max_tasks_per_worker = 100});
+  std::atomic<int> found = 0;
+  const auto on_value = [&](int value) { found = value; };
+  const auto on_error = [&](const auto&) { found = -1; };
+  pool.apply_async(add, 2, 3).on_complete(on_value, on_error);
+  EXPECT_TRUE(test::eventually([&] { return found == 5; }));
+  for (int each : pool.with({.chunk = 10}).imap(square, xs)) seen.push_back(each);
+  EXPECT_THAT(seen, ElementsAre(1, 4, 9));
+  EXPECT_EQ(pool.size(), 4U);
+  pool.close();
+}
+
+TEST(MachinPage, TheFamilyOfPools) {
+  const std::vector xs{1, 2, 3};
+  muster::p2p_pool lanes({.workers = 4});
+  EXPECT_THAT(lanes.map(square, xs), ElementsAre(1, 4, 9));
+  muster::ctx_pool<model> given(std::vector{model{1}, model{2}});
+  EXPECT_THAT(given.map(score, xs), ElementsAre(1, 2, 3));
+  muster::ctx_pool<model> made([](std::size_t worker) { return model{static_cast<int>(worker)}; }, {.workers = 2});
+  EXPECT_EQ(made.on(1).apply([](model& mine) { return mine.weight; }), 1);
+  muster::thread_pool threads({.workers = 4});
+  EXPECT_EQ(threads.apply([&] { return xs.size(); }), 3U);
+  muster::ctx_thread_pool<model> together(std::vector{model{1}, model{2}});
+  EXPECT_THAT(together.map(score, xs), ElementsAre(1, 2, 3));
+}
+
+TEST(MachinPage, ProcessesThreadsAndEvents) {
+  muster::process child(fail_with, std::string("no more"));
+  child.join();
+  try {
+    child.watch();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::runtime_error& failure) {
+    EXPECT_STREQ(failure.what(), "no more");
+    EXPECT_NE(muster::remote_info(failure), nullptr);
+  }
+  muster::thread beside([] { throw std::runtime_error("no more"); });
+  beside.join();
+  EXPECT_THROW({ beside.watch(); }, std::runtime_error);
+  muster::event stop;
+  const muster::event done;
+  stop.set();
+  EXPECT_TRUE(muster::any_of(stop, done).is_set());
+  EXPECT_FALSE(muster::all_of(stop, done).is_set());
+  EXPECT_TRUE(muster::any_of(stop, done).wait_for(1s));
+}
+
+TEST(MachinPage, Queues) {
+  const auto t = tensor::ones<float>({3});
+  muster::shared_queue<muster::tensor> queue(16);
+  queue.push(t);
+  queue.push(t);
+  EXPECT_EQ(first_of(*queue.pop_for(1s)), 1);
+  EXPECT_TRUE(queue.pop());
+  EXPECT_TRUE(queue.size() == 0);
+  queue.close();
+  muster::p2p_queue<int> one_way(16);
+  one_way.push(1);
+  std::array ways{muster::p2p_queue<int>(16), muster::p2p_queue<int>(16)};
+  ways[1].push(2);
+  EXPECT_EQ(ways[0].size(), 0U);
+}
+
+TEST(MachinPage, ExceptionsSayWhereTheyWereThrown) {
+  muster::pool pool({.workers = 1});
+  try {
+    pool.apply(fail);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::runtime_error& failure) {
+    EXPECT_NE(muster::remote_info(failure), nullptr);
+  }
+}
+
+// A member function, which the page names as it is in `model`: serialize(archive).
+TEST(MachinPage, EveryLineOfItIsCompiledHere) { test::expect_compiled(MUSTER_PAGE, __FILE__, 30); }
+
+}  // namespace
+}  // namespace muster::machin_page_test
