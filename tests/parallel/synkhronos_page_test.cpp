@@ -188,7 +188,9 @@ TEST_F(SynkhronosLines, Rules) {
   }
 }
 
-TEST(SynkhronosPage, EveryLineOfItIsCompiledHere) { test::expect_compiled(MUSTER_PAGE, __FILE__, 60); }
+TEST(SynkhronosPage, EveryLineOfItIsCompiledHere) {
+  test::expect_compiled(MUSTER_DOCS "coming-from-synkhronos.md", __FILE__, 60);
+}
 
 }  // namespace
 }  // namespace muster::synkhronos_page_test

@@ -131,7 +131,9 @@ TEST(MachinPage, ExceptionsSayWhereTheyWereThrown) {
 }
 
 // A member function, which the page names as it is in `model`: serialize(archive).
-TEST(MachinPage, EveryLineOfItIsCompiledHere) { test::expect_compiled(MUSTER_PAGE, __FILE__, 30); }
+TEST(MachinPage, EveryLineOfItIsCompiledHere) {
+  test::expect_compiled(MUSTER_DOCS "coming-from-machin.md", __FILE__, 30);
+}
 
 }  // namespace
 }  // namespace muster::machin_page_test

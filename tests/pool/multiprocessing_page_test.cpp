@@ -153,7 +153,9 @@ TEST(MultiprocessingPage, EventsAndMemory) {
   EXPECT_GE(muster::effective_cpus(), 1U);
 }
 
-TEST(MultiprocessingPage, EveryLineOfItIsCompiledHere) { test::expect_compiled(MUSTER_PAGE, __FILE__, 50); }
+TEST(MultiprocessingPage, EveryLineOfItIsCompiledHere) {
+  test::expect_compiled(MUSTER_DOCS "coming-from-multiprocessing.md", __FILE__, 50);
+}
 
 }  // namespace
 }  // namespace muster::multiprocessing_page_test
