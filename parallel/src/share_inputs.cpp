@@ -117,7 +117,7 @@ std::vector<std::uint32_t> live_order(const function_spec& spec) {
   return order;
 }
 
-share_inputs::share_inputs(const function_spec& spec, const sent_call& call, const call_header& header,
+share_inputs::share_inputs(const function_spec& spec, const sent_call& call, const world_call_header& header,
                            std::size_t rank, std::size_t ranks, const variable_table& variables)
     : spec_(spec), call_(call), rank_(rank), variables_(variables) {
   if (!spec.has_rows()) return;

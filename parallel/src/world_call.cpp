@@ -110,11 +110,11 @@ void world_core::tell_news(std::size_t rank) {
 }
 
 void world_core::write_arguments(const registered_function& function, const world_request& request) {
-  const call_header header{.function = request.function,
-                           .slices = request.slices,
-                           .outputs = request.outputs,
-                           .rows = request.rows,
-                           .step = function.steps + 1};
+  const world_call_header header{.function = request.function,
+                                 .slices = request.slices,
+                                 .outputs = request.outputs,
+                                 .rows = request.rows,
+                                 .step = function.steps + 1};
   const auto write = [&](frame_writer& out) {
     out.write(&header, sizeof header);
     request.call.write_to(out, function.spec);

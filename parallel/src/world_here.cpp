@@ -53,11 +53,11 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
   const auto request = prepare(found, own);
   const auto given = encoded(request.write_values);
   input_archive values(given);
-  const call_header header{.function = function,
-                           .slices = request.slices,
-                           .outputs = request.outputs,
-                           .rows = request.rows,
-                           .step = found.steps + 1};
+  const world_call_header header{.function = function,
+                                 .slices = request.slices,
+                                 .outputs = request.outputs,
+                                 .rows = request.rows,
+                                 .step = found.steps + 1};
   variable_table table;
   for (const auto& [number, each] : own) table.emplace(number, each.what);
   nobody_else others;

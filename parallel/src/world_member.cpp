@@ -106,7 +106,7 @@ void world_member::run(std::uint64_t epoch) {
   if (command() == command_word{.epoch = epoch, .what = world_order::learn}) return;
   auto& memory = domain_->blocks();
   const frame_view frame(memory, memory_.command().arguments);
-  call_header header;
+  world_call_header header;
   frame_reader(frame.bytes()).read(&header, sizeof header);
   const auto found = functions_.find(header.function);
   if (found == functions_.end()) {
@@ -122,7 +122,8 @@ void world_member::run(std::uint64_t epoch) {
   }
 }
 
-void world_member::run(std::uint64_t epoch, const call_header& header, const function& what, frame_reader& values) {
+void world_member::run(std::uint64_t epoch, const world_call_header& header, const function& what,
+                       frame_reader& values) {
   static_cast<void>(values.take(sizeof header));
   const auto call = sent_call::read_from(values, what.spec);
   share_run share({.spec = what.spec,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The examples of Synkhronos, with results that a serial program gives.
 #include <map>
+#include <thread>
+
+#include <muster/collectives/group.hpp>
 
 #include "world_support.hpp"
 
@@ -382,6 +385,27 @@ TEST(WorldAcceptance, WhatAFunctionKeepsStaysGood) {
     const auto first = 12.0F * static_cast<float>(round);
     const auto x = tensor::arange<float>(first, first + 12);
     EXPECT_EQ(f(x).to_vector<float>(), tensor::arange<float>(first - 12, first).to_vector<float>());
+  }
+}
+
+// Each has a call's header of its own, and gets no other's.
+TEST(WorldAcceptance, AGroupBesideAWorldHasItsOwnCalls) {
+  world w({.ranks = 2});
+  auto f = w.function([](const tensor& x) { return total(x); }, rows("x"), outputs(sum("sum")));
+  const group_ticket ticket(2);
+  std::thread other([&] {
+    group second(ticket, 1);
+    for (int round = 0; round < 20; ++round) second.all_reduce(tensor::ones<float>({100}));
+  });
+  {
+    group first(ticket, 0);
+    for (int round = 0; round < 20; ++round) {
+      const auto x = tensor::ones<float>({100});
+      first.all_reduce(x);
+      EXPECT_EQ(x.at<float>(99), 2);
+      EXPECT_EQ(f(x), 200);
+    }
+    other.join();
   }
 }
 

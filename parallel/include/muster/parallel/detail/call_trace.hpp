@@ -13,7 +13,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/parallel/detail/call_header.hpp>
+#include <muster/parallel/detail/world_call_header.hpp>
 
 namespace muster::detail {
 

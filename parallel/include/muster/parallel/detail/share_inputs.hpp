@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <muster/device/tensor.hpp>
-#include <muster/parallel/detail/call_header.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
+#include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/row_range.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
@@ -57,7 +57,7 @@ struct sent_call {
 /// Lifetime: borrows everything.
 class share_inputs {
 public:
-  share_inputs(const function_spec& spec, const sent_call& call, const call_header& header, std::size_t rank,
+  share_inputs(const function_spec& spec, const sent_call& call, const world_call_header& header, std::size_t rank,
                std::size_t ranks, const variable_table& variables);
 
   /// How many rows the share has; 1 where the function has no rows.

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/parallel/detail/call_header.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
 #include <muster/parallel/detail/tensor_accumulator.hpp>
+#include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/rank_context.hpp>
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/function_token.hpp>
@@ -69,7 +69,7 @@ class share_run {
 public:
   struct surroundings {
     const function_spec& spec;
-    const call_header& header;
+    const world_call_header& header;
     const sent_call& call;
     std::size_t rank;
     std::size_t ranks;

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include <muster/base/mutex.hpp>
-#include <muster/parallel/detail/call_header.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rank_process.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
+#include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/detail/world_member.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/detail/world_sleep.hpp>

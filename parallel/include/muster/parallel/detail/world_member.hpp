@@ -65,7 +65,7 @@ private:
   [[nodiscard]] std::vector<contribution> read_contributions(std::size_t rank);
   void read_news();
   void run(std::uint64_t epoch);
-  void run(std::uint64_t epoch, const call_header& header, const function& what, frame_reader& values);
+  void run(std::uint64_t epoch, const world_call_header& header, const function& what, frame_reader& values);
   void end_loans();
   void fail(std::uint64_t epoch) noexcept;
   [[nodiscard]] bool have_all_computed() const noexcept;

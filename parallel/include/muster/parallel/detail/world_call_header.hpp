@@ -8,7 +8,7 @@
 namespace muster::detail {
 
 /// The beginning of a call's arguments.
-struct call_header {
+struct world_call_header {
   std::uint32_t function = 0;  ///< its number in the world
   std::uint32_t slices = 1;    ///< of each rank's share
   std::uint64_t outputs = 0;   ///< which are wanted: a bit for each
