@@ -10,6 +10,18 @@
 
 namespace muster::detail {
 
+const task_options& checked(const task_options& options) {
+  const auto refuse = [](const char* name, std::chrono::nanoseconds given, const char* what) {
+    const auto milliseconds = std::chrono::duration<double, std::milli>(given).count();
+    throw error(errc::invalid_argument, text("task_options::", name, " = ", milliseconds, " ms was given: ", what));
+  };
+  if (options.timeout.count() < 0) {
+    refuse("timeout", options.timeout, "0 is without limit; for an end that may have passed already there is deadline");
+  }
+  if (options.retry_delay.count() < 0) refuse("retry_delay", options.retry_delay, "0 is at once");
+  return options;
+}
+
 pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,
                      const pool_options& options, boost::asio::io_context* loop)
     : future_home(options.log, loop),

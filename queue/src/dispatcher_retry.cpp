@@ -39,7 +39,7 @@ void dispatcher::wait_for(std::chrono::nanoseconds delay, task_record& record, f
   if (delay.count() == 0) return enter_waiting(record, record.attempt_ > 1, finished);  // it has waited longest
   auto& watched = terms_.of(record);
   watched.delayed = true;
-  set_due(record, std::min(watched.asked.deadline, clock::now() + delay));
+  set_due(record, std::min(watched.asked.deadline, later(clock::now(), delay)));
   if (has_backlog()) feed();  // with the slot that it had
 }
 
@@ -54,7 +54,9 @@ std::chrono::nanoseconds dispatcher::delay_of(const task_record& record) {
   auto delay = first;
   for (int each = std::min(record.attempt_ - 2, most_doublings); each > 0 && delay < most; --each) delay *= 2;
   std::uniform_real_distribution<double> jitter(0.75, 1.25);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::min(delay, most) * jitter(jitter_));
+  const std::chrono::duration<double, std::nano> wanted = std::min(delay, most) * jitter(jitter_);
+  constexpr auto longest = std::chrono::nanoseconds::max();
+  return wanted < longest ? std::chrono::duration_cast<std::chrono::nanoseconds>(wanted) : longest;
 }
 
 // The task is done, as its slot says: it ends now, or is tried again.

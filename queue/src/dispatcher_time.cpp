@@ -56,7 +56,7 @@ void dispatcher::watch_posted(task_record& record) {
   watched.posted = clock::now();
   watched.waited.reset();
   set_due(record,
-          limit.count() > 0 ? std::min(watched.asked.deadline, watched.posted + limit) : watched.asked.deadline);
+          limit.count() > 0 ? std::min(watched.asked.deadline, later(watched.posted, limit)) : watched.asked.deadline);
 }
 
 overdue_report dispatcher::check_times() {
@@ -111,7 +111,7 @@ clock::time_point dispatcher::due_of(task_record& record) {
     if (!begun && !watched.waited) watched.waited = since;
     since = begun ? start_of(watched, worker, since) : *watched.waited;
   }
-  return std::min(watched.asked.deadline, since + limit);
+  return std::min(watched.asked.deadline, later(since, limit));
 }
 
 // A worker that says something impossible is taken to have begun at once.

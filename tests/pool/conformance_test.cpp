@@ -11,6 +11,7 @@
 #include <mutex>
 #include <numeric>
 #include <ranges>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>

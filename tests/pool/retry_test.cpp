@@ -43,6 +43,17 @@ unsigned hangs_until(unsigned attempt) {
   return this_task::attempt();
 }
 
+TEST(Retry, TheLongestDelayWaits) {
+  const pool pool(quiet(1));
+  auto later = pool.with({.retries = 2,
+                          .retry_on = retry::exceptions<std::runtime_error>(),
+                          .retry_delay = std::chrono::nanoseconds::max()})
+                   .apply_async([] { throw std::runtime_error("again"); });
+  EXPECT_FALSE(later.wait_for(50ms));
+  EXPECT_TRUE(later.cancel());
+  EXPECT_FALSE(later.get_result().has_value());
+}
+
 TEST(Retry, AfterExceptionsIsAskedFor) {
   const pool pool(quiet(1));
   EXPECT_THROW(pool.with({.retries = 3}).apply(busy_until, 2U), remote_exception);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <ranges>
+#include <sstream>
 #include <string>
 
 #include <unistd.h>
@@ -93,6 +94,14 @@ TEST_P(Stream, UnorderedDoesNotWaitForTheSlow) {
   EXPECT_NE(*results.next(), 0);
   EXPECT_EQ(*results.next(), 0);
   EXPECT_EQ(results.next(), std::nullopt);
+}
+
+// Whose iterators have no default constructor, and are moved only.
+TEST_P(Stream, TakesAnyInputRange) {
+  std::istringstream lines("1 2 3");
+  std::vector<int> found;
+  for (const int each : calls().imap(square, std::views::istream<int>(lines))) found.push_back(each);
+  EXPECT_EQ(found, (std::vector{1, 4, 9}));
 }
 
 TEST_P(Stream, OfNothingEndsAtOnce) {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -29,6 +30,30 @@ int hang_at_seven(int x) {
 
 pool_options quiet(unsigned workers) {
   return {.workers = workers, .log = [](log_level, std::string_view) {}};
+}
+
+TEST(Timeout, TheLongestIsNever) {
+  const pool pool(quiet(1));
+  EXPECT_EQ(pool.with({.timeout = std::chrono::nanoseconds::max()}).apply(add, 1, 2), 3);
+  EXPECT_EQ(pool.with({.deadline = std::chrono::nanoseconds::max()}).apply(add, 1, 2), 3);
+  EXPECT_THAT(pool.with({.timeout = std::chrono::nanoseconds::max()}).map(hang_at_seven, std::vector{1, 2}),
+              testing::ElementsAre(2, 4));
+}
+
+TEST(Timeout, OneThatIsNegativeIsRefused) {
+  const pool pool(quiet(1));
+  const auto refusal = [&](const task_options& how) -> std::string {
+    try {
+      static_cast<void>(pool.with(how));
+    } catch (const error& found) {
+      EXPECT_EQ(found.code(), errc::invalid_argument);
+      return found.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({.timeout = -5ms}), HasSubstr("timeout = -5 ms"));
+  EXPECT_THAT(refusal({.retry_delay = -1ms}), HasSubstr("retry_delay = -1 ms"));
+  EXPECT_EQ(pool.apply(add, 1, 2), 3);
 }
 
 TEST(Timeout, ATaskThatRunsForTooLongIsEndedAndItsWorkerReplaced) {

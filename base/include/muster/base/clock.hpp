@@ -9,6 +9,13 @@ namespace muster {
 /// The clock of all deadlines: monotonic, not set by anybody.
 using clock = std::chrono::steady_clock;
 
+/// So much later than `from`; the end of all time, and its beginning, for what is further away than the clock can say.
+[[nodiscard]] constexpr clock::time_point later(clock::time_point from, std::chrono::nanoseconds by) noexcept {
+  if (by.count() > 0 && from > clock::time_point::max() - by) return clock::time_point::max();
+  if (by.count() < 0 && from < clock::time_point::min() - by) return clock::time_point::min();
+  return from + by;
+}
+
 /// A point in time after which waiting ends; `deadline()` and `deadline::never()` are infinitely far.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.

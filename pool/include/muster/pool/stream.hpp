@@ -81,20 +81,18 @@ public:
 
   /// Moves to the next element; false at the end.
   bool advance() {
-    if (!begun_) {
-      at_ = std::ranges::begin(view_);
-      begun_ = true;
-    } else if (at_ != std::ranges::end(view_)) {
-      ++at_;
+    if (!at_) {
+      at_.emplace(std::ranges::begin(view_));
+    } else if (*at_ != std::ranges::end(view_)) {
+      ++*at_;
     }
-    return at_ != std::ranges::end(view_);
+    return *at_ != std::ranges::end(view_);
   }
-  [[nodiscard]] decltype(auto) element() const { return *at_; }
+  [[nodiscard]] decltype(auto) element() const { return **at_; }
 
 private:
   View view_;
-  std::ranges::iterator_t<View> at_{};
-  bool begun_ = false;
+  std::optional<std::ranges::iterator_t<View>> at_;  // those of some input ranges have no default
 };
 
 /// A range as the input of a stream.

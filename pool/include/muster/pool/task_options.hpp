@@ -55,7 +55,7 @@ struct task_options {
   std::chrono::nanoseconds retry_delay{};
   /// How long the task (of a map: each element) may run. Longer, and its worker is killed and replaced, and the task
   /// ends with errc::timed_out, unless that is a reason to try it again; nothing else is lost: a worker that is about
-  /// to be killed has no other task. Waiting for a worker does not count. 0: as long as it likes.
+  /// to be killed has no other task. Waiting for a worker does not count. 0: as long as it likes; less is refused.
   std::chrono::nanoseconds timeout{};
   /// Which of the tasks that wait for a worker comes first. Tasks for one worker (`on`) come before all others, in
   /// order.
@@ -75,10 +75,13 @@ struct task_options {
 
 namespace detail {
 
+/// The options. Throws errc::invalid_argument, with what was given, for a timeout or retry_delay below 0.
+[[nodiscard]] const task_options& checked(const task_options& options);
+
 /// What the dispatcher is to know of a call that begins now.
 [[nodiscard]] inline task_terms terms_of(const task_options& options) noexcept {
   return {.timeout = options.timeout,
-          .deadline = options.deadline.count() == 0 ? clock::time_point::max() : clock::now() + options.deadline,
+          .deadline = options.deadline.count() == 0 ? clock::time_point::max() : later(clock::now(), options.deadline),
           .retry_on = options.retry_on,
           .retry_delay = options.retry_delay};
 }
