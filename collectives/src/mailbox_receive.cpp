@@ -297,7 +297,8 @@ void mailbox::fetch(std::size_t from, arrival& message, const tensor& into) {
       throw error(errc::corrupted, "");
     }
   } catch (const error&) {
-    throw peer_lost(text("the message with tag ", message.tag, " of rank ", from, " is gone: that rank is dead"),
+    throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag,
+                         " of rank ", from, " is gone: that rank is dead"),
                     {.operation = "receive", .missing = {}, .lost = {end_->member(from)}});
   }
   put_elements(into, there_.data() + message.offset);
