@@ -9,9 +9,10 @@
 #include <cmath>
 #include <fstream>
 #include <iomanip>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+
+#include <nlohmann/json.hpp>
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/system_call.hpp>

@@ -87,12 +87,11 @@ void remove_deserted(const fs::path& path) {
 unique_fd take_turn(const fs::path& path) {
   struct stat folder{};
   if (::stat(path.parent_path().c_str(), &folder) != 0) return {};  // binding says so
-  const auto file = path.filename().native();
-  constexpr std::size_t most_characters = 60;
-  const auto name = text("muster.listen.", folder.st_dev, '.', folder.st_ino, '.',
-                         file.substr(file.size() - std::min(file.size(), most_characters)));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  auto name = text("muster.listen.", folder.st_dev, '.', folder.st_ino, '.');
+  const auto file = path.filename().native();
+  name += file.substr(file.size() - std::min(file.size(), sizeof address.sun_path - 1 - name.size()));
   std::copy(name.begin(), name.end(), address.sun_path + 1);
   unique_fd turn = make_socket(0);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());

@@ -21,9 +21,9 @@ void cases(world& w, const variable& v, const tensor& x) {
   (void)w.function(mean_and_gradient, whole("x"), whole("w"), outputs(avg("a"), avg("b")));
   // expected-error@*:* 1+ {{muster: updates() may be given once}}
   (void)w.function(mean_and_gradient, rows("x"), replicas(v), updates(assign(v)), updates(assign(v)));
-  // expected-error@*:* 1+ {{muster: the callable must take a const rank_context& if it wants one, then an argument for each name in}}
+  // expected-error@*:* 1+ {{muster: the callable must take a const rank_context&}}
   (void)w.function(mean, rows("x", "y"), outputs(avg("a")));
-  // expected-error@*:* 1+ {{muster: the callable must return a value for each of outputs() and then for each of updates()}}
+  // expected-error@*:* 1+ {{muster: the callable must return a value}}
   (void)w.function(mean, rows("x"), outputs(avg("a"), avg("b")));
   // expected-error@*:* 1+ {{muster: the callable's arguments for rows() are tensors}}
   (void)w.function(of_number, rows("x"), outputs(avg("a")));

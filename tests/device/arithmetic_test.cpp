@@ -18,17 +18,12 @@ namespace muster::arithmetic_test {
 namespace {
 
 using test::expect_refused;
+using test::is_complex;
+using test::is_half;
 using testing::ElementsAre;
 using enum element_op;
 
 constexpr std::array all_ops = {sum, prod, min, max};
-
-template <class T>
-inline constexpr bool is_complex = false;
-template <class T>
-inline constexpr bool is_complex<std::complex<T>> = true;
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 // Small whole numbers: what is computed of them is exact in every dtype, but for what wraps around in those of 8 bits.
 template <class T>

@@ -14,14 +14,9 @@ namespace muster::convert_test {
 namespace {
 
 using test::expect_refused;
+using test::is_complex;
+using test::is_half;
 using testing::ElementsAre;
-
-template <class T>
-inline constexpr bool is_complex = false;
-template <class T>
-inline constexpr bool is_complex<std::complex<T>> = true;
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 using all_types =
     std::tuple<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,

@@ -286,6 +286,15 @@ TYPED_TEST(Conformance, LambdasWithLocalsAreThoseWithBoundValues) {
 
 // ---- streams
 
+// Its iterators have no default constructor, and are moved only.
+TYPED_TEST(Conformance, StreamsTakeAnyInputRange) {
+  const auto pool = TypeParam::make();
+  std::istringstream lines("1 2 3");
+  std::vector<int> found;
+  for (const int each : pool.imap(call<square>, std::views::istream<int>(lines))) found.push_back(each);
+  EXPECT_THAT(found, ElementsAre(1, 4, 9));
+}
+
 TYPED_TEST(Conformance, StreamsKeepTheOrderOrYieldEverythingOnce) {
   const auto pool = TypeParam::make();
   int expected = 0;

@@ -477,6 +477,13 @@ TEST_F(Join, OfManyListenersAtOneStaleSocketOneWins) {
   }
 }
 
+TEST_F(Join, ALongPathIsListenedAt) {
+  const auto folder = directory_.path().native() + '/';
+  const std::string longest = folder + std::string(sizeof(sockaddr_un::sun_path) - 1 - folder.size(), 'x');
+  const detail::listening_socket door(longest);
+  EXPECT_TRUE(std::filesystem::exists(longest));
+}
+
 // What it has bound and does not listen at yet is not taken for deserted.
 TEST_F(Join, WhileAnotherBeginsToListenItsSocketIsLeftAlone) {
   const auto other = directory_.path() / "other";
