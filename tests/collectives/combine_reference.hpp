@@ -14,12 +14,9 @@
 
 #include <muster/collectives/reduction.hpp>
 
-namespace muster::test {
+#include "element_kinds.hpp"
 
-template <class T>
-inline constexpr bool is_complex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+namespace muster::test {
 
 /// One byte for each bool: a std::vector<bool> has none to point to.
 template <class T>

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "element_kinds.hpp"
 #include "group_support.hpp"
 
 namespace muster::conformance_test {
@@ -29,10 +30,7 @@ void fill_by_period(Values&& values, std::size_t count, const Make& make) {
   for (std::size_t index = period; index < count; ++index) values[index] = values[index - period];
 }
 
-template <class T>
-constexpr bool is_complex = false;
-template <class T>
-constexpr bool is_complex<std::complex<T>> = true;
+using test::is_complex;
 
 // Few ranks have what decides what comes out.
 bool flag(std::size_t rank, std::size_t index, reduction_op op) {

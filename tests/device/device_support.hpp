@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <complex>
 #include <string>
-#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/device/float16.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/device/tensor_print.hpp>
 
-namespace muster::test {
+#include "element_kinds.hpp"
 
-template <class T>
-inline constexpr bool is_complex = false;
-template <class T>
-inline constexpr bool is_complex<std::complex<T>> = true;
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+namespace muster::test {
 
 /// Expects that `call` throws muster::error of that kind, and that the text has all of `parts`.
 template <class Call, class... Parts>
