@@ -43,13 +43,20 @@ void check_jitter(double jitter, const char* name) {
   throw error(errc::invalid_argument, text("pool_options::", name, " is ", jitter, ": it is a part, from 0 to 1"));
 }
 
+void check_span(std::chrono::nanoseconds span, const char* name) {
+  if (span >= span.zero()) return;
+  throw error(errc::invalid_argument, text("pool_options::", name, " is negative: ", span.count(), " ns"));
+}
+
 void check(const pool_options& options) {
   if (options.start_tries == 0) {
     throw error(errc::invalid_argument, "pool_options::start_tries is 0: a worker must be tried at least once");
   }
-  if (options.max_worker_age < options.max_worker_age.zero()) {
-    throw error(errc::invalid_argument, "pool_options::max_worker_age is negative");
-  }
+  check_span(options.max_worker_age, "max_worker_age");
+  check_span(options.overflow_wait, "overflow_wait");
+  check_span(options.start_patience, "start_patience");
+  check_span(options.start_timeout, "start_timeout");
+  check_span(options.destructor_grace, "destructor_grace");
   if (!options.worker_cgroup.empty() && options.worker_memory == 0) {
     throw error(errc::invalid_argument,
                 "pool_options::worker_cgroup is given without worker_memory, the limit of the groups made there");
@@ -257,6 +264,7 @@ private:
             .entry = core_->functions().encode(&detail::run_pool_worker),
             .payload = std::move(payload),
             .start_tries = options.start_tries,
+            .start_patience = options.start_patience,
             .start_timeout = options.start_timeout,
             .capture = options.output.capture(),
             .crash_reports = options.crash_reports,

@@ -48,6 +48,7 @@ public:
                                .entry = core_->functions().encode(&detail::run_process),
                                .replaces = false,
                                .start_tries = 1,
+                               .start_patience = std::chrono::nanoseconds(0),
                                .start_timeout = options_.start_timeout,
                                .log = options_.log},
                   *this);

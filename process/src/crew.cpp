@@ -4,25 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <random>
 
 #include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 
 #include "crew_impl.hpp"
-#include "output_pipe.hpp"
-#include "spawn.hpp"
 
 namespace muster {
-
-namespace {
-
-std::string random_mark() {
-  std::random_device entropy;
-  return text(std::hex, entropy(), entropy(), entropy());
-}
-
-}  // namespace
 
 // ---- from other threads
 
@@ -78,10 +66,10 @@ bool crew::impl::all_are_greeted() const {
 
 void crew::impl::wait_until_greeted() {
   scoped_lock lock(mutex_);
-  while (!all_are_greeted() && !broken_) changed_.wait(lock);
-  if (broken_)
-    throw error(broken_->code(),
-                text("the ", options_.kind, " '", options_.name, "' cannot be started: ", broken_->describe()));
+  while (!all_are_greeted() && !broken_ && !lack_) changed_.wait(lock);
+  if (all_are_greeted() && !broken_) return;
+  const auto& why = broken_ ? *broken_ : *lack_;
+  throw error(why.code(), text("the ", options_.kind, " '", options_.name, "' cannot be started: ", why.describe()));
 }
 
 void crew::impl::begin_stop(worker_order how) {
@@ -170,106 +158,6 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
     case worker_lifecycle::action::kill: kill(who); return;
     case worker_lifecycle::action::give_up: return give_up(who.life.failure());
   }
-}
-
-void crew::impl::spawn(worker& who) {
-  if (replacing_ || giving_up_) return;  // when all are gone; or never
-  client_.repair_start();
-  who.too_old = who.too_big = who.leaves = false;
-  board_.line(who.index).order.store(static_cast<std::uint32_t>(order_for(who)), std::memory_order_release);
-  try {
-    start_process(who);
-  } catch (const std::exception& failure) {
-    log(log_level::warning,
-        text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
-    static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
-    perform(who, who.life.ended(exit_status::lost()));
-  }
-}
-
-void crew::impl::start_process(worker& who) {
-  auto [ours, theirs] = detail::make_channel();
-  const auto mark = random_mark();
-  who.started = clock::now();
-  who.ready.reset();
-  detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
-  std::array<detail::output_pipe, 2> pipes;
-  if (options_.capture != output_capture::none) pipes = {detail::make_output_pipe(), detail::make_output_pipe()};
-  const auto participant = shared().participants().enrol();
-  try {
-    if (!options_.memory_group.empty()) {
-      who.group = std::make_unique<detail::memory_group>(options_.memory_group, options_.memory_limit);
-    }
-    auto started = execute(who.index, {.program = options_.program,
-                                       .label = text("[muster worker ", options_.name, '#', who.index, ']'),
-                                       .worker_mark = mark,
-                                       .control = theirs.get(),
-                                       .out = pipes[0].write_end.get(),
-                                       .err = pipes[1].write_end.get()});
-    connect(who, started, ours, pipes);
-  } catch (const std::exception&) {
-    disconnect(who);
-    who.group.reset();
-    shared().participants().retire(participant);
-    throw;
-  }
-  who.participant = participant;
-  ++who.incarnation;
-  shared().participants().publish(participant, who.pid);
-  {
-    const scoped_lock lock(mutex_);
-    count(who, &crew_statistics::started);
-    if (who.stands_by) ++standing_by_;
-  }
-  if (!who.stands_by) client_.worker_started(who.index, who.pid);
-  publish(who);
-  watch(who);
-  listen(who);
-  for (const auto which : {output_stream::out, output_stream::err}) {
-    if (who.streams[static_cast<std::size_t>(which)].pipe) listen_to_output(who, which);
-  }
-}
-
-// All or nothing: a process that nobody would watch is not left behind.
-void crew::impl::connect(worker& who, detail::child& started, unique_fd& control,
-                         std::array<detail::output_pipe, 2>& pipes) {
-  const auto take = [this](auto& stream, unique_fd& from) {
-    stream.emplace(hub().loop(), from.get());
-    static_cast<void>(from.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
-  };
-  try {
-    if (who.group) who.group->enter(started.pid);
-    take(who.control, control);
-    for (std::size_t index = 0; index < pipes.size(); ++index) {
-      if (pipes[index].read_end) take(who.streams[index].pipe, pipes[index].read_end);
-    }
-    take(who.process, started.process);
-  } catch (const std::exception&) {
-    const int process = started.process.get();
-    hub().have_reaped(std::move(started.process));
-    send_signal(process, SIGKILL);
-    throw;
-  }
-  who.pid = started.pid;
-  who.serial = ++processes_;
-  who.lost = false;
-}
-
-// What a thread starts may run where the thread may.
-detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
-  request.threads_each = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(size_));
-  if (options_.cpus.empty()) return detail::spawn_worker(request);
-  const auto& cpus = options_.cpus[index % options_.cpus.size()];
-  request.threads_each = static_cast<unsigned>(cpus.size());
-  const affinity_scope bound(cpus);
-  return detail::spawn_worker(request);
-}
-
-void crew::impl::watch(worker& who) {
-  who.process->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                          handler(who, [this, &who] { look_for_death(who); }));
-  who.start_timer.expires_at(deadline::after(options_.start_timeout).when());
-  who.start_timer.async_wait(handler(who, [this, &who] { perform(who, who.life.timed_out()); }));
 }
 
 void crew::impl::listen(worker& who) {

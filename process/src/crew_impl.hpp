@@ -85,7 +85,8 @@ private:
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
-    boost::asio::steady_timer start_timer;
+    boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
+    std::chrono::nanoseconds start_delay = std::chrono::milliseconds(10);  // how long that is next time
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more
@@ -137,12 +138,7 @@ private:
   void bell_rang() noexcept override { client_.bell_rang(); }
   void break_down(const std::exception& failure) noexcept override MUSTER_EXCLUDES(mutex_);
   void perform(worker& who, worker_lifecycle::action what);
-  void spawn(worker& who);
-  void start_process(worker& who);
-  void connect(worker& who, detail::child& started, unique_fd& control, std::array<detail::output_pipe, 2>& pipes);
-  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
   void disconnect(worker& who);
-  void watch(worker& who);
   void listen(worker& who);
   [[nodiscard]] bool hear_next(worker& who);
   void hear(worker& who, const detail::message& heard);
@@ -155,6 +151,18 @@ private:
   void count(const worker& who, std::uint64_t crew_statistics::* what) MUSTER_REQUIRES(mutex_);
   void check_gone() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool all_are_gone() const;
+
+  // Loop: crew_start.cpp.
+  void spawn(worker& who);
+  void spawn_later(worker& who, std::chrono::nanoseconds delay);
+  void fail_start(worker& who, const std::exception& failure);
+  void put_off(worker& who, const std::exception& failure);
+  void tell_of_lack(const error_info& why) MUSTER_EXCLUDES(mutex_);
+  void end_lack(worker& who) MUSTER_EXCLUDES(mutex_);
+  void start_process(worker& who);
+  void connect(worker& who, detail::child& started, unique_fd& control, std::array<detail::output_pipe, 2>& pipes);
+  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
+  void watch(worker& who);
 
   // Loop: crew_death.cpp.
   void kill(worker& who) noexcept;
@@ -239,9 +247,11 @@ private:
   std::size_t size_;                                         // loop: workers beyond are to leave
   std::vector<std::function<void(const error_info*)>> size_waiters_;  // loop: of resize
   std::optional<error_info> giving_up_;                               // loop
-  std::minstd_rand chance_{std::random_device()()};                   // loop
-  bool left_ = false;                         // loop: the handle is gone, and with it board and client
-  recovery_registry::registration recovery_;  // loop
+  std::optional<clock::time_point> lacking_since_;   // loop: processes cannot be started for want of something
+  clock::time_point last_end_;                       // loop: of a process
+  std::minstd_rand chance_{std::random_device()()};  // loop
+  bool left_ = false;                                // loop: the handle is gone, and with it board and client
+  recovery_registry::registration recovery_;         // loop
 
   mutable mutex mutex_;
   condition changed_;
@@ -250,6 +260,7 @@ private:
   std::size_t shown_size_ MUSTER_GUARDED_BY(mutex_) = 0;   // size_
   std::size_t standing_by_ MUSTER_GUARDED_BY(mutex_) = 0;  // successors with a process
   std::optional<error_info> broken_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<error_info> lack_ MUSTER_GUARDED_BY(mutex_);  // for longer than anybody should have to wait
   crew_statistics statistics_ MUSTER_GUARDED_BY(mutex_);
   struct member {
     crew_statistics processes;

@@ -117,9 +117,11 @@ child spawn_worker(const spawn_request& request) {
   std::string label = request.label;
   const std::array<char*, 3> arguments = {name.data(), label.data(), nullptr};
   child started;
-  check_spawn(::posix_spawn(&started.pid, request.program.c_str(), actions.get(), attributes.get(), arguments.data(),
-                            environment.get()),
-              "posix_spawn", request.program);
+  const auto start = [&] {
+    return ::posix_spawn(&started.pid, request.program.c_str(), actions.get(), attributes.get(), arguments.data(),
+                         environment.get());
+  };
+  check_spawn(is_refused("posix_spawn") ? errno : start(), "posix_spawn", request.program);
   try {
     started.process = open_pidfd(started.pid);
   } catch (const error&) {  // nobody could supervise it; it is unreaped, so the number is still its own

@@ -67,6 +67,79 @@ TYPED_TEST(Combining, FuturesMayComeFromOtherPools) {
   EXPECT_EQ(pool.apply(add, other.apply_async(add, 1, 2), pool.apply_async(add, 3, 4)), 10);
 }
 
+// Each pool ends its futures on a thread of its own, so what counts them is told from several at once.
+class SeveralPools : public testing::Test {
+protected:
+  static constexpr int rounds = 100;
+
+  std::vector<future<int>> one_of_each(int which) const {
+    std::vector<future<int>> all;
+    all.push_back(first_.apply_async(add, which, 0));
+    all.push_back(second_.apply_async(add, which, 1));
+    all.push_back(threads_.apply_async(add, which, 2));
+    all.push_back(other_threads_.apply_async(add, which, 3));
+    return all;
+  }
+
+  const pool first_{quiet(1)};
+  const pool second_{quiet(1)};
+  const thread_pool threads_{{.workers = 1}};
+  const thread_pool other_threads_{{.workers = 1}};
+};
+
+TEST_F(SeveralPools, WhenAllIsReadyInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    ASSERT_EQ(when_all(one_of_each(round)).get(), std::vector({round, round + 1, round + 2, round + 3}));
+  }
+}
+
+TEST_F(SeveralPools, WhenAllOfATupleIsReadyInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    auto all = when_all(threads_.apply_async(add, round, 0), first_.apply_async(add, round, 1),
+                        second_.apply_async(joined, "a", "b"));
+    ASSERT_EQ(all.get(), std::tuple(round, round + 1, std::string("ab")));
+  }
+}
+
+TEST_F(SeveralPools, AsCompletedGivesEachOnceInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    std::multiset<int> found;
+    for (auto& each : as_completed(one_of_each(round))) found.insert(each.get());
+    ASSERT_EQ(found, (std::multiset{round, round + 1, round + 2, round + 3}));
+  }
+}
+
+TEST_F(SeveralPools, WhenAnyGivesOneOfThemInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    auto [index, value] = when_any(one_of_each(round)).get();
+    ASSERT_EQ(value, round + static_cast<int>(index));
+  }
+}
+
+TEST_F(SeveralPools, WhenAllOutlivesAPoolWhoseFuturesAreDone) {
+  std::optional<pool> short_lived(quiet(1));
+  const event began;
+  auto waits = first_.apply_async(run_until_asked, began);
+  began.wait();
+  std::vector<future<int>> both;
+  both.push_back(short_lived->apply_async(add, 1, 2));
+  both.front().wait();
+  both.push_back(std::move(waits));
+  auto all = when_all(std::move(both)).then([](const std::vector<int>& values) { return values[0] + values[1]; });
+  short_lived.reset();
+  all.cancel(cancellation::ask);
+  EXPECT_EQ(all.get(), 10);
+}
+
+TEST_F(SeveralPools, WhenAllOfWhichOneIsOfNothingMayBeContinued) {
+  for (int round = 0; round < rounds; ++round) {
+    auto nothing = when_all(std::vector<future<int>>{});
+    auto both = when_all(std::move(nothing), when_all(one_of_each(round)), when_all(std::vector<future<int>>{}));
+    auto count = std::move(both).then([](const auto& all) { return std::get<1>(all).size(); });
+    ASSERT_EQ(count.get(), 4U);
+  }
+}
+
 TYPED_TEST(Combining, AFailureOfAnArgumentIsTheCalls) {
   const auto pool = TypeParam::make(2);
   auto sum = pool.apply_async(add, pool.apply_async(fail), 1);

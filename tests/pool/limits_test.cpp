@@ -101,7 +101,7 @@ TEST(Limits, TooFewDescriptorsAreAnErrorThatNamesTheLimit) {
   const rlimit small{.rlim_cur = static_cast<rlim_t>(highest) + 12, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &small), 0);
   try {
-    pool too_many({.workers = 50, .log = discard});
+    pool too_many({.workers = 50, .start_patience = std::chrono::milliseconds(20), .log = discard});
     ADD_FAILURE();
   } catch (const error& caught) {
     EXPECT_THAT(caught.what(), HasSubstr("RLIMIT_NOFILE"));

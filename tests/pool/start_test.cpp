@@ -109,7 +109,9 @@ TEST(AsyncStart, FailsWithWhyThePoolBroke) {
   if (looks_need_descriptors) GTEST_SKIP() << "the sanitizer needs descriptors of its own";
   const pool makes_the_domain(test::quiet(1));
   std::optional<few_descriptors> scope(std::in_place);
-  pool broken(at_once(1));
+  auto options = at_once(1);
+  options.start_patience = std::chrono::milliseconds(20);
+  pool broken(options);
   const auto how = broken.started().get_result();
   EXPECT_THROW(static_cast<void>(broken.apply_async(add, 1, 2)), error);
   scope.reset();
@@ -123,7 +125,9 @@ TEST(AsyncStart, ConstructorThatWaitsThrowsTheSame) {
   const pool makes_the_domain(test::quiet(1));
   const few_descriptors scope;
   try {
-    const pool broken(test::quiet(1));
+    auto options = test::quiet(1);
+    options.start_patience = std::chrono::milliseconds(20);
+    const pool broken(options);
     FAIL();
   } catch (const error& found) {
     EXPECT_EQ(found.code(), errc::start_failed);

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/process/init.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <span>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
 
+#include "channel.hpp"
 #include "processes.hpp"
+#include "spawn.hpp"
 
 namespace muster::init_test {
 namespace {
@@ -38,6 +45,27 @@ TEST(Init, AMarkWithoutTheSocketIsNoWorkerAndIsRemoved) {
     return std::getenv("MUSTER_WORKER") == nullptr ? 0 : 1;
   });
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
+// As a program would be started by somebody who wants it to run what he says.
+TEST(Init, AGreetingOfWhoIsNotTheParentEndsTheProcess) {
+  const auto maker = test::spawn(1, [](std::size_t) {
+    auto [ours, theirs] = detail::make_channel();
+    const std::string mark = "forged";
+    detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
+    ::setenv(detail::worker_variable, mark.c_str(), 1);
+    const auto parent = test::spawn(1, [control = theirs.get()](std::size_t) {
+      ::dup2(control, detail::control_descriptor);
+      ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+      const auto child = test::spawn(1, [](std::size_t) {
+        init(0, nullptr);
+        return 0;
+      });
+      return child->wait(0) == exit_status::exited(EXIT_FAILURE) ? 0 : 1;
+    });
+    return parent->wait(0) == exit_status::exited(0) ? 0 : 2;
+  });
+  EXPECT_EQ(maker->wait(0), exit_status::exited(0));
 }
 
 }  // namespace

@@ -9,28 +9,37 @@
 
 namespace muster::test {
 
-/// While it lives, the checked system calls of this process with that name fail: all of them, or the next `count`.
+/// While it lives, the checked system calls of this process with that name fail: all of them, or `count`; but not the
+/// first `skipped`.
 /// Requires: `name` is a literal.
 ///
 /// Thread safety: one at a time.
 class refused_calls {
 public:
-  explicit refused_calls(const char* name, int cause = EPERM, int count = -1) {
+  explicit refused_calls(const char* name, int cause = EPERM, int count = -1, int skipped = 0) {
     name_ = name;
     cause_ = cause;
     left_ = count;
+    skipped_ = skipped;
     detail::refused_calls = &refuse;
   }
   refused_calls(const refused_calls&) = delete;
   refused_calls& operator=(const refused_calls&) = delete;
   ~refused_calls() { detail::refused_calls = nullptr; }
 
+  /// How many more are to fail; -1 once the last has.
+  [[nodiscard]] static int left() { return left_; }
+
 private:
-  static int refuse(std::string_view name) { return name == name_.load() && left_-- != 0 ? cause_.load() : 0; }
+  static int refuse(std::string_view name) {
+    if (name != name_.load() || skipped_-- > 0) return 0;
+    return left_-- != 0 ? cause_.load() : 0;
+  }
 
   static inline std::atomic<const char*> name_ = "";
   static inline std::atomic<int> cause_;
   static inline std::atomic<int> left_;
+  static inline std::atomic<int> skipped_;
 };
 
 }  // namespace muster::test

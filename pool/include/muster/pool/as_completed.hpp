@@ -127,10 +127,10 @@ private:
   std::size_t missing_ = 0;
 };
 
-/// Goes over futures in the order in which they get done: `for (auto& each : as_completed(futures)) use(each.get());`.
-/// An lvalue range stays where it is and must outlive the loop; an rvalue is moved in. Each future may be taken when it
-/// comes up; none may be moved or used before.
-/// Thread safety: safe for distinct futures.
+/// Goes over futures, of one pool or several, in the order in which they get done: `for (auto& each :
+/// as_completed(futures)) use(each.get());`. An lvalue range stays where it is and must outlive the loop; an rvalue is
+/// moved in. Each future may be taken when it comes up; none may be moved or used before. Thread safety: safe for
+/// distinct futures.
 template <std::ranges::random_access_range Futures>
 [[nodiscard]] auto as_completed(Futures&& futures) {
   using view = std::views::all_t<Futures>;

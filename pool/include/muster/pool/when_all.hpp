@@ -49,10 +49,9 @@ template <class... Rs>
 
 }  // namespace detail
 
-/// A future for the values of all these, in order. If some fail, its error is that of the first of them in order; it is
-/// ready only when all have ended. The futures are used up; cancelling the one that is returned cancels them. A
-/// future<void> gives a std::monostate.
-/// Thread safety: safe for distinct futures.
+/// A future for the values of all these, in order, of one pool or several. If some fail, its error is that of the first
+/// of them in order; it is ready only when all have ended. The futures are used up; cancelling the one that is returned
+/// cancels them. A future<void> gives a std::monostate. Thread safety: safe for distinct futures.
 template <class R>
 [[nodiscard]] future<std::vector<detail::gathered<R>>> when_all(std::vector<future<R>> futures) {
   using values = std::vector<detail::gathered<R>>;
@@ -73,7 +72,10 @@ template <class R>
   together->outcomes.resize(futures.size());
   together->missing = futures.size();
   together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_all(futures));
-  const auto home = futures.empty() ? nullptr : detail::future_access::home_of(futures.front());
+  std::shared_ptr<detail::future_home> home;
+  for (const auto& each : futures) {
+    if (home == nullptr) home = detail::future_access::home_of(each);
+  }
   for (std::size_t index = 0; index < futures.size(); ++index) {
     detail::future_access::when_done<R>(std::move(futures[index]), [together, index](detail::outcome<R> how) {
       together->outcomes[index].emplace(std::move(how));
@@ -103,7 +105,7 @@ template <class... Rs>
   together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_each(futures...));
   std::shared_ptr<detail::future_home> home;
   const auto add = [&]<std::size_t Index, class R>(std::integral_constant<std::size_t, Index>, future<R>& each) {
-    home = detail::future_access::home_of(each);
+    if (home == nullptr) home = detail::future_access::home_of(each);
     detail::future_access::when_done<R>(std::move(each), [together](detail::outcome<R> how) {
       std::get<Index>(together->outcomes).emplace(std::move(how));
       if (--together->missing == 0) together->finish();

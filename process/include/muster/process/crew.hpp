@@ -34,6 +34,10 @@ struct crew_options {
   std::vector<std::byte> payload{};  ///< for the entry
   bool replaces = true;              ///< a worker that ends after it was accepted; else nobody takes its place
   unsigned start_tries = 3;          ///< starts in a row that may fail before the crew gives up
+  /// Starts that fail for want of processes, memory or descriptors (EAGAIN, ENOMEM, EMFILE, ENFILE) do not count: they
+  /// are tried again after 10 ms, 20 ms, … 5 s. The crew gives up when there has been no process for so long, and
+  /// whoever waits for all workers is told after that time. 0: they count.
+  std::chrono::nanoseconds start_patience = std::chrono::seconds(30);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);  ///< from start to ready
   std::string program = "/proc/self/exe";
   output_capture capture = output_capture::none;  ///< what becomes of the workers' stdout and stderr
@@ -135,13 +139,16 @@ public:
   /// As stop(0).
   ~crew();
 
-  /// Waits until every worker has been accepted once. Throws why the crew broke, if it did.
-  /// Unblocked by: the last acceptance; the crew's breaking, at the latest after all tries have timed out.
+  /// Waits until every worker has been accepted once. Throws why the crew broke, if it did, or for want of what some
+  /// cannot be started although others run.
+  /// Unblocked by: the last acceptance; the crew's breaking, at the latest after all tries have timed out;
+  /// start_patience.
   void wait_until_greeted();
 
   /// From now on there are `size` workers, the first ones, as board::active() says already. Those beyond finish what
   /// only they may run, and leave. Returns at once. `done` is called on the supervisor's thread, once: when all of them
-  /// have been accepted and none beyond is left, after this or a later call; or with why that will not be. It must not
+  /// have been accepted and none beyond is left, after this or a later call; or with why that will not be, or has not
+  /// been within start_patience, and is tried still. It must not
   /// run user code. Requires: from 1 to the board's workers.
   void resize(std::size_t size, std::function<void(const error_info* failure)> done);
   /// A worker beyond the size has got a task: has a process started for it, unless there is one. Returns at once.

@@ -9,7 +9,9 @@ namespace muster {
 /// nothing after it happens there; in the program itself it only notes that it was called. A pool made without it
 /// throws errc::not_initialized.
 /// The mark by which a worker is known is an environment variable together with a socket that only its parent can have
-/// prepared; it is removed at once, so a program that a task executes does not take itself for a worker.
+/// prepared; it is removed at once, so a program that a task executes does not take itself for a worker. In a program
+/// that has more rights than who started it (set-user-ID and the like) the mark means nothing, and pools throw
+/// errc::not_initialized.
 /// Thread safety: call it once, before other threads are started.
 void init(int argc, char** argv);
 

@@ -18,7 +18,7 @@ class worker_lifecycle {
 public:
   enum class state {
     absent,        ///< no process
-    starting,      ///< executed, has not said anything yet
+    starting,      ///< executed, has not said anything yet; or to be, as soon as there are the means
     initializing,  ///< accepted, runs the initializer
     working,       ///< takes tasks
     stopping       ///< told to leave, which it hears when it works; nobody takes its place
