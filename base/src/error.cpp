@@ -27,6 +27,7 @@ public:
       case errc::module_mismatch: return "parent and worker run different builds";
       case errc::start_failed: return "a worker could not be started";
       case errc::peer_lost: return "a member of the group was lost";
+      case errc::forked: return "it belongs to the process that this one was forked from";
     }
     return "unknown error " + std::to_string(value);
   }

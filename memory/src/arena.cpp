@@ -287,7 +287,9 @@ void arena::lend(block_ref ref) noexcept {
   slabs_[detail::slab::class_of(known.capacity)]->remember_lent(ref.descriptor);
 }
 
+// In a forked child blocks, records and the lock are the parent's.
 void arena::release(block_ref ref) noexcept {
+  if (!made_in_.is_here()) return;
   const scoped_lock lock(mutex_);
   release_live(ref);
 }

@@ -134,7 +134,7 @@ shared_block arena::receive(std::uint64_t name) {
 
 // The last handle is gone, so nobody changes the holding any more.
 void arena::let_go(detail::holding& left) noexcept {
-  if (left.how == detail::holding::manner::borrowed) return;
+  if (left.how == detail::holding::manner::borrowed || !made_in_.is_here()) return;
   const scoped_lock lock(mutex_);
   switch (left.how.load(relaxed)) {
     case detail::holding::manner::alone: release_live(left.block); break;

@@ -5,12 +5,19 @@
 
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
+#include <muster/pool/future.hpp>
 
 namespace muster {
 
 world::world(const world_options& options) : core_(std::make_shared<detail::world_core>(options)) {}
 
-world::~world() { close(); }
+world::~world() {
+  if (core_->is_here()) {
+    close();
+  } else {
+    detail::leave_to_parent(std::move(core_));
+  }
+}
 
 void world::close() {
   core_->close();

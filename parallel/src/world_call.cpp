@@ -23,6 +23,7 @@ struct world_core::outcome {
 };
 
 std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function) {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   const presence caller(caller_);
@@ -45,6 +46,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
 }
 
 void world_core::distribute() {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();

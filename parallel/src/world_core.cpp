@@ -117,6 +117,7 @@ std::vector<pid_t> world_core::pids() const {
 }
 
 std::uint32_t world_core::add(registered_function what) {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
@@ -126,6 +127,7 @@ std::uint32_t world_core::add(registered_function what) {
 }
 
 std::uint32_t world_core::add(rank_variable what) {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
@@ -134,16 +136,19 @@ std::uint32_t world_core::add(rank_variable what) {
 }
 
 void world_core::remove_function(std::uint32_t number) noexcept {
+  if (!is_here()) return;
   const scoped_lock lock(mutex_);
   if (functions_.erase(number) != 0) gone_functions_.emplace_back(++changes_, number);
 }
 
 void world_core::remove_variable(std::uint32_t number) noexcept {
+  if (!is_here()) return;
   const scoped_lock lock(mutex_);
   if (variables_.erase(number) != 0) gone_variables_.emplace_back(++changes_, number);
 }
 
 void world_core::with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what) {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();

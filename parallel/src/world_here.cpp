@@ -44,6 +44,7 @@ std::map<std::uint32_t, registered_variable> world_core::own_variables(const fun
 }
 
 void world_core::run_here(const preparation& prepare, std::uint32_t function) {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   const presence caller(caller_);

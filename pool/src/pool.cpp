@@ -268,6 +268,7 @@ private:
             .start_timeout = options.start_timeout,
             .capture = options.output.capture(),
             .crash_reports = options.crash_reports,
+            .leaves_signals = options.leaves_signals,
             .max_age = options.max_worker_age,
             .age_jitter = options.age_jitter,
             .cpus = options.pin.resolve(),
@@ -342,11 +343,15 @@ pool::~pool() {
   }
   // A forked child has neither the threads nor a right to the workers: nothing here is its to undo.
   static_cast<void>(impl_.release());  // NOLINT(bugprone-unused-return-value): never destroyed
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
-  static_cast<void>(new std::shared_ptr<detail::pool_core>(std::move(core_)));
+  detail::leave_to_parent(std::move(core_));
 }
 
-void pool::close() { impl_->close(); }
+pool::impl& pool::own() const {
+  core_->require_here();
+  return *impl_;
+}
+
+void pool::close() { own().close(); }
 
 bool pool::drain_until(deadline until) {
   close();
@@ -363,36 +368,36 @@ future<void> pool::drain_async() {
 
 future<void> pool::resize_async(std::size_t workers) {
   const auto count = worker_count(workers, core_->most_workers(), " (pool_options::max_workers)");
-  if (impl_->is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
+  if (own().is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
   auto resized = std::make_shared<detail::local_state<void>>();
-  impl_->resize(count, resized);
+  own().resize(count, resized);
   return detail::future_access::of_source<void>(core_, std::move(resized));
 }
-future<void> pool::started() { return detail::future_access::of_source<void>(core_, core_->start().add()); }
+future<void> pool::started() { return detail::future_access::of_source<void>(core_, core()->start().add()); }
 
-void pool::terminate() { impl_->terminate(std::chrono::nanoseconds(0)); }
+void pool::terminate() { own().terminate(std::chrono::nanoseconds(0)); }
 
 bool pool::join_until(deadline until) {
-  if (!impl_->is_closing()) {
+  if (!own().is_closing()) {
     throw error(errc::invalid_argument,
                 "join() was called on a pool that still takes tasks: call close() or terminate() first");
   }
-  return impl_->wait_until_gone(until);
+  return own().wait_until_gone(until);
 }
 
-std::vector<worker_info> pool::workers() const { return impl_->workers().workers(); }
+std::vector<worker_info> pool::workers() const { return own().workers().workers(); }
 
 pool_statistics pool::stats() const {
   return {.tasks = core_->read_statistics(),
-          .workers = impl_->workers().read_statistics(),
+          .workers = own().workers().read_statistics(),
           .memory = core_->memory().read_statistics(),
           .pending = core_->tasks().pending(),
-          .each_worker = impl_->read_workers(),
+          .each_worker = own().read_workers(),
           .slowest = core_->tasks().read_slowest()};
 }
 
-void pool::trace_to(const std::filesystem::path& file) { impl_->trace_to(file); }
+void pool::trace_to(const std::filesystem::path& file) { own().trace_to(file); }
 
-void pool::end_trace() { impl_->end_trace(); }
+void pool::end_trace() { own().end_trace(); }
 
 }  // namespace muster

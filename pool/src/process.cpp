@@ -36,6 +36,7 @@ public:
 
   [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return core_; }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
+  void require_here() const { made_in_.require_here("a process object"); }
 
   void start(future<void> call) {
     {
@@ -115,6 +116,7 @@ private:
   overdue_report check_times() noexcept override { return core_->check_times(); }
 
   const pid_t owner_ = ::getpid();
+  const process_mark made_in_;
   const process_options options_;
   std::shared_ptr<supervisor> supervisor_;
   std::shared_ptr<detail::pool_core> core_;
@@ -151,8 +153,9 @@ process::~process() {
 }
 
 process::impl& process::self() const {
-  if (impl_) return *impl_;
-  throw error(errc::invalid_argument, "this process object refers to nothing: it was moved from");
+  if (!impl_) throw error(errc::invalid_argument, "this process object refers to nothing: it was moved from");
+  impl_->require_here();
+  return *impl_;
 }
 
 const std::shared_ptr<detail::pool_core>& process::core() const { return self().core(); }

@@ -18,6 +18,10 @@ stream_engine::stream_engine(std::shared_ptr<pool_core> core, std::shared_ptr<ma
       policy_({.workers = workers(), .given = settings_.chunk, .most = core_->max_tasks_per_worker()}) {}
 
 stream_engine::~stream_engine() {
+  if (!core_->is_here()) {
+    leave_to_parent(under_way_, job_);
+    return;
+  }
   for (const auto& each : under_way_) each->abandon();
 }
 
@@ -44,6 +48,7 @@ void stream_engine::when_next(std::size_t consumed, std::function<void()> then) 
 }
 
 void stream_engine::fill() {
+  core_->require_here();
   while (!exhausted_) {
     const auto most = next_size();
     if (most == 0) return;

@@ -44,8 +44,7 @@ pid_t this_process() noexcept { return ::getpid(); }
 void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
   if (::getpid() != owner) {
     // A forked child has none of the threads: nothing here is its to undo.
-    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
-    static_cast<void>(new std::shared_ptr<local_core>(std::move(core)));
+    leave_to_parent(std::move(core));
     return;
   }
   core->close();

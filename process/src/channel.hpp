@@ -64,12 +64,14 @@ struct welcome_message {
   std::uint64_t entry = 0;  // function token
   bool captured = false;    // stdout and stderr are the parent's pipes
   bool reports_crashes = false;
-  bool stands_by = false;  // once ready, it waits for `begin`
+  bool stands_by = false;       // once ready, it waits for `begin`
+  bool leaves_signals = false;  // that mean "end" to the parent
   std::vector<std::byte> payload;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, payload);
+    archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, leaves_signals,
+            payload);
   }
 };
 

@@ -217,6 +217,7 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                         .captured = options_.capture != output_capture::none,
                                         .reports_crashes = options_.crash_reports,
                                         .stands_by = who.stands_by,
+                                        .leaves_signals = options_.leaves_signals,
                                         .payload = options_.payload};
   const auto& files = shared().files();
   const std::array descriptors = {files.control.get(),    files.arena.get(),  board_.file().get(),

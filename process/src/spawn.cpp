@@ -59,7 +59,7 @@ public:
     sigset_t blocked;
     ::sigfillset(&all);
     ::sigemptyset(&blocked);
-    ::sigaddset(&blocked, SIGINT);
+    for (const int signal : ending_signals) ::sigaddset(&blocked, signal);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setsigmask(&attributes_, &blocked);
     ::posix_spawnattr_setpgroup(&attributes_, 0);

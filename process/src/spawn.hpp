@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <csignal>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,9 @@ inline constexpr int control_descriptor = 3;
 
 /// The environment variable that says so, with a number that the greeting on the socket repeats.
 inline constexpr const char* worker_variable = "MUSTER_WORKER";
+
+/// Signals by which people, shells and service managers end programs, often whole groups of processes at once.
+inline constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 struct child {
   pid_t pid = 0;
@@ -32,8 +37,8 @@ struct spawn_request {
 };
 
 /// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside
-/// threads and CUDA. Signal dispositions are the defaults; SIGINT is blocked until the worker has chosen to ignore it,
-/// so that Ctrl-C never hits it. It leads a process group of its own, for what it may start.
+/// threads and CUDA. Signal dispositions are the defaults; ending_signals are blocked until the worker has been told
+/// what they are to it, so that Ctrl-C never hits it. It leads a process group of its own, for what it may start.
 /// Throws muster::error: ENOENT, EAGAIN, ENOMEM, EMFILE, as posix_spawn says.
 [[nodiscard]] child spawn_worker(const spawn_request& request);
 

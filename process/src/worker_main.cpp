@@ -43,10 +43,20 @@ namespace {
 void ignore_interrupts() {
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTTOU, SIG_IGN);  // its group is in the background: it may write to the terminal all the same
-  sigset_t interrupt;
-  ::sigemptyset(&interrupt);
-  ::sigaddset(&interrupt, SIGINT);
-  ::pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+}
+
+// Handled, not ignored: what a task executes has them as usual then. Those that came meanwhile, come now.
+void begin_to_hear_signals(bool leaves_them) {
+  struct sigaction nothing{};
+  nothing.sa_handler = [](int) {};
+  nothing.sa_flags = SA_RESTART;
+  sigset_t ending;
+  ::sigemptyset(&ending);
+  for (const int signal : ending_signals) {
+    ::sigaddset(&ending, signal);
+    if (leaves_them && signal != SIGINT) ::sigaction(signal, &nothing, nullptr);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
 // The parent's answer to our hello. Without one there is nobody to work for, or to complain to.
@@ -60,6 +70,7 @@ message shake_hands(int control) {
 
 int work(message answer, int control) {
   auto welcome = answer.read<welcome_message>();
+  begin_to_hear_signals(welcome.leaves_signals);
   if (welcome.captured) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // else what it wrote is lost when it dies
   if (welcome.reports_crashes) report_crashes(control);
   auto& descriptors = answer.descriptors;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -115,6 +116,15 @@ public:
     return std::fgets(line.data(), line.size(), output_) != nullptr ? line.data() : "";
   }
   void signal(int number) const { ::kill(process_.pid(0), number); }
+  /// To all its processes, as a service manager does; they lead groups of their own.
+  void signal_all(int number) const {
+    const auto pid = process_.pid(0);
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+      std::ifstream children(thread.path() / "children");
+      for (pid_t child = 0; children >> child;) ::kill(child, number);
+    }
+    ::kill(pid, number);
+  }
   [[nodiscard]] muster::exit_status wait() { return process_.wait(0); }
 
 private:
@@ -446,7 +456,7 @@ TEST_F(Service, OnSigtermRequestsUnderWayAreAnsweredAndNothingIsLeft) {
   client reader(port_);
   reader.begin("/hash?path=" + pipe);  // as long as nobody opens its other end
   ASSERT_TRUE(have_begun(2));
-  program_->signal(SIGTERM);
+  program_->signal_all(SIGTERM);
   EXPECT_TRUE(idle.is_closed());
   EXPECT_THROW(client late(port_), boost::system::system_error);
   EXPECT_EQ(sleeper.read().body, "slept for 200 ms\n");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // One dead worker costs one task. The numbers are those of the list of what the predecessor does not test.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -14,6 +16,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "waiting_tasks.hpp"
 
 namespace muster::failure_test {
 namespace {
@@ -251,6 +254,60 @@ TEST_F(Failure, InterruptsDoNotReachWorkers) {
   for (int round = 0; round < 10; ++round) pool_.apply(add, 1, round);
   EXPECT_EQ(pool_.workers()[0].pid, before[0].pid);
   EXPECT_EQ(pool_.workers()[1].pid, before[1].pid);
+}
+
+constexpr std::array signals_that_end_programs = {SIGTERM, SIGHUP, SIGQUIT, SIGINT};
+
+void send_to_all(const pool& where) {
+  for (const auto& each : where.workers()) {
+    for (const int signal : signals_that_end_programs) {
+      if (each.pid != 0) ::kill(each.pid, signal);
+    }
+  }
+}
+
+TEST_F(Failure, SignalsThatEndProgramsDoNotEndWorkersOrTasks) {
+  const auto before = pool_.workers();
+  const event began;
+  const event end;
+  auto under_way = pool_.apply_async(test::run_until, began, end);
+  began.wait();
+  send_to_all(pool_);
+  end.set();
+  EXPECT_FALSE(under_way.get()) << "it was not asked to stop";
+  pool_.broadcast(add, 1, 2);
+  for (std::size_t each = 0; each < before.size(); ++each) EXPECT_EQ(pool_.workers()[each].pid, before[each].pid);
+}
+
+TEST_F(Failure, SignalsThatComeWhileWorkersStartDoNotEndThem) {
+  auto options = test::quiet(4);
+  options.start_tries = 1;
+  options.wait_for_start = false;
+  const pool starts(options);
+  for (int round = 0; round < 100; ++round) send_to_all(starts);
+  EXPECT_EQ(starts.apply(add, 20, 22), 42);
+  send_to_all(starts);
+  EXPECT_EQ(starts.stats().workers.started, 4U);
+}
+
+TEST_F(Failure, AProgramThatATaskExecutesHasSignalsAsUsual) {
+  const auto how = pool_.apply([] { return std::system("kill -TERM $$; sleep 60"); });
+  EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM) << how;
+}
+
+TEST(FailureOfSignals, EndsWorkersThatAreNotToldToLeaveThem) {
+  auto options = test::quiet(1);
+  options.leaves_signals = false;
+  const pool pool(options);
+  const event began;
+  const event never;
+  auto under_way = pool.apply_async(test::run_until, began, never);
+  began.wait();
+  ::kill(pool.workers()[0].pid, SIGTERM);
+  const auto ended = under_way.get_result();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error(), errc::worker_died);
+  EXPECT_THAT(ended.error().describe(), HasSubstr("SIGTERM"));
 }
 
 // ---- freezing

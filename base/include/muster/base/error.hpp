@@ -31,6 +31,7 @@ enum class errc {
   module_mismatch = 14,   ///< parent and worker do not run the same build: rebuild, restart
   start_failed = 15,      ///< a worker process could not be started
   peer_lost = 16,         ///< a member of a group died or left: shrink() the group, or make another
+  forked = 17,            ///< it belongs to the process that this one was forked from: make your own after fork()
 };
 
 /// The category of errc. Its messages say what the code means, not what happened.

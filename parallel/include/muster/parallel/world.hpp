@@ -42,7 +42,8 @@ namespace muster {
 /// A number of ranks: worker processes and, unless it is told otherwise, the program itself. See above.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor; one call at a time, others wait.
-/// Process safety: belongs to the process that made it.
+/// Process safety: belongs to the process that made it; in a forked child calls throw errc::forked, and the destructor
+/// does nothing.
 /// Lifetime: functions and variables may outlive it; calling one of those is an error then.
 class world {
 public:

@@ -92,7 +92,7 @@ private:
     using pool::core;
   };
 
-  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return workers_.core(); }
+  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const { return workers_.core(); }
   [[nodiscard]] const task_options& options() const noexcept { return default_options; }
   [[nodiscard]] detail::lane_route route() const noexcept { return {}; }
 

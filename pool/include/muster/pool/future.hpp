@@ -148,6 +148,7 @@ struct future_access {
 ///
 /// Move-only; `get` and its like use it up. Destroying it neither waits nor cancels: the task runs to its end, and its
 /// result is dropped. It may outlive its pool.
+/// Process safety: as its pool's.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Visibility: what the worker did in shared memory before its task returned is visible after get() or wait().
 template <class R>
@@ -166,7 +167,10 @@ public:
     return *this;
   }
   ~future() {
-    if (record_ != nullptr) tasks().detach(*record_);
+    if (home_ != nullptr && !home_->is_here()) [[unlikely]]
+      detail::leave_to_parent(std::move(home_), std::move(source_));
+    else if (record_ != nullptr)
+      tasks().detach(*record_);
   }
 
   /// Whether it refers to something; false after get() and its like.
@@ -250,6 +254,7 @@ private:
     if (!valid())
       throw error(errc::invalid_argument,
                   "this future refers to nothing: it was moved from, or get() was called before");
+    if (home_ != nullptr) home_->require_here();
   }
 
   // Requires: it refers to a task in a worker process, which only a pool_core has.

@@ -246,7 +246,10 @@ private:
   static constexpr bool map_fails_fast = false;
   template <class R>
   using map_ending = detail::local_each_result<R>;
-  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
   [[nodiscard]] const task_options& options() const noexcept { return options_; }
   [[nodiscard]] detail::lane_route route() const noexcept { return route_; }
 
@@ -279,7 +282,10 @@ private:
   static constexpr bool map_fails_fast = true;
   template <class R>
   using map_ending = detail::local_all_or_error<R>;
-  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
   [[nodiscard]] const task_options& options() const noexcept { return options_; }
   [[nodiscard]] detail::lane_route route() const noexcept { return route_; }
 

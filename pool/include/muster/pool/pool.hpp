@@ -47,8 +47,8 @@ namespace muster {
 /// start is killed when their worker ends, however it ends, unless it has left that group (setsid).
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
-/// Process safety: belongs to the process that made it. A forked child must not use it; its destructor does nothing
-/// there.
+/// Process safety: belongs to the process that made it. In a forked child, also one that goes on in its place (daemon),
+/// calls throw errc::forked, those of futures and streams too, and destructors do nothing: make pools after fork().
 class pool : public submit_calls<pool> {
 public:
   /// Starts the workers and waits until each has proved to be this very build; initializers run meanwhile.
@@ -171,7 +171,10 @@ protected:
   pool(const pool_options& options, detail::lane_route route, std::span<const worker_task> contexts,
        boost::asio::io_context* loop = nullptr);
 
-  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
 
 private:
   friend class submit_calls<pool>;
@@ -185,6 +188,7 @@ private:
   bool join_until(deadline until);
 
   class impl;
+  [[nodiscard]] impl& own() const;
   static constexpr task_options default_options{};
   std::unique_ptr<impl> impl_;
   std::shared_ptr<detail::pool_core> core_;

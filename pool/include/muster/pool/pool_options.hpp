@@ -69,6 +69,11 @@ struct pool_options {
   /// of its task has that as error_info::crash(). Signals for which the program has handlers of its own, from before
   /// muster::init or set in an initializer or task, are left alone. Never under sanitizers, which report themselves.
   bool crash_reports = true;
+  /// Workers go on when they get a signal by which programs are told to end (SIGTERM, SIGHUP, SIGQUIT): what shells,
+  /// `timeout` and service managers send to all processes at once is for the program to answer, which lets its workers
+  /// finish (pool::drain) or not. Programs that tasks execute have these signals as usual. false: they end a worker.
+  /// SIGINT never does.
+  bool leaves_signals = true;
   /// How much freed memory a worker keeps for its next task, at most 2 GiB. Large arguments that are copied out of
   /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
   /// 0: what malloc does by itself, which is to give pieces above 32 MiB back at once.

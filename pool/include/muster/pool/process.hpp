@@ -43,8 +43,8 @@ struct process_options {
 ///
 /// Callables and arguments are those that pools take (submit_calls.hpp): events, tensors and the like are shared.
 /// Thread safety: distinct objects: safe. Shared objects: safe, except destruction and assignment.
-/// Process safety: belongs to the process that made it. A forked child must not use it; its destructor does nothing
-/// there.
+/// Process safety: belongs to the process that made it. In a forked child calls throw errc::forked, and the destructor
+/// does nothing.
 /// Cost: a few milliseconds, three descriptors while it lives, and a few hundred KiB of shared memory.
 class process {
 public:

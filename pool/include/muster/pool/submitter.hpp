@@ -35,7 +35,10 @@ private:
   static constexpr bool map_fails_fast = false;
   template <class R>
   using map_ending = detail::each_result<R>;
-  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
   [[nodiscard]] const task_options& options() const noexcept { return options_; }
   [[nodiscard]] detail::lane_route route() const noexcept { return route_; }
 
@@ -69,7 +72,10 @@ private:
   static constexpr bool map_fails_fast = true;
   template <class R>
   using map_ending = detail::all_or_error<R>;
-  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
   [[nodiscard]] const task_options& options() const noexcept { return options_; }
   [[nodiscard]] detail::lane_route route() const noexcept { return route_; }
 

@@ -42,8 +42,8 @@ void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::na
 /// serial_pool.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
-/// Process safety: belongs to the process that made it. A forked child must not use it; its destructor does nothing
-/// there.
+/// Process safety: belongs to the process that made it. In a forked child calls throw errc::forked, and the destructor
+/// does nothing.
 template <class Adapter>
 class basic_thread_pool : public local_calls<basic_thread_pool<Adapter>, Adapter> {
 public:
@@ -60,7 +60,7 @@ public:
 
   /// From now on no task is accepted, save from tasks of this pool: calls throw errc::pool_closed. Those accepted
   /// finish; then the threads run the finalizer and end. Returns at once.
-  void close() { core_->close(); }
+  void close() { core()->close(); }
 
   /// As close, and waits until every accepted task has ended; false when the time passed first.
   /// Unblocked by: the end of the last task. Do not call it, nor join(), in a task of the pool: that waits for itself.
@@ -72,7 +72,7 @@ public:
 
   /// What has not begun fails with errc::cancelled; what runs is asked to stop (this_task::stop_requested()), and no
   /// task is accepted any more. Returns at once.
-  void terminate() { core_->terminate(); }
+  void terminate() { core()->terminate(); }
 
   /// Waits until the threads have ended. Throws errc::invalid_argument unless close() or terminate() was called.
   /// Unblocked by: the end of all tasks that had begun.
@@ -100,7 +100,10 @@ private:
   static constexpr bool map_fails_fast = true;
   template <class R>
   using map_ending = detail::local_all_or_error<R>;
-  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<detail::local_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
   [[nodiscard]] const task_options& options() const noexcept { return default_options; }
   [[nodiscard]] detail::lane_route route() const noexcept { return {}; }
 
@@ -110,7 +113,7 @@ private:
   }
   bool join_until(deadline until) {
     detail::require_closed(*core_);
-    return core_->wait_until_left(until);
+    return core()->wait_until_left(until);
   }
 
   static constexpr task_options default_options{};

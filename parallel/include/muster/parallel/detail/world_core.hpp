@@ -75,6 +75,8 @@ public:
   ~world_core();
 
   [[nodiscard]] const world_options& options() const noexcept { return options_; }
+  /// Whether this is the process that made it, and not a forked child.
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
   [[nodiscard]] std::size_t ranks() const noexcept { return memory_.shape().ranks; }
   /// Which rank the caller is; none if he does not compute.
   [[nodiscard]] std::optional<std::size_t> own_rank() const noexcept { return own_rank_; }
@@ -153,6 +155,7 @@ private:
   [[noreturn]] void throw_death(std::size_t rank, const registered_function& function, bool was_killed)
       MUSTER_REQUIRES(mutex_);
 
+  const process_mark made_in_;
   const world_options options_;
   std::shared_ptr<domain> domain_;
   world_ticket ticket_;  // before the pool: its callbacks touch the memory

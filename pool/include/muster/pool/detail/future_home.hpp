@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/pool/detail/callback_executor.hpp>
 
 namespace muster::detail {
@@ -25,6 +26,10 @@ public:
   [[nodiscard]] const std::shared_ptr<callback_executor>& shared_steps() const noexcept { return steps_; }
   /// Until what is returned is given up a loop of the program's, if the pool has one, waits for ends.
   [[nodiscard]] virtual std::shared_ptr<void> listen() { return nullptr; }
+  /// Whether this is the process to which threads and workers belong.
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+  /// Throws errc::forked in a forked child.
+  void require_here() const { made_in_.require_here("a pool"); }
   /// As callback_executor::stop, of both.
   void stop_callbacks() {
     callbacks_->stop();
@@ -39,6 +44,7 @@ protected:
   ~future_home() = default;
 
 private:
+  const process_mark made_in_;
   const std::shared_ptr<callback_executor> steps_;
   const std::shared_ptr<callback_executor> callbacks_;
 };

@@ -34,6 +34,7 @@ public:
   unordered_task_stream(const unordered_task_stream&) = delete;
   unordered_task_stream& operator=(const unordered_task_stream&) = delete;
   ~unordered_task_stream() override {
+    if (!home_->is_here()) return;
     for (auto& [element, each] : under_way_) each.cancel();
     for (auto& [element, each] : under_way_) each.wait();  // callables may refer to what belongs to the consumer
   }
@@ -66,6 +67,7 @@ public:
 
 private:
   void fill() {
+    home_->require_here();
     try {
       while (!ended_ && under_way_.size() < window_) {
         ended_ = !input_.advance();

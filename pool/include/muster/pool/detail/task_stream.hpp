@@ -33,6 +33,7 @@ public:
   task_stream(const task_stream&) = delete;
   task_stream& operator=(const task_stream&) = delete;
   ~task_stream() override {
+    if (!home_->is_here()) return;
     for (auto& each : under_way_) each.cancel();
     for (auto& each : under_way_) {
       if (waits_) each.wait();
@@ -71,6 +72,7 @@ public:
 private:
   // An exception of the input, or of submitting, has its place behind the elements that are under way.
   void fill() {
+    home_->require_here();
     try {
       while (!ended_ && under_way_.size() < window_) {
         ended_ = !input_.advance();
