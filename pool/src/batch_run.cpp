@@ -68,13 +68,19 @@ batch_run::~batch_run() = default;
 
 void batch_run::start(std::function<void()> when_done) {
   auto reserved = core_->tasks().reserve();
+  const bool accepted = !settings_.needs_place || core_->tasks().take_place();
   ending end;
   {
     const scoped_lock lock(mutex_);
     reserved_ = std::move(reserved);
+    has_place_ = settings_.needs_place && accepted;
     when_done_ = std::move(when_done);
     self_ = shared_from_this();
-    post_more();
+    if (accepted) {
+      post_more();
+    } else {
+      fail_all({errc::overflow, "there are already as many pending calls as may be (max_pending): submit later"});
+    }
     end = end_if_complete();
   }
   announce(end);
@@ -86,6 +92,7 @@ void batch_run::abandon() {
   dispatcher::reservation reserved;
   const scoped_lock lock(mutex_);
   given_up_ = true;
+  free_place();
   reserved = std::move(reserved_);
   when_done_ = nullptr;
   if (in_flight_.empty()) self = std::move(self_);
@@ -97,12 +104,20 @@ bool batch_run::cancel() {
     const scoped_lock lock(mutex_);
     if (is_done()) return false;
     job_->stop();
-    given_up_ = true;
-    failures_.push_back({.first = 0, .count = count_, .error = error_info(errc::cancelled, "the map was cancelled")});
+    fail_all({errc::cancelled, "the map was cancelled"});
     end = end_if_complete();
   }
   announce(end);
   return true;
+}
+
+void batch_run::fail_all(error_info why) {
+  given_up_ = true;
+  failures_.push_back({.first = 0, .count = count_, .error = std::move(why)});
+}
+
+void batch_run::free_place() {
+  if (std::exchange(has_place_, false)) core_->tasks().free_place();
 }
 
 std::span<const std::byte> batch_run::result_array() const noexcept {
@@ -326,6 +341,7 @@ batch_run::ending batch_run::end_if_complete() {
   if (!is_complete() || is_done()) return {};
   std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) { return a.first < b.first; });
   std::sort(failures_.begin(), failures_.end(), [](const failure& a, const failure& b) { return a.first < b.first; });
+  free_place();  // so that who has seen the end finds room
   done_.store(1, std::memory_order_release);
   return {.now = true,
           .then = std::exchange(when_done_, nullptr),

@@ -15,13 +15,14 @@ local_core::admission local_core::begin_unit(bool limited) {
   // Counted before the look at closed_: either it is seen by whoever has closed the pool, or it sees that.
   accepted_.fetch_add(1);
   const bool refused = stopping_.is_requested() || (closed_.load() && !from_task);
-  if (!refused) {
-    if (max_pending_ != 0 && !needs_place) places_taken_.fetch_add(1);
-    return admission::accepted;
-  }
+  if (!refused) return needs_place ? admission::with_place : admission::accepted;
   if (needs_place) free_place();
   end_unit();
   throw_closed();
+}
+
+error_info local_core::overflow_error() {
+  return {errc::overflow, "there are already as many pending calls as may be (max_pending): submit later"};
 }
 
 void local_core::throw_closed() const {
@@ -57,13 +58,12 @@ bool local_core::wait_for_place() {
   place_watchers_.fetch_sub(1);
   if (taken) return true;
   if (is_closed()) throw_closed();
-  throw error(errc::overflow, text("there are already ", max_pending_, " pending tasks (max_pending): ",
+  throw error(errc::overflow, text("there are already ", max_pending_, " pending calls (max_pending): ",
                                    blocks ? "none ended in time (overflow_wait)" : "the overflow policy is to throw",
                                    "; submit later, or raise max_pending"));
 }
 
 void local_core::free_place() noexcept {
-  if (max_pending_ == 0) return;
   places_taken_.fetch_sub(1);
   if (place_watchers_.load() == 0) return;
   const scoped_lock lock(place_mutex_);

@@ -65,7 +65,7 @@ local_map_run::ending local_map_run::end_if_complete() {
   if (is_done() || !is_complete()) return {};
   std::sort(failures_.begin(), failures_.end(),
             [](const failure& a, const failure& b) { return a.element < b.element; });
-  core_.free_place();
+  if (has_place_) core_.free_place();
   done_.store(true, std::memory_order_release);
   changed_.notify_all();
   return {.now = true, .then = std::exchange(then_, nullptr)};

@@ -50,7 +50,7 @@ task_record& dispatcher::post(task_request&& request) {
   if (attention_) attend(request);
   while (request.admitted == admission::limited && must_wait_for_room()) {
     lock.unlock();
-    wait_for_an_end(until);
+    wait_for_a_place(until);
     lock.lock();
     if (attention_) attend(request);
   }
@@ -95,17 +95,17 @@ void dispatcher::attend(const task_request& request) {
 }
 
 std::string dispatcher::describe_overflow(const char* advice) const {
-  return text("there are already ", options_.max_pending, " pending tasks (max_pending): ", advice);
+  return text("there are already ", options_.max_pending, " pending calls (max_pending): ", advice);
 }
 
 bool dispatcher::must_wait_for_room() const {
-  return options_.max_pending != 0 && pending_ >= options_.max_pending &&
+  return options_.max_pending != 0 && places_ >= options_.max_pending &&
          options_.overflow != overflow_policy::fail_task;
 }
 
 // Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait
 // (longer).
-void dispatcher::wait_for_an_end(deadline until) {
+void dispatcher::wait_for_a_place(deadline until) {
   finished_list finished;
   scoped_lock lock(mutex_);
   begin_harvest(finished);  // ends that nobody waits for must be noticed now
@@ -113,7 +113,7 @@ void dispatcher::wait_for_an_end(deadline until) {
   finished.finish();
   retire_loop();  // it may be this very thread's
   lock.lock();
-  const auto is_full = [&]() MUSTER_REQUIRES(mutex_) { return pending_ >= options_.max_pending && !closed_; };
+  const auto is_full = [&]() MUSTER_REQUIRES(mutex_) { return places_ >= options_.max_pending && !closed_; };
   const bool blocks = options_.overflow == overflow_policy::block;
   while (blocks && is_full() && !until.expired()) room_.wait_until(lock, until);
   end_harvest();
@@ -130,6 +130,7 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.slot_sleeper_.store(false, std::memory_order_relaxed);
   record.detached_ = false;
   record.chunk_ = request.chunk;
+  record.has_place_ = request.admitted == admission::limited;
   record.block_arguments_ = !request.frame.is_inline();
   record.overdue_ = false;
   record.doomed_ = false;
@@ -151,6 +152,7 @@ task_record& dispatcher::new_record(const task_request& request) {
   if (request.terms != nullptr) begin_terms(record, request);
   if (timing_.is_on()) begin_timing(record, request);
   ++pending_;
+  if (record.has_place_ && options_.max_pending != 0) ++places_;
   return record;
 }
 
@@ -256,7 +258,7 @@ task_reply dispatcher::take(task_record& record) {
   }
   task_reply reply = posted ? collect(record) : std::move(record.reply_);
   if (posted) {
-    count_end(finished);
+    count_end(record, finished);
     if (record.sink_ != nullptr) finished.tell(*std::exchange(record.sink_, nullptr), record);
     if (record.timed_) end_timing(record, reply);
   }
@@ -337,7 +339,7 @@ void dispatcher::settle(task_record& record, task_reply reply, finished_list& fi
   if (record.timed_) end_timing(record, reply);
   if (auto arguments = record.reply_.take_kept()) finished.free(std::move(arguments));
   if (auto lent = record.reply_.take_kept_attachments(); !lent.empty()) finished.free(std::move(lent));
-  count_end(finished);
+  count_end(record, finished);
   if (record.handed_over_) return give_reply(record, std::move(reply), finished);
   record.reply_ = std::move(reply);
   record.move_to({.phase = task_phase::settled});
@@ -357,10 +359,13 @@ void dispatcher::give_reply(task_record& record, task_reply&& reply, finished_li
   recycle(record);
 }
 
-void dispatcher::count_end(finished_list& finished) {
+void dispatcher::count_end(const task_record& record, finished_list& finished) {
   ++counters_.ended;
   --pending_;
-  if (options_.max_pending != 0) room_.notify_one();
+  if (record.has_place_ && options_.max_pending != 0) {
+    --places_;
+    room_.notify_one();
+  }
   notice_empty(finished);
 }
 
@@ -375,6 +380,29 @@ dispatcher::reservation dispatcher::reserve() {
   if (closed_) closed_->raise();
   ++reserved_;
   return reservation(*this);
+}
+
+bool dispatcher::take_place() {
+  if (options_.max_pending == 0) return true;
+  const auto until = deadline::after(options_.overflow_wait);
+  scoped_lock lock(mutex_);
+  while (!closed_ && must_wait_for_room()) {
+    lock.unlock();
+    wait_for_a_place(until);
+    lock.lock();
+  }
+  if (closed_) closed_->raise();
+  ++places_;
+  if (!exceeds_limit()) return true;
+  --places_;
+  return false;
+}
+
+void dispatcher::free_place() noexcept {
+  if (options_.max_pending == 0) return;
+  const scoped_lock lock(mutex_);
+  --places_;
+  room_.notify_one();
 }
 
 void dispatcher::end_reservation() noexcept {

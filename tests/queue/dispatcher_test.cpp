@@ -262,13 +262,36 @@ TEST(DispatcherOverflow, ThrowsWhenAskedTo) {
     FAIL();
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::overflow);
-    EXPECT_THAT(failure.what(), testing::HasSubstr("2 pending tasks"));
+    EXPECT_THAT(failure.what(), testing::HasSubstr("2 pending calls"));
   }
   world.start_workers();
   for (auto* record : {&one, &two}) {
     world.tasks().wait(*record);
     static_cast<void>(world.tasks().take(*record));
   }
+}
+
+TEST(DispatcherOverflow, OnlyLimitedTasksAndWhatTookAPlaceCount) {
+  thread_world world(1, {.max_pending = 2, .overflow = overflow_policy::throw_error});
+  std::vector<task_record*> records;
+  for (int each = 0; each < 5; ++each) {
+    auto request = world.request<add>(1, 1);
+    request.admitted = admission::unlimited;
+    records.push_back(&world.tasks().post(std::move(request)));
+  }
+  EXPECT_TRUE(world.tasks().take_place());
+  records.push_back(&world.post<add>(1, 1));
+  EXPECT_THROW(world.post<add>(1, 1), error);
+  EXPECT_THROW(static_cast<void>(world.tasks().take_place()), error);
+  world.tasks().free_place();
+  records.push_back(&world.post<add>(1, 1));
+  world.start_workers();
+  for (auto* record : records) {
+    ASSERT_TRUE(world.tasks().wait(*record));
+    static_cast<void>(world.tasks().take(*record));
+  }
+  EXPECT_TRUE(world.tasks().take_place());
+  EXPECT_TRUE(world.tasks().take_place());
 }
 
 TEST(DispatcherOverflow, FailsTheTaskWhenAskedTo) {

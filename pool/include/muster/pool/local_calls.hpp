@@ -184,7 +184,14 @@ private:
 
   template <class Helper, class Work>
   void start_map(detail::local_core& core, const std::shared_ptr<Work>& work) const {
-    static_cast<void>(core.begin_unit(false));  // not limited: it is accepted, or throws
+    switch (core.begin_unit(true)) {
+      case detail::local_core::admission::with_place: work->take_place(); break;
+      case detail::local_core::admission::accepted: break;
+      case detail::local_core::admission::overflow:
+        static_cast<void>(core.begin_unit(false));  // not limited: it is accepted, or throws
+        work->give_up(detail::local_core::overflow_error());
+        return;
+    }
     work->end_if_empty();
     const auto helpers = std::min(work->count(), self().route().workers(core.workers()));
     for (std::size_t each = 0; each < helpers; ++each) core.post(std::make_shared<Helper>(work), self().route());

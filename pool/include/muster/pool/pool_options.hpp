@@ -78,9 +78,12 @@ struct pool_options {
   /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
   /// 0: what malloc does by itself, which is to give pieces above 32 MiB back at once.
   std::size_t worker_heap_bytes = 0;
-  /// How many tasks may be accepted and not ended. 0: without limit.
+  /// How many calls may be accepted and not ended; for one more, `overflow` says what happens. 0: without limit. apply
+  /// and apply_async count as one, broadcast as one for each worker, and map and starmap, also _async, as one however
+  /// many elements they have. Streams do not count, since their window bounds them, nor do calls that are let through
+  /// because somebody may wait for them: those that tasks of this pool make, and those whose arguments are futures.
   std::size_t max_pending = 0;
-  /// What happens to one task more, and how long a call waits under overflow_policy::block.
+  /// What happens to one call more, and how long it waits under overflow_policy::block.
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
   /// A task, or an element of a map, that has killed so many workers is not tried again, whatever its retries: it ends

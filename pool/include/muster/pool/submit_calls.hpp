@@ -308,6 +308,7 @@ private:
                                                  .given = options.chunk,
                                                  .most = core->max_tasks_per_worker()},
                                     .route = self().route(),
+                                    .needs_place = true,
                                     .progress = options.progress ? detail::meter_of(xs, options) : nullptr});
     auto source = std::make_shared<detail::map_source<ending>>(std::move(run));
     source->start();

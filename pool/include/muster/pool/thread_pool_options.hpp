@@ -24,10 +24,12 @@ struct thread_pool_options {
   std::function<void()> initializer{};
   /// Run in every thread before it ends. What it throws is logged.
   std::function<void()> finalizer{};
-  /// How many tasks may be accepted and not ended. 0: without limit. Tasks that a task of this pool submits are let
-  /// through: it might be the one that is waited for.
+  /// How many calls may be accepted and not ended; for one more, `overflow` says what happens. 0: without limit. apply
+  /// and apply_async count as one, broadcast as one for each worker, and map and starmap, also _async, as one however
+  /// many elements they have. Streams do not count, since their window bounds them, nor do calls that are let through
+  /// because somebody may wait for them: those that tasks of this pool make, and those whose arguments are futures.
   std::size_t max_pending = 0;
-  /// What happens to one task more, and how long a call waits under overflow_policy::block.
+  /// What happens to one call more, and how long it waits under overflow_policy::block.
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
   /// How long the destructor lets tasks finish before it cancels what has not begun and asks the others to stop.

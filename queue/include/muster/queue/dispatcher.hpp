@@ -151,6 +151,11 @@ public:
   /// Throws what close() or stop() was given once it was called.
   [[nodiscard]] reservation reserve() MUSTER_EXCLUDES(mutex_);
 
+  /// Takes a place under max_pending for work that is made of many tasks, as post() does for one; false where that
+  /// would fail for want of one (overflow_policy::fail_task). Each is to be given back.
+  [[nodiscard]] bool take_place() MUSTER_EXCLUDES(mutex_);
+  void free_place() noexcept MUSTER_EXCLUDES(mutex_);
+
   /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
@@ -240,11 +245,11 @@ private:
   // Accepting.
   void attend(const task_request& request) MUSTER_REQUIRES(mutex_);
   bool exceeds_limit() const MUSTER_REQUIRES(mutex_) {
-    return options_.max_pending != 0 && pending_ > options_.max_pending;
+    return options_.max_pending != 0 && places_ > options_.max_pending;
   }
   [[nodiscard]] std::string describe_overflow(const char* advice) const;
   [[nodiscard]] bool must_wait_for_room() const MUSTER_REQUIRES(mutex_);
-  void wait_for_an_end(deadline until) MUSTER_EXCLUDES(mutex_);
+  void wait_for_a_place(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
@@ -272,7 +277,7 @@ private:
   void give_reply(task_record& record, task_reply&& reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool listen_for_end(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
-  void count_end(finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void count_end(const task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) {
     return pending_ == 0 && reserved_ == 0 && !has_requests();
   }
@@ -421,6 +426,7 @@ private:
   std::vector<std::function<void()>> when_empty_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t pending_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t places_ MUSTER_GUARDED_BY(mutex_) = 0;  // that are taken, under max_pending
   std::size_t reserved_ MUSTER_GUARDED_BY(mutex_) = 0;
   unsigned harvesters_ MUSTER_GUARDED_BY(mutex_) = 0;  // threads that need ends to be noticed
   unsigned helpers_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -20,7 +20,9 @@ enum class overflow_policy {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct dispatcher_options {
-  std::size_t max_pending = 0;  ///< 0: without limit
+  /// How many places there are; each task with admission::limited takes one until it has ended, and what take_place()
+  /// says. 0: without limit.
+  std::size_t max_pending = 0;
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
   unsigned quarantine_after = 0;  ///< a task that has killed so many workers is not tried again; 0: it always is

@@ -118,6 +118,7 @@ private:
   bool detached_ : 1 = false;               // nobody will take the reply
   bool handed_over_ : 1 = false;            // to sink_, which is a reply_sink then
   bool chunk_ : 1 = false;                  // its sink resumes it after a death
+  bool has_place_ : 1 = false;              // under max_pending
   bool block_arguments_ : 1 = false;
   bool has_terms_ : 1 = false;  // the dispatcher knows more of it
   bool timed_ : 1 = false;      // the dispatcher takes its times

@@ -67,6 +67,7 @@ public:
     std::size_t first_element = 0;  ///< number of the batch's first element in the whole input, for errors
     chunk_policy::limits chunking;
     lane_route route{};
+    bool needs_place = false;  ///< under max_pending; for want of one it fails, where the policy says so
     std::shared_ptr<progress_meter> progress{};  ///< told of every element; shown while somebody waits
   };
 
@@ -161,6 +162,8 @@ private:
     dispatcher::reservation reserved;
   };
   ending end_if_complete() MUSTER_REQUIRES(mutex_);
+  void fail_all(error_info why) MUSTER_REQUIRES(mutex_);
+  void free_place() MUSTER_REQUIRES(mutex_);
   void announce(const ending& end) MUSTER_EXCLUDES(mutex_);
 
   const std::shared_ptr<pool_core> core_;
@@ -179,6 +182,7 @@ private:
   std::vector<std::unique_ptr<chunk>> in_flight_ MUSTER_GUARDED_BY(mutex_);
   std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;  // elements with a result or an error
   bool given_up_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool has_place_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<piece> pieces_ MUSTER_GUARDED_BY(mutex_);
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
   std::chrono::nanoseconds elapsed_ MUSTER_GUARDED_BY(mutex_) = std::chrono::nanoseconds(0);

@@ -52,10 +52,15 @@ public:
 
   // ---- units: a task, or a map
 
-  enum class admission { accepted, overflow };
-  /// Counts one more unit. Throws errc::pool_closed, and errc::overflow as the policy says; `limited`: it counts
-  /// against max_pending. After `accepted`, end_unit() is owed.
+  enum class admission {
+    with_place,  ///< accepted; free_place() and end_unit() are owed
+    accepted,    ///< without one; end_unit() is owed
+    overflow     ///< not accepted: it is to fail with that
+  };
+  /// Counts one more unit. Throws errc::pool_closed, and errc::overflow as the policy says; `limited`: it needs a place
+  /// under max_pending, unless a task of the pool submits it.
   [[nodiscard]] admission begin_unit(bool limited);
+  [[nodiscard]] static error_info overflow_error();
   /// Gives the place under max_pending back; before its end is published, so that who has seen the end finds room.
   void free_place() noexcept;
   /// One unit has ended, and whoever waits for it knows.

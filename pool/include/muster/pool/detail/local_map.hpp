@@ -66,6 +66,8 @@ public:
   [[nodiscard]] stop_flag& stop() noexcept { return stop_; }
   [[nodiscard]] bool fails_fast() const noexcept { return settings_.fail_fast; }
 
+  /// It has a place under max_pending, which it gives back. Requires: nobody works on it yet.
+  void take_place() noexcept { has_place_ = true; }
   /// Gives it up, with that error for all elements, once those that run have ended. False when it was done already.
   bool give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
   /// Ends a map of nothing.
@@ -97,6 +99,7 @@ private:
 
   local_core& core_;
   const settings settings_;
+  bool has_place_ = false;
   stop_flag stop_;
   std::atomic<bool> done_ = false;  // release after all results are in place
 

@@ -65,6 +65,9 @@ public:
     finish(outcome<R>::of_error(why));
   }
 
+  /// It has a place under max_pending, which it gives back. Requires: it has not been posted.
+  void take_place() noexcept { has_place_ = true; }
+
   // As the source of a future.
   bool wait(deadline until) override {
     if (progress_.is_done()) return true;
@@ -109,7 +112,7 @@ private:
 
   void finish(outcome<R> how) noexcept {
     outcome_.emplace(std::move(how));
-    core_.free_place();
+    if (has_place_) core_.free_place();
     if (progress_.finish()) std::exchange(then_, nullptr)();
     core_.end_unit();
   }
@@ -117,6 +120,7 @@ private:
   local_core& core_;
   local_progress progress_;
   const lane_route route_;
+  bool has_place_ = false;
   stop_flag stop_;
   std::optional<outcome<R>> outcome_;  // written by whoever began it, before progress_.finish()
   std::function<void()> then_;         // written before ask_to_be_told()
@@ -182,13 +186,14 @@ auto submit_local(const std::shared_ptr<local_core>& core, lane_route route, boo
   using call = local_call<F, sent_as<Args>...>;
   auto task = std::make_shared<call>(*core, route, std::move(f), std::forward<Args>(args)...);
   auto made = future_access::of_source<typename call::result>(core, task);
-  if (core->begin_unit(limited) == local_core::admission::accepted) {
+  const auto admitted = core->begin_unit(limited);
+  if (admitted != local_core::admission::overflow) {
+    if (admitted == local_core::admission::with_place) task->take_place();
     core->post(std::move(task), route);
     return made;
   }
   auto failed = std::make_shared<local_state<typename call::result>>();
-  failed->complete(outcome<typename call::result>::of_error(
-      error_info(errc::overflow, "there are already as many pending tasks as may be (max_pending): submit later")));
+  failed->complete(outcome<typename call::result>::of_error(local_core::overflow_error()));
   return future_access::of_source<typename call::result>(core, std::move(failed));
 }
 
@@ -204,9 +209,7 @@ public:
   local_unit(const local_unit&) = delete;
   local_unit& operator=(const local_unit&) = delete;
   ~local_unit() {
-    if (!owed_) return;
-    core_->free_place();
-    core_->end_unit();
+    if (owed_) core_->end_unit();
   }
 
   /// Requires: called once.
