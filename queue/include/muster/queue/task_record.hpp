@@ -118,7 +118,6 @@ private:
   bool detached_ : 1 = false;               // nobody will take the reply
   bool handed_over_ : 1 = false;            // to sink_, which is a reply_sink then
   bool chunk_ : 1 = false;                  // its sink resumes it after a death
-  bool has_place_ : 1 = false;              // under max_pending
   bool block_arguments_ : 1 = false;
   bool has_terms_ : 1 = false;  // the dispatcher knows more of it
   bool timed_ : 1 = false;      // the dispatcher takes its times
@@ -132,6 +131,7 @@ private:
   std::uint8_t deaths_ = 0;          // workers that died while they ran it
   bool retries_errors_ : 1 = false;  // ends only when the parent has looked at its reply; constant while it is pending
   bool unwoken_ : 1 = false;         // no worker was woken for it: one that spins will find it
+  bool has_place_ : 1 = false;       // under max_pending
   pid_t pid_ = 0;
   function_token function_{};
   std::uint64_t generation_ = 0;
