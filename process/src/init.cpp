@@ -13,6 +13,7 @@
 #include <string>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
 
 #include "channel.hpp"
 #include "spawn.hpp"
@@ -75,6 +76,11 @@ void detail::require_init() {
                 "or execute a program without them, and make the pool there");
   }
   if (initialized_process == ::getpid()) return;
+  if (initialized_process != 0) {
+    throw error(errc::not_initialized,
+                text("a pool was made in a process that was forked from process ", initialized_process.load(),
+                     ", which had called muster::init: call muster::init(argc, argv) again after fork() or daemon()"));
+  }
   throw error(errc::not_initialized,
               "a pool was made, but muster::init was not called in this process: worker processes are this program "
               "executed anew, so write muster::init(argc, argv); as the first line of main()");

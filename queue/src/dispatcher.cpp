@@ -48,9 +48,9 @@ task_record& dispatcher::post(task_request&& request) {
   const auto until = options_.max_pending == 0 ? deadline::never() : deadline::after(options_.overflow_wait);
   scoped_lock lock(mutex_);
   if (attention_) attend(request);
-  while (request.admitted == admission::limited && must_wait_for_room()) {
+  for (bool may_be = true; may_be && request.admitted == admission::limited && is_full();) {
     lock.unlock();
-    wait_for_a_place(until);
+    may_be = wait_for_a_place(until);
     lock.lock();
     if (attention_) attend(request);
   }
@@ -58,9 +58,10 @@ task_record& dispatcher::post(task_request&& request) {
     counters_.argument_bytes_copied += request.frame.size();
     counters_.argument_bytes_referenced += request.frame.referenced_bytes();
   }
+  const bool overflows = request.admitted == admission::limited && is_full();
   auto& record = new_record(request);
   bool placed = false;
-  if (request.admitted == admission::limited && exceeds_limit()) {
+  if (overflows) {
     settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
   } else if (record.has_terms_ && terms_.of(record).asked.deadline <= clock::now()) {
     fail_unbegun(record, finished);
@@ -98,14 +99,9 @@ std::string dispatcher::describe_overflow(const char* advice) const {
   return text("there are already ", options_.max_pending, " pending calls (max_pending): ", advice);
 }
 
-bool dispatcher::must_wait_for_room() const {
-  return options_.max_pending != 0 && places_ >= options_.max_pending &&
-         options_.overflow != overflow_policy::fail_task;
-}
-
-// Returns when there may be room, or when the dispatcher was closed; throws when the policy does not allow to wait
-// (longer).
-void dispatcher::wait_for_a_place(deadline until) {
+// True when there may be room, or the dispatcher was closed; false when the task is to fail; throws when the policy
+// does not allow to wait (longer).
+bool dispatcher::wait_for_a_place(deadline until) {
   finished_list finished;
   scoped_lock lock(mutex_);
   begin_harvest(finished);  // ends that nobody waits for must be noticed now
@@ -113,11 +109,11 @@ void dispatcher::wait_for_a_place(deadline until) {
   finished.finish();
   retire_loop();  // it may be this very thread's
   lock.lock();
-  const auto is_full = [&]() MUSTER_REQUIRES(mutex_) { return places_ >= options_.max_pending && !closed_; };
   const bool blocks = options_.overflow == overflow_policy::block;
-  while (blocks && is_full() && !until.expired()) room_.wait_until(lock, until);
+  while (blocks && is_full() && !closed_ && !until.expired()) room_.wait_until(lock, until);
   end_harvest();
-  if (!is_full()) return;
+  if (!is_full() || closed_) return true;
+  if (options_.overflow == overflow_policy::fail_task) return false;
   throw error(errc::overflow,
               describe_overflow(blocks ? "none ended in time (overflow_wait); submit later, or raise max_pending"
                                        : "the overflow policy is to throw; submit later, or raise max_pending"));
@@ -386,16 +382,15 @@ bool dispatcher::take_place() {
   if (options_.max_pending == 0) return true;
   const auto until = deadline::after(options_.overflow_wait);
   scoped_lock lock(mutex_);
-  while (!closed_ && must_wait_for_room()) {
+  for (bool may_be = true; may_be && is_full() && !closed_;) {
     lock.unlock();
-    wait_for_a_place(until);
+    may_be = wait_for_a_place(until);
     lock.lock();
   }
   if (closed_) closed_->raise();
+  if (is_full()) return false;
   ++places_;
-  if (!exceeds_limit()) return true;
-  --places_;
-  return false;
+  return true;
 }
 
 void dispatcher::free_place() noexcept {

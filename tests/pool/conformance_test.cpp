@@ -556,16 +556,16 @@ TYPED_TEST(Conformance, OneTaskTooManyIsTreatedAsThePolicySays) {
 TYPED_TEST(Conformance, AMapCountsAsOneCallAgainstMaxPending) {
   if constexpr (!TypeParam::is_serial) {
     const auto pool = TypeParam::make({.max_pending = 2, .overflow = overflow_policy::throw_error});
-    auto hangs = pool.apply_async(call<hang>, 1);
-    auto map = pool.map_async(call<square>, std::views::iota(0, 10'000));
+    auto hangs = pool.on(0).apply_async(call<hang>, 1);
+    auto map = pool.on(1).map_async(call<square>, std::views::iota(0, 10'000));
     EXPECT_EQ(map.get().size(), 10'000U);
-    EXPECT_EQ(pool.apply(call<add>, 1, 1), 2) << "whoever has seen the end finds room";
-    auto more = pool.map_async(call<hang>, std::vector{1});
-    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.apply_async(call<add>, 1, 1)); });
-    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.map_async(call<square>, std::vector{1, 2})); });
+    EXPECT_EQ(pool.on(1).apply(call<add>, 1, 1), 2) << "whoever has seen the end finds room";
+    auto more = pool.on(1).map_async(call<hang>, std::vector{1});
+    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.on(1).apply_async(call<add>, 1, 1)); });
+    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.on(1).map_async(call<square>, std::vector{1, 2})); });
     more.cancel();
     more.wait();
-    EXPECT_EQ(pool.map(call<square>, std::vector{1, 2}).size(), 2U);
+    EXPECT_EQ(pool.on(1).map(call<square>, std::vector{1, 2}).size(), 2U);
     hangs.cancel();
     hangs.wait();
   }
@@ -574,29 +574,29 @@ TYPED_TEST(Conformance, AMapCountsAsOneCallAgainstMaxPending) {
 TYPED_TEST(Conformance, AMapThatFindsNoRoomFailsWhereThePolicySaysSo) {
   if constexpr (!TypeParam::is_serial) {
     const auto pool = TypeParam::make({.max_pending = 1, .overflow = overflow_policy::fail_task});
-    auto hangs = pool.apply_async(call<hang>, 1);
-    EXPECT_EQ(pool.map_async(call<square>, std::vector{1, 2}).get_result().error(), errc::overflow);
-    for (const auto& each : pool.collect_errors().map(call<square>, std::vector{1, 2})) {
+    auto hangs = pool.on(0).apply_async(call<hang>, 1);
+    EXPECT_EQ(pool.on(1).map_async(call<square>, std::vector{1, 2}).get_result().error(), errc::overflow);
+    for (const auto& each : pool.on(1).collect_errors().map(call<square>, std::vector{1, 2})) {
       ASSERT_FALSE(each);
       EXPECT_EQ(each.error(), errc::overflow);
     }
     hangs.cancel();
     hangs.wait();
-    EXPECT_EQ(pool.map(call<square>, std::vector{1, 2}).size(), 2U);
+    EXPECT_EQ(pool.on(1).map(call<square>, std::vector{1, 2}).size(), 2U);
   }
 }
 
 TYPED_TEST(Conformance, StreamsAndCallsThatWaitForFuturesDoNotCountAgainstMaxPending) {
   if constexpr (!TypeParam::is_serial) {
     const auto pool = TypeParam::make({.max_pending = 1, .overflow = overflow_policy::throw_error});
-    auto hangs = pool.apply_async(call<hang>, 1);
+    auto hangs = pool.on(0).apply_async(call<hang>, 1);
     int count = 0;
-    for ([[maybe_unused]] const int each : pool.imap(call<square>, std::views::iota(0, 100))) ++count;
-    for ([[maybe_unused]] const int each : pool.imap_unordered(call<square>, std::views::iota(0, 100))) ++count;
+    for ([[maybe_unused]] const int each : pool.on(1).imap(call<square>, std::views::iota(0, 100))) ++count;
+    for ([[maybe_unused]] const int each : pool.on(1).imap_unordered(call<square>, std::views::iota(0, 100))) ++count;
     EXPECT_EQ(count, 200);
     hangs.cancel();
     hangs.wait();
-    auto sum = pool.apply_async(call<add>, pool.apply_async(call<add>, 1, 2), 3);
+    auto sum = pool.on(1).apply_async(call<add>, pool.on(1).apply_async(call<add>, 1, 2), 3);
     EXPECT_EQ(sum.get(), 6);
   }
 }

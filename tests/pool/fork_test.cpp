@@ -154,6 +154,7 @@ TEST_F(Fork, AfterDaemonCallsThrow) {
     const auto child = ::fork();
     if (child == 0) {
       if (::daemon(1, 1) != 0) ::_exit(1);
+      init(0, nullptr);
       const bool refused = is_refused([&] { before->apply(add, 1, 2); });
       const pool after(test::quiet(1));
       *found = refused && after.apply(add, 20, 22) == 42 ? 1 : 2;

@@ -29,7 +29,7 @@ TEST(Init, AForkedChildMustCallItAgain) {
       return 1;
     } catch (const error& failure) {
       const std::string what = failure.what();
-      if (failure.code() != errc::not_initialized || what.find("first line of main()") == std::string::npos) return 2;
+      if (failure.code() != errc::not_initialized || what.find("again after fork()") == std::string::npos) return 2;
     }
     init(0, nullptr);
     detail::require_init();

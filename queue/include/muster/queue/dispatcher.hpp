@@ -244,12 +244,11 @@ private:
 
   // Accepting.
   void attend(const task_request& request) MUSTER_REQUIRES(mutex_);
-  bool exceeds_limit() const MUSTER_REQUIRES(mutex_) {
-    return options_.max_pending != 0 && places_ > options_.max_pending;
+  [[nodiscard]] bool is_full() const MUSTER_REQUIRES(mutex_) {
+    return options_.max_pending != 0 && places_ >= options_.max_pending;
   }
   [[nodiscard]] std::string describe_overflow(const char* advice) const;
-  [[nodiscard]] bool must_wait_for_room() const MUSTER_REQUIRES(mutex_);
-  void wait_for_a_place(deadline until) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool wait_for_a_place(deadline until) MUSTER_EXCLUDES(mutex_);
   using argument_line = std::array<std::byte, inline_argument_bytes>;
   bool try_place(task_record& record, const argument_line& arguments) MUSTER_REQUIRES(mutex_);
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
