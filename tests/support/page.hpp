@@ -52,4 +52,19 @@ inline void expect_compiled(const char* page, const char* source, std::size_t le
   }
 }
 
+/// The same of its blocks of C++.
+inline void expect_blocks_compiled(const char* page, const char* source, std::size_t least) {
+  const auto here = without_spaces(content_of(source));
+  const auto text = content_of(page);
+  const std::string begin = "```cpp\n";
+  std::size_t found = 0;
+  for (auto at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    const auto block = text.substr(at, text.find("```", at) - at);
+    EXPECT_NE(here.find(without_spaces(block)), std::string::npos) << "not compiled: " << block;
+    ++found;
+  }
+  EXPECT_GE(found, least);
+}
+
 }  // namespace muster::test

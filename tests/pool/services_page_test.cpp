@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every line of code of docs/services.md, as it stands there; and that none is missing here.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+
+#include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
+
+#include "page.hpp"
+#include "processes.hpp"
+#include "waiting_tasks.hpp"
+
+namespace muster::services_page_test {
+namespace {
+
+int square(int x) { return x * x; }
+
+const event* under_way = nullptr;
+const event* may_end = nullptr;
+std::optional<future<bool>> accepted;
+
+// One request, and everybody is told to end while it runs.
+void accept_requests(muster::pool& pool, boost::asio::io_context& loop) {
+  accepted = pool.apply_async(test::run_until, *under_way, *may_end);
+  boost::asio::post(loop, [&pool] {
+    under_way->wait();
+    for (const auto& each : pool.workers()) ::kill(each.pid, SIGTERM);
+    ::kill(::getpid(), SIGTERM);
+    may_end->set();
+  });
+}
+
+// clang-format off
+void serve(muster::pool& pool, boost::asio::io_context& loop) {
+  boost::asio::signal_set signals(loop, SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code&, int) { loop.stop(); });
+  accept_requests(pool, loop);
+  loop.run();                            // until somebody says that it is enough
+  pool.drain(std::chrono::seconds(20));  // what was accepted finishes
+}
+// clang-format on
+
+TEST(ServicesPage, WhatWasAcceptedFinishesThoughAllProcessesAreToldToEnd) {
+  const event began;
+  const event end;
+  under_way = &began;
+  may_end = &end;
+  pool pool({.workers = 2});
+  boost::asio::io_context loop;
+  serve(pool, loop);
+  EXPECT_FALSE(accepted->get()) << "nobody has asked it to stop";
+  accepted.reset();
+}
+
+TEST(ServicesPage, Starting) {
+  const auto child = test::spawn(1, [](std::size_t) {
+    muster::init(0, nullptr);
+    return muster::pool({.workers = 1}).apply(square, 3) == 9 ? 0 : 1;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  muster::pool early({.workers = 2, .wait_for_start = false});
+  early.started().get();
+  muster::pool patient({.workers = 2, .start_patience = std::chrono::minutes(1)});
+  EXPECT_EQ(patient.apply(square, 3), 9);
+}
+
+// The test program's main begins with it:
+[[maybe_unused]] void begin(int argc, char** argv) { muster::init(argc, argv); }
+
+TEST(ServicesPage, Bounds) {
+  muster::pool bounded({.workers = 2, .max_pending = 1000, .overflow = muster::overflow_policy::fail_task});
+  EXPECT_EQ(bounded.with({.deadline = std::chrono::minutes(1)}).apply(square, 3), 9);
+  EXPECT_EQ(bounded.with({.timeout = std::chrono::minutes(1)}).apply(square, 3), 9);
+  muster::pool small({.workers = 2, .worker_memory = std::size_t{8} << 30U});
+  EXPECT_EQ(small.apply(square, 3), 9);
+}
+
+TEST(ServicesPage, IsAllHere) {
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 8);
+  test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
+}
+
+}  // namespace
+}  // namespace muster::services_page_test
