@@ -27,7 +27,7 @@ stream_engine::~stream_engine() {
 
 std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
   ahead_ -= consumed;
-  fill();
+  fill(true);
   if (settings_.progress) settings_.progress->show();
   if (under_way_.empty()) {
     if (settings_.progress) settings_.progress->finish();
@@ -41,28 +41,39 @@ std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
 
 void stream_engine::when_next(std::size_t consumed, std::function<void()> then) {
   ahead_ -= consumed;
-  fill();
+  fill(false);
   if (settings_.progress) settings_.progress->show();
   if (under_way_.empty()) return then();
   finished_->when(settings_.ordered ? under_way_.front().get() : nullptr, std::move(then));
 }
 
-void stream_engine::fill() {
+// An input that is slow is not asked while there is a result to hand out.
+void stream_engine::fill(bool may_wait) {
   core_->require_here();
   while (!exhausted_) {
     const auto most = next_size();
     if (most == 0) return;
+    const auto patience = input_->patience();
+    if (patience.count() > 0 && !under_way_.empty()) {
+      if (is_ready(may_wait ? deadline::after(patience) : deadline(clock::time_point()))) return;
+    }
     try {
-      auto [batch, count] = input_->pull(most);
-      if (count < most) exhausted_ = true;  // or about to throw, which the next round finds out
-      if (count == 0) return;
-      begin(std::move(batch), count);
-      if (exhausted_) static_cast<void>(input_->pull(0));
+      take(most);
     } catch (...) {
       exhausted_ = true;
       input_failure_ = std::current_exception();
     }
   }
+}
+
+void stream_engine::take(std::size_t most) {
+  auto taken = input_->pull(most);
+  exhausted_ = taken.ended;
+  if (taken.count != 0) begin(std::move(taken.batch), taken.count);
+}
+
+bool stream_engine::is_ready(deadline until) {
+  return settings_.ordered ? under_way_.front()->wait(until) : core_->wait_helping(finished_->some, until);
 }
 
 // How many elements to take now; 0 when the window is full.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
@@ -75,6 +76,19 @@ TEST(ServicesPage, Starting) {
 // The test program's main begins with it:
 [[maybe_unused]] void begin(int argc, char** argv) { muster::init(argc, argv); }
 
+TEST(ServicesPage, SourcesThatMakeWait) {
+  const muster::pool pool({.workers = 2});
+  std::vector<int> seen;
+  auto squares = pool.feed<int>(square);
+  squares.push(3);
+  squares.close();
+  for (int each : squares) seen.push_back(each);
+  int given = 0;
+  const auto next = [&]() -> std::optional<int> { return given < 2 ? std::optional(given++) : std::nullopt; };
+  for (int each : pool.imap(square, next)) seen.push_back(each);
+  EXPECT_EQ(seen, (std::vector{9, 0, 1}));
+}
+
 TEST(ServicesPage, Bounds) {
   muster::pool bounded({.workers = 2, .max_pending = 1000, .overflow = muster::overflow_policy::fail_task});
   EXPECT_EQ(bounded.with({.deadline = std::chrono::minutes(1)}).apply(square, 3), 9);
@@ -84,7 +98,7 @@ TEST(ServicesPage, Bounds) {
 }
 
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 8);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 13);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

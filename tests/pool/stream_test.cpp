@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <ranges>
 #include <sstream>
 #include <string>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
 
 #include "processes.hpp"
 
@@ -102,6 +104,58 @@ TEST_P(Stream, TakesAnyInputRange) {
   std::vector<int> found;
   for (const int each : calls().imap(square, std::views::istream<int>(lines))) found.push_back(each);
   EXPECT_EQ(found, (std::vector{1, 4, 9}));
+}
+
+TEST_P(Stream, TakesAGenerator) {
+  int given = 0;
+  const auto next = [&]() -> std::optional<int> { return given < 5 ? std::optional(given++) : std::nullopt; };
+  std::vector<int> found;
+  for (const int each : calls().imap(square, next)) found.push_back(each);
+  EXPECT_EQ(found, (std::vector{0, 1, 4, 9, 16}));
+  given = 3;
+  int sum = 0;
+  for (const int each : calls().imap_unordered(square, next)) sum += each;
+  EXPECT_EQ(sum, 25);
+}
+
+// The input sees to it that what was sent before has ended. Of one element nobody knows yet whether it is slow.
+TEST_P(Stream, AResultThatIsReadyComesBeforeMoreInputIsAskedFor) {
+  for (const bool ordered : {true, false}) {
+    int consumed = 0;
+    std::vector<int> when_asked;
+    auto slow = std::views::iota(0, 8) | std::views::transform([&](int x) {
+                  when_asked.push_back(consumed);
+                  pool_.on(0).apply(square, x);
+                  test::work_for(1ms);
+                  return x;
+                });
+    const auto there = calls({.window = 100}).on(0);
+    auto results = ordered ? there.imap(square, slow) : there.imap_unordered(square, slow);
+    while (results.next()) ++consumed;
+    ASSERT_EQ(when_asked.size(), 8U);
+    for (int each = 0; each < 8; ++each) EXPECT_GE(when_asked[static_cast<std::size_t>(each)], each - 1);
+  }
+}
+
+// Each element comes only after the one before has been worked on.
+TEST_P(Stream, ElementsOfASlowInputAreSentAsTheyComeWhateverTheChunk) {
+  const std::vector<event> begun(8);
+  auto slow = std::views::iota(std::size_t{0}, begun.size()) | std::views::transform([&](std::size_t index) {
+                if (index > 0) EXPECT_TRUE(begun[index - 1].wait_for(100s));
+                test::work_for(1ms);
+                return begun[index];
+              });
+  int count = 0;
+  for (const bool each : calls({.chunk = GetParam() == 0 ? 3 : GetParam(), .window = 8})
+                             .imap(
+                                 [](const event& mine) {
+                                   mine.set();
+                                   return true;
+                                 },
+                                 slow)) {
+    count += each ? 1 : 0;
+  }
+  EXPECT_EQ(count, 8);
 }
 
 TEST_P(Stream, OfNothingEndsAtOnce) {

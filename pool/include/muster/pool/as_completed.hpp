@@ -45,6 +45,13 @@ public:
     then();
   }
 
+  /// Whether wait_for_next() would not wait, or does not by then.
+  bool wait_for_some(deadline until) MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    while (indices_.empty() && !until.expired()) changed_.wait_until(lock, until);
+    return !indices_.empty();
+  }
+
   std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_) {
     scoped_lock lock(mutex_);
     while (indices_.empty()) changed_.wait(lock);

@@ -13,6 +13,7 @@
 
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/detail/dependent_call.hpp>
+#include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/pool/detail/local_map.hpp>
@@ -20,6 +21,7 @@
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
+#include <muster/pool/feed.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/submit_calls.hpp>
@@ -141,6 +143,30 @@ public:
   template <class F, std::ranges::viewable_range Xs>
   auto istarmap(F f, Xs&& xs) const {
     return run_stream<true, true>(std::move(f), std::forward<Xs>(xs));
+  }
+
+  template <class F, detail::generator G>
+  auto imap(F f, G next) const {
+    return imap(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+  template <class F, detail::generator G>
+  auto imap_unordered(F f, G next) const {
+    return imap_unordered(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+  template <class F, detail::generator G>
+  auto istarmap(F f, G next) const {
+    return istarmap(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+  template <class T, class F>
+  [[nodiscard]] auto feed(F f) const {
+    check_elements<false, F, T>();
+    using adapted = decltype(Adapter::adapt(std::move(f)));
+    using R = typename detail::local_element<false, adapted, T>::result;
+    return feed_stream<T, R>(
+        [core = self().core(), route = self().route(), callable = Adapter::adapt(std::move(f))](T element) {
+          return detail::submit_local(core, route, false, callable, std::move(element));
+        },
+        window());
   }
 
 private:

@@ -12,7 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/serialize/result.hpp>
@@ -73,10 +75,18 @@ private:
   std::size_t offset_ = 0;
 };
 
+/// Ranges whose elements are there, so that taking one never makes anybody wait.
+template <class View>
+inline constexpr bool is_at_hand = std::ranges::contiguous_range<View>;
+template <class First, class Last>
+inline constexpr bool is_at_hand<std::ranges::iota_view<First, Last>> = true;
+
 /// A range that is gone over once; nothing is produced before it is wanted.
 template <std::ranges::view View>
 class range_walk {
 public:
+  static constexpr bool may_be_slow = !is_at_hand<View>;
+
   explicit range_walk(View view) : view_(std::move(view)) {}
 
   /// Moves to the next element; false at the end.
@@ -90,6 +100,22 @@ public:
   }
   [[nodiscard]] decltype(auto) element() const { return **at_; }
 
+  /// Hands the next element to `take`; false at the end. `pace` learns how long it took to get, where it may be long.
+  template <class Take>
+  bool next(input_pace& pace, const Take& take) {
+    if constexpr (may_be_slow) {
+      const auto begin = clock::now();
+      if (!advance()) return false;
+      auto&& found = element();
+      pace.observe(clock::now() - begin);
+      take(std::forward<decltype(found)>(found));
+    } else {
+      if (!advance()) return false;
+      take(element());
+    }
+    return true;
+  }
+
 private:
   View view_;
   std::optional<std::ranges::iterator_t<View>> at_;  // those of some input ranges have no default
@@ -102,23 +128,41 @@ public:
   range_input(std::shared_ptr<pool_core> core, transfer how, View view)
       : core_(std::move(core)), how_(how), walk_(std::move(view)) {}
 
-  std::pair<packed_batch, std::size_t> pull(std::size_t most) override {
+  taken pull(std::size_t most) override {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     std::vector<T> elements;
+    bool ended = false;
     try {
-      while (elements.size() < most && walk_.advance()) elements.push_back(walk_.element());
+      ended = !gather(elements, most);
     } catch (...) {
       if (elements.empty()) throw;
       failure_ = std::current_exception();  // its place is behind those elements
     }
+    if (elements.empty()) return {.batch = {}, .count = 0, .ended = ended};
     auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
-    return {std::move(batch), elements.size()};
+    return {.batch = std::move(batch), .count = elements.size(), .ended = ended};
+  }
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override {
+    return range_walk<View>::may_be_slow ? pace_.patience() : std::chrono::nanoseconds(0);
   }
 
 private:
+  // False at the end.
+  bool gather(std::vector<T>& elements, std::size_t most) {
+    const auto keep = [&](auto&& element) { elements.push_back(std::forward<decltype(element)>(element)); };
+    if constexpr (range_walk<View>::may_be_slow) most = std::min(most, pace_.most());
+    while (elements.size() < most) {
+      if (!walk_.next(pace_, keep)) return false;
+      if (range_walk<View>::may_be_slow && pace_.patience().count() > 0) return true;
+    }
+    pace_.grow();
+    return true;
+  }
+
   const std::shared_ptr<pool_core> core_;
   const transfer how_;
   range_walk<View> walk_;
+  input_pace pace_;
   std::exception_ptr failure_;
 };
 
@@ -162,11 +206,13 @@ class result_stream;
 /// Results as they are wanted: what imap and imap_unordered return.
 ///
 /// The input is taken as results are consumed, at most a window of elements ahead (task_options::window), in the
-/// consumer's thread; so it may be endless. An element that fails throws at its place, and the next call goes on behind
-/// it. An exception of the input itself is thrown at its place, once, and ends the stream.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-/// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without
-/// waiting.
+/// consumer's thread; so it may be endless. One that makes wait (more than 100 us for an element) is taken element by
+/// element, whatever the chunk, each is sent when it comes, and a result that is ready is handed out before more is
+/// asked for; but while the input blocks, nothing is handed out: where elements come from a slow source, push them into
+/// a feed (submit_calls::feed) from a thread of their own. An element that fails throws at its place, and the next call
+/// goes on behind it. An exception of the input itself is thrown at its place, once, and ends the stream. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe. Lifetime: an lvalue input must outlive the stream;
+/// destroying the stream gives up what is under way, without waiting.
 template <class R>
 class [[nodiscard]] stream {
 public:

@@ -20,6 +20,7 @@
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/detail/dependent_call.hpp>
+#include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/map_source.hpp>
@@ -27,6 +28,7 @@
 #include <muster/pool/detail/progress.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
+#include <muster/pool/feed.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
@@ -245,12 +247,49 @@ public:
     return run_stream<true>(true, std::move(f), std::forward<Xs>(xs));
   }
 
+  /// The same for a generator: a callable that gives a std::optional<T> each time, and nothing at the end.
+  template <class F, detail::generator G>
+  auto imap(F f, G next) const {
+    return imap(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+  template <class F, detail::generator G>
+  auto imap_unordered(F f, G next) const {
+    return imap_unordered(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+  template <class F, detail::generator G>
+  auto istarmap(F f, G next) const {
+    return istarmap(std::move(f), detail::generated_view<G>(std::move(next)));
+  }
+
+  /// A stream of `f`'s results that elements of type T are pushed into, by any thread, while they come: see
+  /// feed_stream. At most task_options::window of them ahead of the results that were taken.
+  template <class T, class F>
+  [[nodiscard]] auto feed(F f) const {
+    adapter::template check<F, T>();
+    auto callable = adapter::adapt(std::move(f));
+    detail::check_map<false, decltype(callable), T>();
+    using R = detail::map_result<false, decltype(callable), T>;
+    const auto& core = self().core();
+    const auto options = self().options();
+    return feed_stream<T, R>(
+        [core, options, terms = detail::terms_of(options), route = self().route(),
+         callable = std::move(callable)](const T& element) {
+          return detail::submit_call(core, options, terms, route, admission::unlimited, callable, element);
+        },
+        window_of(options));
+  }
+
 private:
   friend Derived;
   using adapter = Adapter;
   submit_calls() = default;
 
   [[nodiscard]] const Derived& self() const noexcept { return static_cast<const Derived&>(*this); }
+
+  [[nodiscard]] std::size_t window_of(const task_options& options) const {
+    if (options.window != 0) return options.window;
+    return detail::stream_engine::batches_per_worker * self().route().workers(self().core()->workers());
+  }
 
   template <class F, class... Args>
   auto submit(const F& f, const Args&... args) const {
@@ -370,11 +409,8 @@ private:
     };
     using view = std::views::all_t<Xs>;
     using input = detail::range_walk<view>;
-    const auto window = options.window != 0
-                            ? options.window
-                            : detail::stream_engine::batches_per_worker * route.workers(core->workers());
     return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
-        core, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window));
+        core, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window_of(options)));
   }
 };
 

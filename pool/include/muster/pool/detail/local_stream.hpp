@@ -40,7 +40,7 @@ public:
   }
 
   std::optional<result<streamed<R>>> next() override {
-    fill();
+    fill(true);
     if (under_way_.empty()) {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
@@ -59,20 +59,18 @@ public:
   }
 
   void when_ready(std::function<void()> then) override {
-    fill();
+    fill(false);
     if (under_way_.empty()) return then();
     arrivals_->when_some(std::move(then));
   }
   [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
 
 private:
-  void fill() {
+  void fill(bool may_wait) {
     home_->require_here();
+    const auto submit = [this](auto&& element) { add(submit_(std::forward<decltype(element)>(element))); };
     try {
-      while (!ended_ && under_way_.size() < window_) {
-        ended_ = !input_.advance();
-        if (!ended_) add(submit_(input_.element()));
-      }
+      while (!ended_ && under_way_.size() < window_ && !must_hand_out(may_wait)) ended_ = !input_.next(pace_, submit);
     } catch (...) {
       ended_ = true;
       failure_ = std::current_exception();
@@ -84,6 +82,13 @@ private:
     future_access::observe(kept, *new arrival_observer(arrivals_, taken_++));  // deletes itself
   }
 
+  // A slow input is not asked while there is a result.
+  bool must_hand_out(bool may_wait) {
+    if (!Input::may_be_slow || pace_.patience().count() == 0 || under_way_.empty()) return false;
+    const bool waits = may_wait && !inside_();
+    return arrivals_->wait_for_some(deadline::after(waits ? pace_.patience() : std::chrono::nanoseconds(0)));
+  }
+
   static error_info at_place(error_info error, std::size_t element) {
     auto place = error.place();
     place.element = element;
@@ -93,6 +98,7 @@ private:
 
   const std::shared_ptr<future_home> home_;
   Input input_;
+  input_pace pace_;
   Submit submit_;
   const std::size_t window_;
   const std::function<bool()> inside_;

@@ -26,10 +26,17 @@ public:
   stream_input& operator=(const stream_input&) = delete;
   virtual ~stream_input() = default;
 
-  /// A batch of at most `most` elements, fewer only at the end of the input or before an element whose production
-  /// throws; how many there are. Nothing is taken beyond those. An exception of the input comes out when it is called
-  /// again.
-  virtual std::pair<packed_batch, std::size_t> pull(std::size_t most) = 0;
+  struct taken {
+    packed_batch batch;
+    std::size_t count = 0;
+    bool ended = false;  ///< there is nothing behind it
+  };
+
+  /// A batch of at most `most` elements; fewer where the input is slow, ends, or fails at the next one. Nothing is
+  /// taken beyond those. An exception of the input comes out when it is called again.
+  virtual taken pull(std::size_t most) = 0;
+  /// As input_pace::patience.
+  [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
 };
 
 /// What drives imap: takes elements from the input as the consumer asks for results, a bounded number ahead, and hands
@@ -83,7 +90,9 @@ private:
     void when(const batch_run* which, std::function<void()> what) MUSTER_EXCLUDES(guard);
   };
 
-  void fill();
+  void fill(bool may_wait);
+  void take(std::size_t most);
+  [[nodiscard]] bool is_ready(deadline until);
   [[nodiscard]] std::size_t workers() const noexcept { return settings_.route.workers(core_->workers()); }
   [[nodiscard]] std::size_t next_size() const noexcept;
   void begin(packed_batch batch, std::size_t count);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/readiness.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/future.hpp>
@@ -41,7 +42,7 @@ public:
   }
 
   std::optional<result<streamed<R>>> next() override {
-    fill();
+    fill(true);
     if (under_way_.empty()) {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
@@ -59,7 +60,7 @@ public:
   }
 
   void when_ready(std::function<void()> then) override {
-    fill();
+    fill(false);
     if (under_way_.empty()) return then();
     if (first_ready_ == nullptr) {
       first_ready_ = std::make_shared<readiness>();
@@ -71,17 +72,23 @@ public:
 
 private:
   // An exception of the input, or of submitting, has its place behind the elements that are under way.
-  void fill() {
+  void fill(bool may_wait) {
     home_->require_here();
+    const auto submit = [this](auto&& element) {
+      under_way_.push_back(submit_(std::forward<decltype(element)>(element)));
+    };
     try {
-      while (!ended_ && under_way_.size() < window_) {
-        ended_ = !input_.advance();
-        if (!ended_) under_way_.push_back(submit_(input_.element()));
-      }
+      while (!ended_ && under_way_.size() < window_ && !must_hand_out(may_wait)) ended_ = !input_.next(pace_, submit);
     } catch (...) {
       ended_ = true;
       failure_ = std::current_exception();
     }
+  }
+
+  // A slow input is not asked while there is a result.
+  bool must_hand_out(bool may_wait) {
+    if (!Input::may_be_slow || pace_.patience().count() == 0 || under_way_.empty()) return false;
+    return under_way_.front().wait_for(may_wait ? pace_.patience() : std::chrono::nanoseconds(0));
   }
 
   static error_info at_place(error_info error, std::size_t element) {
@@ -93,6 +100,7 @@ private:
 
   const std::shared_ptr<future_home> home_;
   Input input_;
+  input_pace pace_;
   Submit submit_;
   const std::size_t window_;
   const bool waits_;

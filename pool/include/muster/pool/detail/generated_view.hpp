@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace muster::detail {
+
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+
+/// What gives one element after the other when it is called, and nothing at the end.
+template <class G>
+concept generator = !std::ranges::range<G> && std::invocable<G&> && is_optional<std::invoke_result_t<G&>>::value;
+
+/// The elements that a generator gives, as a range that is gone over once.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <generator G>
+class generated_view : public std::ranges::view_base {
+public:
+  using element_type = typename std::invoke_result_t<G&>::value_type;
+
+private:
+  struct state {
+    explicit state(G given) : next(std::move(given)) {}
+    void advance() { current = next(); }
+    G next;
+    std::optional<element_type> current;
+  };
+
+public:
+  explicit generated_view(G next) : state_(std::make_unique<state>(std::move(next))) {}
+
+  class iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = element_type;
+    using difference_type = std::ptrdiff_t;
+
+    explicit iterator(generated_view& of) : of_(of.state_.get()) { of_->advance(); }
+    [[nodiscard]] element_type& operator*() const { return *of_->current; }
+    iterator& operator++() {
+      of_->advance();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.of_->current.has_value(); }
+
+  private:
+    state* of_;
+  };
+
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+  std::unique_ptr<state> state_;  // a callable need not be assignable, but a view must be
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include <muster/base/mutex.hpp>
+#include <muster/pool/detail/stream_source.hpp>
+#include <muster/pool/future.hpp>
+
+namespace muster {
+
+/// A stream that is pushed into: each element is sent to a worker when it comes, and results come out in the order of
+/// the elements. What imap is for an input that is there or is computed, this is for one that comes by itself, slowly
+/// or in bursts: neither the workers nor the consumer of results wait for it. Made by a pool: `pool.feed<T>(f)`.
+///
+/// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
+/// Process safety: as its pool's.
+/// Lifetime: of its elements the pool may outlive it and it may outlive the pool; what is under way when it goes is
+/// cancelled.
+template <class T, class R>
+class feed_stream {
+public:
+  using value_type = detail::streamed<R>;
+  using submitter = std::function<future<R>(T)>;
+
+  /// `window`: how many elements may be pushed ahead of what was consumed, at least one.
+  feed_stream(submitter submit, std::size_t window) : state_(std::make_unique<state>(std::move(submit), window)) {}
+
+  /// Has the element worked on. Waits while the window is full. False, without effect, once it is closed.
+  /// Unblocked by: next(); close().
+  /// Throws what submitting throws: errc::pool_closed, errc::out_of_memory, …
+  bool push(T element) { return state_->push(std::move(element)); }
+  /// There will be no more elements: push() refuses them, and next() comes to an end behind those that were pushed.
+  void close() { state_->close(); }
+
+  /// The next value, or nothing behind the last element of a feed that is closed. Throws its element's error.
+  /// Unblocked by: the end of its element; close(); not by the pool's end alone, while nothing was pushed.
+  std::optional<value_type> next() {
+    auto found = next_result();
+    if (!found) return std::nullopt;
+    return std::move(*found).value();
+  }
+  /// As next(), with a failing element as data.
+  std::optional<result<value_type>> next_result() { return state_->next(); }
+
+  /// For range-for. Its increment throws the error of an element; use next() to go on behind it.
+  class iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = feed_stream::value_type;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    explicit iterator(feed_stream& from) : from_(&from), current_(from.next()) {}
+    [[nodiscard]] value_type& operator*() const { return *current_; }
+    iterator& operator++() {
+      current_ = from_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
+
+  private:
+    feed_stream* from_ = nullptr;
+    mutable std::optional<value_type> current_;
+  };
+
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+  class state {
+  public:
+    state(submitter submit, std::size_t window) : submit_(std::move(submit)), window_(window) {}
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() {
+      const scoped_lock lock(mutex_);
+      for (auto& each : under_way_) each.cancel();
+    }
+
+    bool push(T element) MUSTER_EXCLUDES(pushing_, mutex_) {
+      const scoped_lock first(pushing_);  // the order of submission is the order of results
+      {
+        scoped_lock lock(mutex_);
+        while (ahead_ >= window_ && !closed_) room_.wait(lock);
+        if (closed_) return false;
+      }
+      auto made = submit_(std::move(element));
+      const scoped_lock lock(mutex_);
+      under_way_.push_back(std::move(made));
+      ++ahead_;
+      some_.notify_one();
+      return true;
+    }
+
+    void close() MUSTER_EXCLUDES(mutex_) {
+      const scoped_lock lock(mutex_);
+      closed_ = true;
+      room_.notify_all();
+      some_.notify_all();
+    }
+
+    std::optional<result<value_type>> next() MUSTER_EXCLUDES(consuming_, mutex_) {
+      const scoped_lock first(consuming_);
+      std::optional<future<R>> oldest;
+      {
+        scoped_lock lock(mutex_);
+        while (under_way_.empty() && !closed_) some_.wait(lock);
+        if (under_way_.empty()) return std::nullopt;
+        oldest = std::move(under_way_.front());
+        under_way_.pop_front();
+      }
+      auto found = oldest->get_result();
+      {
+        const scoped_lock lock(mutex_);
+        --ahead_;
+        room_.notify_one();
+      }
+      return at_place(std::move(found), taken_++);
+    }
+
+  private:
+    static result<value_type> at_place(result<R> found, std::size_t element) {
+      if (!found.has_value()) {
+        auto error = found.error();
+        auto place = error.place();
+        place.element = element;
+        error.set_place(std::move(place));
+        return error;
+      }
+      if constexpr (std::is_void_v<R>) {
+        return std::monostate{};
+      } else {
+        return std::move(*found);
+      }
+    }
+
+    const submitter submit_;
+    const std::size_t window_;
+    mutex pushing_;
+    mutex consuming_;
+    mutex mutex_;
+    condition room_;
+    condition some_;
+    std::deque<future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);
+    std::size_t ahead_ MUSTER_GUARDED_BY(mutex_) = 0;  // pushed, and not consumed
+    std::size_t taken_ MUSTER_GUARDED_BY(consuming_) = 0;
+    bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
+  };
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace muster
