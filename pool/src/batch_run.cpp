@@ -103,7 +103,7 @@ bool batch_run::cancel() {
   {
     const scoped_lock lock(mutex_);
     if (is_done()) return false;
-    job_->stop();
+    stop_running();
     fail_all({errc::cancelled, "the map was cancelled"});
     end = end_if_complete();
   }
@@ -114,6 +114,14 @@ bool batch_run::cancel() {
 void batch_run::fail_all(error_info why) {
   given_up_ = true;
   failures_.push_back({.first = 0, .count = count_, .error = std::move(why)});
+}
+
+// No element is begun any more; those that run are asked to stop.
+void batch_run::stop_running() {
+  job_->stop();
+  for (const auto& each : in_flight_) {
+    if (each->record != nullptr) core_->tasks().ask_to_stop(*each->record);
+  }
 }
 
 void batch_run::free_place() {
@@ -161,16 +169,16 @@ void batch_run::post(const range& which) {
       .job = job_->ref().handle(), .batch = batch_.ref().handle(), .first = which.first, .count = which.count};
   in_flight_.push_back(std::make_unique<chunk>(*this, which));
   try {
-    core_->tasks().post({.function = job_->code(),
-                         .frame = outgoing_frame::of(core_->memory(), arguments),
-                         .label = settings_.label,
-                         .sink = in_flight_.back().get(),
-                         .terms = settings_.terms.some() ? &settings_.terms : nullptr,
-                         .attempt = which.attempt,
-                         .lane = core_->lane_for(settings_.route, settings_.urgency),
-                         .chunk = true,
-                         .admitted = admission::reserved,
-                         .elements = which.count});
+    in_flight_.back()->record = &core_->tasks().post({.function = job_->code(),
+                                                      .frame = outgoing_frame::of(core_->memory(), arguments),
+                                                      .label = settings_.label,
+                                                      .sink = in_flight_.back().get(),
+                                                      .terms = settings_.terms.some() ? &settings_.terms : nullptr,
+                                                      .attempt = which.attempt,
+                                                      .lane = core_->lane_for(settings_.route, settings_.urgency),
+                                                      .chunk = true,
+                                                      .admitted = admission::reserved,
+                                                      .elements = which.count});
   } catch (const error&) {
     in_flight_.pop_back();
     throw;
@@ -201,6 +209,10 @@ void batch_run::expire() {
 
 void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
   const auto self = shared_from_this();  // the last chunk gives up what kept this alive
+  {
+    const scoped_lock lock(mutex_);
+    which.record = nullptr;
+  }
   const auto element = record.element();
   const auto place = record.place();
   auto reply = core_->tasks().take(record);
@@ -329,7 +341,7 @@ void batch_run::fail(std::size_t first, std::size_t count, error_info error, uns
   settled_ += count;
   if (settings_.progress) settings_.progress->add(count);
   if (!job_->fails_fast()) return;
-  job_->stop();
+  stop_running();
   given_up_ = true;
 }
 

@@ -116,15 +116,26 @@ bool dispatcher::cancel(task_record& record, cancellation how, finished_list& fi
     settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
     return true;
   }
+  if (how == cancellation::withdraw || !request_stop(record)) return false;
+  record.retries_left_ = 0;  // nobody wants it any more
+  if (how == cancellation::kill && !record.chunk_) doom(record);
+  return false;
+}
+
+// False when no worker has begun it.
+bool dispatcher::request_stop(task_record& record) {
   const auto where = record.where();
-  if (where.phase != task_phase::posted || how == cancellation::withdraw) return false;
+  if (where.phase != task_phase::posted) return false;
   auto& word = board_.slot(where.slot).word;
   if (slot_protocol::read(word).state() != slot_state::claimed) return false;
   slot_protocol::request(word, slot_flag::stop);
   futex_wake(futex_address(word), INT_MAX, futex_scope::shared);  // a task that has a stop token sleeps there
-  record.retries_left_ = 0;                                       // nobody wants it any more
-  if (how == cancellation::kill && !record.chunk_) doom(record);
-  return false;
+  return true;
+}
+
+void dispatcher::ask_to_stop(task_record& record) {
+  const scoped_lock lock(mutex_);
+  static_cast<void>(request_stop(record));
 }
 
 std::size_t dispatcher::pending() const {

@@ -12,6 +12,8 @@
 
 #include <muster/parallel/world.hpp>
 
+#include "processes.hpp"
+
 namespace muster::world_test {
 namespace {
 
@@ -44,6 +46,26 @@ TEST_P(World, TheMeanOfRowsIsExactForAnyNumberOfSlices) {
   auto f = world_.function(mean_of, rows("x"), outputs(avg("mean")));
   const auto x = tensor::arange<float>(0, 101);
   for (unsigned slices = 1; slices <= 101; slices += 5) EXPECT_EQ(f.with({.num_slices = slices})(x), 50.0F) << slices;
+}
+
+TEST_P(World, InAForkedChildCallsThrowAndTheParentGoesOn) {
+  std::optional f(world_.function(mean_of, rows("x"), outputs(avg("mean"))));
+  const auto x = tensor::arange<float>(0, 101);
+  EXPECT_EQ((*f)(x), 50.0F);
+  std::optional<world> other(std::in_place, world_options{.ranks = 1});
+  const auto child = test::spawn(1, [&](std::size_t) {
+    try {
+      (*f)(x);
+      return 1;
+    } catch (const error& failure) {
+      f.reset();
+      other.reset();
+      return failure.code() == errc::forked ? 0 : 2;
+    }
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  EXPECT_EQ((*f)(x), 50.0F);
+  EXPECT_EQ(other->function(mean_of, rows("x"), outputs(avg("mean")))(x), 50.0F);
 }
 
 TEST_P(World, SeveralOutputsAreJoinedEachInItsWay) {

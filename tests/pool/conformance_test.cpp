@@ -26,6 +26,7 @@
 #include <muster/pool/pool.hpp>
 #include <muster/pool/serial_pool.hpp>
 #include <muster/pool/thread_pool.hpp>
+#include <muster/queue/event.hpp>
 
 #include "processes.hpp"
 
@@ -77,6 +78,10 @@ int fail_at_three(int x) { return x == 3 ? throw std::out_of_range("three") : x;
 int hang(int x) {
   while (!this_task::stop_requested()) ::sched_yield();
   return x;
+}
+int tell_and_hang(const event& began) {
+  began.set();
+  return hang(1);
 }
 int nested_sum(int x) {
   auto one = this_pool::apply_async(add, x, 1);
@@ -550,6 +555,17 @@ TYPED_TEST(Conformance, OneTaskTooManyIsTreatedAsThePolicySays) {
     std::thread later([&] { empty(both); });
     EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
     later.join();
+  }
+}
+
+TYPED_TEST(Conformance, ElementsThatRunAreAskedToStopWhenTheirMapIsCancelled) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make();
+    const event began;
+    auto map = pool.on(1).map_async(call<tell_and_hang>, std::vector{began});
+    began.wait();
+    EXPECT_FALSE(map.cancel() && map.get_result().has_value());
+    EXPECT_EQ(pool.on(1).apply(call<add>, 1, 1), 2) << "its worker is free again";
   }
 }
 

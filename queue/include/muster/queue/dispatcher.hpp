@@ -85,6 +85,8 @@ public:
   bool cancel(task_record& record, cancellation how = cancellation::ask) MUSTER_EXCLUDES(mutex_);
   /// The same for who does not hold the record any more: nothing, if it is another task's by now than that with `id`.
   bool cancel_if_still(task_record& record, std::uint64_t id, cancellation how) MUSTER_EXCLUDES(mutex_);
+  /// Asks a task that a worker has begun to stop, as cancel() does, and leaves it at that.
+  void ask_to_stop(task_record& record) MUSTER_EXCLUDES(mutex_);
 
   /// Handles what workers have entered into their rings, then tells sinks. Any thread may help.
   void drain() MUSTER_EXCLUDES(mutex_);
@@ -325,6 +327,7 @@ private:
   void rebuild_lane(std::size_t index, const std::vector<task_record*>& queued) MUSTER_REQUIRES(mutex_);
 
   bool cancel(task_record& record, cancellation how, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  bool request_stop(task_record& record) MUSTER_REQUIRES(mutex_);
 
   // Time: dispatcher_time.cpp.
   void begin_terms(task_record& record, const task_request& request) MUSTER_REQUIRES(mutex_);

@@ -53,7 +53,7 @@ private:
 /// It works as follows. Some chunks are in flight, a few per worker. A chunk that ends brings the results of its first
 /// elements; if the next one failed, or the worker died at it, that element has its error (or is tried again), and the
 /// elements behind it go into a new chunk. So one death costs one element. With `fail_fast` the first failure ends the
-/// run: chunks in flight stop before their next element, and nobody waits for them.
+/// run: chunks in flight stop before their next element, those that run are asked to stop, and nobody waits for them.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Lifetime: keeps itself while chunks are in flight.
@@ -130,6 +130,7 @@ private:
 
     batch_run& run;
     range elements;
+    task_record* record = nullptr;  // guarded by the run's mutex; until its reply is to be taken
   };
 
   void chunk_ended(chunk& which, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
@@ -163,6 +164,7 @@ private:
   };
   ending end_if_complete() MUSTER_REQUIRES(mutex_);
   void fail_all(error_info why) MUSTER_REQUIRES(mutex_);
+  void stop_running() MUSTER_REQUIRES(mutex_);
   void free_place() MUSTER_REQUIRES(mutex_);
   void announce(const ending& end) MUSTER_EXCLUDES(mutex_);
 
