@@ -120,7 +120,7 @@ void batch_run::fail_all(error_info why) {
 void batch_run::stop_running() {
   job_->stop();
   for (const auto& each : in_flight_) {
-    if (each->record != nullptr) core_->tasks().ask_to_stop(*each->record);
+    if (each->task != nullptr) core_->tasks().ask_to_stop(*each->task);
   }
 }
 
@@ -169,16 +169,16 @@ void batch_run::post(const range& which) {
       .job = job_->ref().handle(), .batch = batch_.ref().handle(), .first = which.first, .count = which.count};
   in_flight_.push_back(std::make_unique<chunk>(*this, which));
   try {
-    in_flight_.back()->record = &core_->tasks().post({.function = job_->code(),
-                                                      .frame = outgoing_frame::of(core_->memory(), arguments),
-                                                      .label = settings_.label,
-                                                      .sink = in_flight_.back().get(),
-                                                      .terms = settings_.terms.some() ? &settings_.terms : nullptr,
-                                                      .attempt = which.attempt,
-                                                      .lane = core_->lane_for(settings_.route, settings_.urgency),
-                                                      .chunk = true,
-                                                      .admitted = admission::reserved,
-                                                      .elements = which.count});
+    in_flight_.back()->task = &core_->tasks().post({.function = job_->code(),
+                                                    .frame = outgoing_frame::of(core_->memory(), arguments),
+                                                    .label = settings_.label,
+                                                    .sink = in_flight_.back().get(),
+                                                    .terms = settings_.terms.some() ? &settings_.terms : nullptr,
+                                                    .attempt = which.attempt,
+                                                    .lane = core_->lane_for(settings_.route, settings_.urgency),
+                                                    .chunk = true,
+                                                    .admitted = admission::reserved,
+                                                    .elements = which.count});
   } catch (const error&) {
     in_flight_.pop_back();
     throw;
@@ -211,7 +211,7 @@ void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
   const auto self = shared_from_this();  // the last chunk gives up what kept this alive
   {
     const scoped_lock lock(mutex_);
-    which.record = nullptr;
+    which.task = nullptr;
   }
   const auto element = record.element();
   const auto place = record.place();

@@ -130,7 +130,7 @@ private:
 
     batch_run& run;
     range elements;
-    task_record* record = nullptr;  // guarded by the run's mutex; until its reply is to be taken
+    task_record* task = nullptr;  // guarded by the run's mutex; until its reply is to be taken
   };
 
   void chunk_ended(chunk& which, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
