@@ -119,7 +119,7 @@ TYPED_TEST(Feed, ClosingEndsWhoPushesAndWhoWaits) {
 }
 
 TYPED_TEST(Feed, AFailingElementThrowsAtItsPlaceAndTheNextCallGoesOn) {
-  auto found = this->pool_.template feed<int>(fail_at_three);
+  auto found = this->pool_.with({.window = 8}).template feed<int>(fail_at_three);
   for (int each = 2; each < 5; ++each) found.push(each);
   EXPECT_EQ(found.next(), 2);
   EXPECT_THROW(found.next(), std::runtime_error);
@@ -145,7 +145,7 @@ TYPED_TEST(Feed, OneThatIsDroppedDoesNoHarm) {
 }
 
 TYPED_TEST(Feed, IntoAPoolThatIsClosedIsAnError) {
-  auto squares = this->pool_.template feed<int>(square);
+  auto squares = this->pool_.with({.window = 8}).template feed<int>(square);
   squares.push(3);
   this->pool_.close();
   EXPECT_THROW(squares.push(4), error);
