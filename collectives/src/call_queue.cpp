@@ -6,6 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/signals_blocked.hpp>
+#include <muster/base/start_thread.hpp>
 
 namespace muster::detail {
 
@@ -66,15 +67,15 @@ void call_queue::finish() {
 }
 
 void call_queue::add(std::shared_ptr<queued_call> call) {
+  if (!thread_.joinable()) {
+    end_->be_imprecise();
+    const signals_blocked quiet;  // they are for the program's threads
+    thread_ = start_thread([this] { serve(); });
+  }
   pending_.fetch_add(1, std::memory_order_relaxed);
   {
     const std::scoped_lock lock(guard_);
     calls_.push_back(std::move(call));
-  }
-  if (!thread_.joinable()) {
-    end_->be_imprecise();
-    const signals_blocked quiet;  // they are for the program's threads
-    thread_ = std::thread([this] { serve(); });
   }
   added_.notify_one();
 }

@@ -84,7 +84,12 @@ block arena::allocate_small(std::size_t bytes) {
     offset = slab.cut();
   }
   MUSTER_ASSERT(offset.has_value());  // a fresh extent has room
-  return make_live(bind(*offset, slab.chunk_bytes()), bytes);
+  try {
+    return make_live(bind(*offset, slab.chunk_bytes()), bytes);
+  } catch (const std::exception&) {
+    slab.put_back();
+    throw;
+  }
 }
 
 block arena::allocate_run(std::size_t bytes, unsigned copies) {
@@ -127,8 +132,8 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
   }
   if (!run) throw_exhausted(bytes, copies, "no free part of the arena is that long");
   extent_hint_ = run->first + run->count;
-  populate(*run);
   try {
+    if (!populate(*run)) throw_exhausted(bytes, copies, "the kernel has no memory for it");
     return bind(run->offset_bytes(), run->size_bytes());
   } catch (const error&) {
     extents_.release(options_.self, *run);
@@ -148,12 +153,17 @@ std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
   return *descriptor;
 }
 
-// One call for many pages costs less than a fault for each. It may fail for want of support or of memory; then the
-// pages come by fault, as for a small run.
-void arena::populate(extent_run run) noexcept {
-  if (run.size_bytes() < populate_from_bytes) return;
-  static_cast<void>(::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), MADV_POPULATE_WRITE));
+// One call for many pages costs less than a fault for each. It may fail for want of support; then the pages come by
+// fault, as for a small run. False when there is no memory: a fault would be a SIGBUS.
+bool arena::populate(extent_run run) noexcept {
+  if (run.size_bytes() < populate_from_bytes) return true;
+  const auto populate_all = [&](int how) {
+    return ::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), how);
+  };
+  const int failed = try_system_call("madvise", populate_all, MADV_POPULATE_WRITE);
+  if (failed != 0 && (errno == ENOMEM || errno == EFAULT)) return false;
   collapse(run.offset_bytes(), run.size_bytes());
+  return true;
 }
 
 // Huge pages are wanted where they can be: then a run that has room for one begins with one.

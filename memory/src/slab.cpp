@@ -46,4 +46,9 @@ std::optional<std::size_t> slab::cut() noexcept {
   return offset;
 }
 
+void slab::put_back() noexcept {
+  uncut_.offset -= chunk_bytes_;
+  uncut_.bytes += chunk_bytes_;
+}
+
 }  // namespace muster::detail

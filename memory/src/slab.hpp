@@ -36,6 +36,8 @@ public:
 
   /// The offset of the next uncut piece; nothing when a new extent is needed.
   std::optional<std::size_t> cut() noexcept;
+  /// The piece that was cut last is uncut again. Requires: nothing was added since.
+  void put_back() noexcept;
   void add_extent(extent_run run) noexcept { uncut_ = {.offset = run.offset_bytes(), .bytes = run.size_bytes()}; }
 
 private:

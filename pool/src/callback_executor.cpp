@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include <muster/base/demangle.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
@@ -26,21 +27,39 @@ bool callback_executor::try_post(const job& what) {
     return true;
   }
   jobs_.push_back(what);
-  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  try {
+    require_thread();
+  } catch (const error& failure) {
+    log_(log_level::error, text("a callback waits for a thread: ", failure.what()));
+  }
   changed_.notify_one();
   return true;
 }
 
+void callback_executor::prepare() {
+  const scoped_lock lock(mutex_);
+  if (!stopped_ && loop_ == nullptr) require_thread();
+}
+
+void callback_executor::require_thread() {
+  if (started_) return;
+  thread_ = start_thread([self = shared_from_this()] { self->work(); });
+  started_ = true;
+}
+
 void callback_executor::stop() {
   std::thread ended;
+  bool never_started = false;
   {
     const scoped_lock lock(mutex_);
     stopped_ = true;
+    never_started = !std::exchange(started_, true);
     changed_.notify_one();
     if (thread_.get_id() == std::this_thread::get_id()) return;  // it ends when the callback returns
     ended.swap(thread_);
   }
   if (ended.joinable()) ended.join();
+  if (never_started) work();  // what has waited for a thread
 }
 
 void callback_executor::work() {

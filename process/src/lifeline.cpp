@@ -2,6 +2,7 @@
 #include "lifeline.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,7 +16,11 @@ namespace muster::detail {
 std::pair<unique_fd, unique_fd> make_lifeline() {
   std::array<int, 2> ends{};
   system_call("pipe2", ::pipe2, ends.data(), O_CLOEXEC | O_NONBLOCK);
-  return {unique_fd(ends[0]), unique_fd(ends[1])};
+  std::pair<unique_fd, unique_fd> made{unique_fd(ends[0]), unique_fd(ends[1])};
+  // Workers open it anew, also those that are started when the program has given up the user that it was made by. Who
+  // may not look into a process's descriptors does not find it.
+  system_call("fchmod", ::fchmod, made.first.get(), mode_t{0444});
+  return made;
 }
 
 unique_fd hold_lifeline(const unique_fd& read_end) {

@@ -6,6 +6,7 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/base/signals_blocked.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/base/system_call.hpp>
 
 #include "lifeline.hpp"
@@ -27,10 +28,10 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
   bell_stream_.assign(bell_.get());
-  listen();
   const signals_blocked scope;
   try {
-    thread_ = std::thread([this] { run(); });
+    listen();
+    thread_ = start_thread([this] { run(); });
   } catch (const std::exception&) {
     static_cast<void>(bell_stream_.release());  // bell_ owns it
     throw;

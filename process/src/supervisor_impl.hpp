@@ -15,6 +15,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 
@@ -83,6 +84,7 @@ private:
   std::shared_ptr<domain> domain_;
   spin_policy spin_;
   std::pair<unique_fd, unique_fd> lifeline_;
+  const closed_in_children lifeline_ends_with_us_{lifeline_.second.get()};
   unique_fd bell_;
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};

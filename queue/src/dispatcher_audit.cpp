@@ -90,10 +90,15 @@ void dispatcher::suspect(std::size_t worker) {
   note_damage();
 }
 
-// At most so many entries can be in rings: completions; requests, each of which became a task or waits in its cell; and
-// what says that a request's reply was read.
-std::uint64_t dispatcher::attempts() const {
-  return 3 * (counters_.accepted + counters_.retried + counters_.requeued) + requests_per_worker;
+// At most so many entries can have been made by that worker: completions; requests, each of which became a task, waits
+// in its cell, or was run by the worker itself, of which only its cells' generations tell; and what says that a
+// request's reply was read. Requires: the ring's tail was read before.
+std::uint64_t dispatcher::attempts(std::size_t worker) const {
+  std::uint64_t requests = 0;
+  for (std::size_t cell = 0; cell < requests_per_worker; ++cell) {
+    requests += cell_protocol::read(board_.request(worker, cell).word).generation();
+  }
+  return 3 * (counters_.accepted + counters_.retried + counters_.requeued) + 2 * requests + requests_per_worker;
 }
 
 // ---- the audit

@@ -35,7 +35,7 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
   auto head = ring_heads_[worker].load(std::memory_order_relaxed);
   const auto first = head;
   if (tail - head >= ring.capacity()) {  // it has overtaken us, or somebody has overwritten it
-    if (tail - head > attempts()) suspect(worker);
+    if (tail - head > attempts(worker)) suspect(worker);
     head = tail;
   }
   for (; head != tail; ++head) {

@@ -109,6 +109,17 @@ TEST_F(AvailableMemory, WithoutGroupsItIsMemAvailable) {
   EXPECT_THAT(budget.limited_by, testing::HasSubstr("MemAvailable"));
 }
 
+TEST_F(AvailableMemory, WhatMayBeCommittedCountsWhereTheKernelNeverOvercommits) {
+  write("proc/meminfo", (std::string(meminfo) + "CommitLimit: 5000 kB\nCommitted_AS: 3000 kB\n").c_str());
+  write("proc/sys/vm/overcommit_memory", "0\n");
+  EXPECT_EQ(available_memory(root()).available_bytes, 8000U * 1024);
+  write("proc/sys/vm/overcommit_memory", "2\n");
+  const auto budget = available_memory(root());
+  EXPECT_EQ(budget.available_bytes, 2000U * 1024);
+  EXPECT_EQ(budget.limit_bytes, 5000U * 1024);
+  EXPECT_THAT(budget.limited_by, testing::HasSubstr("CommitLimit"));
+}
+
 TEST_F(AvailableMemory, AVersion2LimitCountsAndDroppableCacheIsFree) {
   write("proc/meminfo", meminfo);
   version_2("/a");

@@ -13,6 +13,8 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/memory/domain.hpp>
 
+#include "refused_calls.hpp"
+
 namespace muster::arena_test {
 namespace {
 
@@ -297,6 +299,27 @@ TEST_F(Arena, TakenDescriptorsAreAnErrorToo) {
   std::vector<block> all;
   EXPECT_THROW(for (int each = 0; each < 300; ++each) all.push_back(host_->allocate(1)), error);
   EXPECT_EQ(all.size(), 256U);
+}
+
+TEST_F(Arena, PagesThatTheKernelDoesNotHaveAreAnErrorAndNoCrash) {
+  const auto before = held();
+  {
+    const test::refused_calls scope("madvise", ENOMEM);
+    EXPECT_THROW(static_cast<void>(host_->allocate(2 * mebibyte)), error);
+  }
+  EXPECT_EQ(held(), before);
+  EXPECT_EQ(host_->allocate(2 * mebibyte).size(), 2 * mebibyte);
+}
+
+TEST_F(Arena, AnAllocationThatFailsForWantOfADescriptorLosesNoMemory) {
+  std::vector<block> all;
+  for (int each = 0; each < 256; ++each) all.push_back(host_->allocate(1));
+  const auto before = held();
+  for (int each = 0; each < 10'000; ++each) EXPECT_THROW(static_cast<void>(host_->allocate(300)), error);
+  EXPECT_LE(held(), before + 1) << "one extent, for the other size, which stays";
+  all.pop_back();
+  all.clear();
+  EXPECT_EQ(host_->allocate(300).size(), 300U);
 }
 
 TEST_F(Arena, RecoveryFreesEverythingOfTheDead) {

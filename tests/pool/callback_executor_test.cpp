@@ -2,6 +2,7 @@
 #include <muster/pool/detail/callback_executor.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+
+#include "refused_calls.hpp"
 
 namespace muster::detail::callback_executor_test {
 namespace {
@@ -34,6 +39,28 @@ TEST_F(CallbackExecutor, RunsJobsInOrderOnOneOtherThread) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   EXPECT_THAT(threads, testing::Each(threads.front()));
   EXPECT_NE(threads.front(), std::this_thread::get_id());
+}
+
+TEST_F(CallbackExecutor, AThreadThatCannotBeHadIsAnErrorOfTheCallAndNoJobIsLost) {
+  std::vector<int> order;
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    EXPECT_THROW(executor_->prepare(), error);
+    EXPECT_TRUE(executor_->try_post([&] { order.push_back(1); }));
+    EXPECT_TRUE(order.empty());
+    EXPECT_EQ(logged_.size(), 1U);
+  }
+  executor_->post([&] { order.push_back(2); });
+  executor_->stop();
+  EXPECT_THAT(order, testing::ElementsAre(1, 2));
+}
+
+TEST_F(CallbackExecutor, WhatHasNeverHadAThreadRunsWhenItIsStopped) {
+  bool ran = false;
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  executor_->post([&] { ran = true; });
+  executor_->stop();
+  EXPECT_TRUE(ran);
 }
 
 TEST_F(CallbackExecutor, AThrowingJobIsLoggedAndHarmsNothing) {

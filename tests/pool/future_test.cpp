@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::future_test {
 namespace {
@@ -66,6 +68,15 @@ TEST_F(Future, GetUsesItUp) {
   EXPECT_TRUE(sum.valid());
   EXPECT_EQ(sum.get(), 3);
   EXPECT_FALSE(sum.valid());
+}
+
+TEST_F(Future, ThenThrowsWhereNoThreadCanBeHadAndTheFutureStays) {
+  auto sum = pool_.apply_async(add, 1, 2);
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  EXPECT_THROW(static_cast<void>(sum.then([](int x) { return x; })), error);
+  EXPECT_THROW(sum.on_complete([](int) {}, [](const error_info&) {}), error);
+  ASSERT_TRUE(sum.valid());
+  EXPECT_EQ(sum.get(), 3);
 }
 
 TEST_F(Future, MovesLeaveNothingBehind) {

@@ -352,5 +352,54 @@ TEST(Lifeline, WorkersDieWithTheirParentWhateverTheyDo) {
   EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
 }
 
+TEST(Lifeline, WorkersDieWithTheirParentThoughItHasAForkedChild) {
+  const test::shared<std::atomic<pid_t>> worker_pid;
+  const test::shared<std::atomic<pid_t>> child_pid;
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
+    notes told;
+    board tasks({.workers = 1}, {});
+    token_encoder functions(tasks.modules());
+    crew workers(watcher, tasks, {.entry = functions.encode(&spin_with_signals_blocked), .log = discard}, told);
+    if (!test::eventually([&] { return workers.workers()[0].state == worker_lifecycle::state::working; })) return 1;
+    const auto child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    *child_pid = child;
+    *worker_pid = workers.workers()[0].pid;
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(test::eventually([&] { return *worker_pid != 0; }));
+  ranks->kill(0);
+  EXPECT_EQ(ranks->wait(0), exit_status::killed(SIGKILL));
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
+  ::kill(*child_pid, SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(*child_pid, nullptr, WNOHANG) == *child_pid; }));
+}
+
+// A replacement opens the pipe that was made when the program was root.
+TEST(Lifeline, AReplacementIsStartedAfterTheProgramHasGivenUpRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
+    notes told;
+    board tasks({.workers = 1}, {});
+    token_encoder functions(tasks.modules());
+    crew workers(watcher, tasks, {.entry = functions.encode(&obey), .log = discard}, told);
+    const auto works = [&](std::uint32_t incarnation) {
+      return test::eventually([&] {
+        const auto found = workers.workers()[0];
+        return found.state == worker_lifecycle::state::working && found.incarnation == incarnation;
+      });
+    };
+    if (!works(1)) return 1;
+    if (!workers.send(0, SIGKILL) || ::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0)
+      return 2;
+    return works(2) ? 0 : 3;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
 }  // namespace
 }  // namespace muster::crew_test

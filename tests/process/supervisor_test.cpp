@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/process/supervisor.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::supervisor_test {
 namespace {
@@ -37,6 +43,19 @@ TEST(Supervisor, ALargerArenaThanThatOfTheProgramIsRefused) {
     EXPECT_EQ(failure.code(), errc::invalid_argument);
     EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("1.0 GiB"), testing::HasSubstr("isolated")));
   }
+}
+
+TEST(Supervisor, WithoutAThreadItIsAnErrorAndClosesNothingTwice) {
+  for (int round = 0; round < 10; ++round) {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    EXPECT_THROW(supervisor watcher(small), error);
+    const int next = ::dup(STDIN_FILENO);
+    ASSERT_GE(next, 0);
+    EXPECT_EQ(::fcntl(next, F_GETFD), 0);
+    ::close(next);
+  }
+  const supervisor watcher(small);
+  EXPECT_EQ(watcher.shared()->participants().count(), 1U);
 }
 
 TEST(Supervisor, AForkedChildMayDestroyItsCopy) {

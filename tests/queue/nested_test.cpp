@@ -2,6 +2,7 @@
 // Tasks that call their own pool. Workers are threads over one mapping, or processes that are killed.
 #include <muster/queue/nested_end.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <random>
 
@@ -76,6 +77,15 @@ int call_thrower(int n) {
 
 int descend(int levels) { return levels == 0 ? 0 : 1 + get<int>(call_async<descend>(levels - 1)); }
 
+// As many calls, one after the other, as never fit into a ring; the worker runs each itself.
+std::atomic<bool> calls_are_made = false;
+int call_in_turn(int count) {
+  int sum = 0;
+  for (int each = 0; each < count; ++each) sum += get<int>(call_async<add>(each, 1));
+  calls_are_made = true;
+  return sum;
+}
+
 // Asks for something and lets it go.
 int forget(int count) {
   for (int each = 0; each < count; ++each) static_cast<void>(call_async<tripled>(std::string(2000, 'y')));
@@ -137,6 +147,21 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(Workers, NestedThreads, testing::Values(1, 2, 3));
+
+TEST(Nested, ThousandsOfCallsInPlaceWhileNobodyDrainsAreNoDamage) {
+  constexpr int count = 5000;
+  thread_world world(1, {}, 16);
+  world.start_workers();
+  auto& record = world.post<call_in_turn>(count);
+  {
+    const auto scope = world.pause();
+    EXPECT_TRUE(test::eventually([] { return calls_are_made.load(); }));
+  }
+  EXPECT_TRUE(world.tasks().wait(record, deadline::after(60s)));
+  EXPECT_EQ(value_of<int>(world.tasks().take(record)), count * (count + 1) / 2);
+  EXPECT_TRUE(world.tasks().audit().suspects.empty());
+  expect_nothing_left(world);
+}
 
 TEST_P(NestedThreads, ACallGivesItsValue) {
   for (int each = 0; each < 200; ++each) ASSERT_EQ((apply<int, call_add>(each)), each + 1);

@@ -81,6 +81,9 @@ public:
   void start_workers();
   void stop_workers();
 
+  /// While it is held nobody drains for the parent.
+  [[nodiscard]] std::unique_lock<std::mutex> pause() { return listener_.pause(); }
+
   arena& memory() { return *arenas_.front(); }
   board& shared_board() { return board_; }
   dispatcher& tasks() { return tasks_; }

@@ -3,11 +3,14 @@
 
 #include <sched.h>
 
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
 #include <muster/base/effective_cpus.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::spin_policy_test {
 namespace {
@@ -16,6 +19,13 @@ TEST(SpinPolicy, IsBoundedByFiftyMicroseconds) {
   const auto policy = spin_policy::calibrate();
   EXPECT_EQ(policy.processors, effective_cpus());
   EXPECT_LE(policy.budget, std::chrono::microseconds(50));
+}
+
+TEST(SpinPolicy, WithoutThreadsItIsWhatIsUsual) {
+  for (const int allowed : {0, 1}) {
+    const test::refused_calls scope("pthread_create", EAGAIN, -1, allowed);
+    EXPECT_LE(spin_policy::calibrate().budget, std::chrono::microseconds(10));
+  }
 }
 
 TEST(SpinPolicy, OneProcessorMeansNoSpinning) {

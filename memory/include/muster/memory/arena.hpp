@@ -177,7 +177,7 @@ private:
   block make_live(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
   std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
-  void populate(extent_run run) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool populate(extent_run run) noexcept MUSTER_REQUIRES(mutex_);
   void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t place_for(std::size_t extents) const noexcept MUSTER_REQUIRES(mutex_);
   void release_here(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);

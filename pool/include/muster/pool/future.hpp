@@ -213,7 +213,8 @@ public:
 
   /// A future for what `next` makes of the value. `next` runs in this process on the pool's callback thread, never
   /// inside this call (unless the pool is gone already); a failure skips it and goes on to the returned future.
-  /// The future is used up. Throws errc::invalid_argument when it is not valid().
+  /// The future is used up. Throws errc::invalid_argument when it is not valid(), EAGAIN when there is no thread for
+  /// callbacks and none can be had; then it is as it was.
   /// Cancelling the returned future cancels this task.
   template <class F>
   [[nodiscard]] auto then(F next);
@@ -298,6 +299,7 @@ void detail::future_access::when_done(future<R>&& which, std::function<void(outc
     when_ended<R>(std::move(which), [then = std::move(then)](ending<R> how) { then(how()); });
     return;
   }
+  home->steps().prepare();
   when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
     home->steps().post([how = std::move(how), then] { then(how()); });
   });
@@ -308,6 +310,7 @@ void detail::future_access::call_back(future<R>&& which, std::function<void(outc
   which.require_valid();
   const auto home = which.home_;
   if (home == nullptr) return when_done(std::move(which), std::move(then));
+  home->callbacks().prepare();
   when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
     home->callbacks().post([how = std::move(how), then] { then(how()); });
   });

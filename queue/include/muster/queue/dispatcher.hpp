@@ -312,7 +312,7 @@ private:
   void fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void note_damage() MUSTER_REQUIRES(mutex_);
   void suspect(std::size_t worker) MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] std::uint64_t attempts() const MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::uint64_t attempts(std::size_t worker) const MUSTER_REQUIRES(mutex_);
   /// Then that worker may run it inside of another task.
   [[nodiscard]] static bool was_called_by(const task_record& record, std::size_t worker) noexcept {
     return record.caller_ == worker + 1;

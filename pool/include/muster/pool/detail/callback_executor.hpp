@@ -31,7 +31,11 @@ public:
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();
 
-  /// Runs `what` soon, never inside this call; after stop(), inside it, because there is no thread any more.
+  /// Has the thread started, unless there is one. For callers who can still tell of a failure: throws muster::error
+  /// where no thread can be had.
+  void prepare() MUSTER_EXCLUDES(mutex_);
+  /// Runs `what` soon, never inside this call; where no thread can be had, when the next job comes or at stop(); after
+  /// stop(), inside it, because there is no thread any more.
   void post(const job& what) MUSTER_EXCLUDES(mutex_);
   /// The same, but after stop() nothing, and false.
   bool try_post(const job& what) MUSTER_EXCLUDES(mutex_);
@@ -41,6 +45,7 @@ public:
   void stop() MUSTER_EXCLUDES(mutex_);
 
 private:
+  void require_thread() MUSTER_REQUIRES(mutex_);
   void work() MUSTER_EXCLUDES(mutex_);
   void run(const job& what) noexcept;
 
@@ -50,6 +55,7 @@ private:
   condition changed_;
   std::deque<job> jobs_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool started_ MUSTER_GUARDED_BY(mutex_) = false;  // the thread, or nobody needs it any more
   std::thread thread_ MUSTER_GUARDED_BY(mutex_);
 };
 
