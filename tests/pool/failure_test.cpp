@@ -56,9 +56,10 @@ protected:
     EXPECT_EQ(pool_.size(), 2U);
   }
 
-  bool all_work() {
-    const auto workers = pool_.workers();
-    return std::ranges::all_of(workers,
+  // `found`: the workers of which it says so; a moment later others may be in their places.
+  bool all_work(std::vector<worker_info>& found) {
+    found = pool_.workers();
+    return std::ranges::all_of(found,
                                [](const worker_info& each) { return each.state == worker_lifecycle::state::working; });
   }
 
@@ -134,8 +135,10 @@ TEST_F(Failure, RetriesAreCountedAndEnd) {
 // 2
 TEST_F(Failure, WhenAllIdleWorkersAreKilledTheNextTaskRuns) {
   for (int round = 0; round < 10; ++round) {
-    ASSERT_TRUE(test::eventually([&] { return all_work(); })) << "three kills in a row while starting break a pool";
-    for (const auto& each : pool_.workers()) ::kill(each.pid, SIGKILL);
+    std::vector<worker_info> found;
+    ASSERT_TRUE(test::eventually([&] { return all_work(found); }))
+        << "three kills in a row while starting break a pool";
+    for (const auto& each : found) ::kill(each.pid, SIGKILL);
     const auto result = pool_.apply_async(add, round, 1).get_result();
     // It may have been claimed by a worker that was about to be killed.
     EXPECT_TRUE(result ? *result == round + 1 : result.error() == errc::worker_died);
@@ -143,12 +146,10 @@ TEST_F(Failure, WhenAllIdleWorkersAreKilledTheNextTaskRuns) {
 }
 
 TEST_F(Failure, AllBusyWorkersKilledAtOnceCostTheirTasks) {
+  const std::vector<event> begun(2);
   std::vector<future<void>> stuck;
-  for (int each = 0; each < 2; ++each)
-    stuck.push_back(pool_.apply_async([] {
-      for (;;) ::pause();
-    }));
-  ASSERT_TRUE(test::eventually([&] { return all_work(); }));
+  for (const auto& each : begun) stuck.push_back(pool_.apply_async(test::run_for_ever, each));
+  for (const auto& each : begun) each.wait();  // else the next process begins one, which nobody kills
   auto queued = pool_.apply_async(add, 1, 1);
   for (auto& each : stuck) {
     while (!each.wait_for(std::chrono::milliseconds(1))) {
