@@ -135,8 +135,9 @@ void pool_core::worker_ended(std::size_t worker, const exit_status& how, const l
 }
 
 void pool_core::crew_broken(const error_info& why) noexcept {
-  start_.end(error_info(why.code(), text("the pool '", name_, "' cannot be started: ", why.describe())));
   tasks_.stop(error_info(errc::pool_broken, text("the pool is broken: ", why.describe())));
+  // Behind it: who has learned that it did not start finds that it takes no tasks.
+  start_.end(error_info(why.code(), text("the pool '", name_, "' cannot be started: ", why.describe())));
 }
 
 void pool_core::bell_rang() noexcept {
