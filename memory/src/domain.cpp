@@ -11,7 +11,6 @@
 #include <climits>
 
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/memory_budget.hpp>
@@ -155,13 +154,13 @@ std::shared_ptr<domain> domain::entered() {
   auto& program = program_domain::get();
   const scoped_lock lock(program.guard);
   auto joined = program.joined.lock();
-  return joined && joined->forks_ == fork_count() ? joined : nullptr;
+  return joined && joined->made_in_.is_here() ? joined : nullptr;
 }
 
 std::shared_ptr<domain> domain::hosted_by_program(const domain_options& options) {
   auto& program = program_domain::get();
   const scoped_lock lock(program.guard);
-  if (auto existing = program.hosted.lock(); existing && existing->forks_ == fork_count()) {
+  if (auto existing = program.hosted.lock(); existing && existing->made_in_.is_here()) {
     const auto size = existing->blocks().size_bytes();
     if (options.arena_bytes <= size) return existing;
     throw error(errc::invalid_argument,
@@ -185,7 +184,7 @@ void domain::enter(const std::shared_ptr<domain>& joined) {
   program.joined = joined;
 }
 
-domain::domain(const domain_options& options) : forks_(fork_count()), self_(participant_id::host) {
+domain::domain(const domain_options& options) : self_(participant_id::host) {
   const layout where(sizes_of(options));
   files_.control = make_memfd("muster-control", where.total);
   files_.arena = make_memfd("muster-arena", where.counts.extents * extent_bytes);
@@ -200,7 +199,7 @@ domain::domain(const domain_options& options) : forks_(fork_count()), self_(part
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
-domain::domain(domain_files files, participant_id self) : forks_(fork_count()), files_(std::move(files)), self_(self) {
+domain::domain(domain_files files, participant_id self) : files_(std::move(files)), self_(self) {
   const layout where(read_sizes(files_.control));
   control_ = mapping(files_.control, where.total, mapping::inherit::no);
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);

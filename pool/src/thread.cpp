@@ -37,7 +37,7 @@ public:
   bool request_stop() { return stop_.request_stop(); }
 
   void end() noexcept {
-    if (forks_ != fork_count()) {  // the thread is the parent's
+    if (!made_in_.is_here()) {  // the thread is the parent's
       const scoped_lock lock(joining_);
       if (thread_.joinable()) thread_.detach();
       return;
@@ -76,7 +76,7 @@ private:
     return thread_.get_id();
   }
 
-  const unsigned forks_ = fork_count();
+  const process_mark made_in_;
   std::stop_source stop_;
   mutable mutex mutex_;
   condition changed_;

@@ -86,7 +86,8 @@ private:
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
     boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
-    std::chrono::nanoseconds start_delay = std::chrono::milliseconds(10);  // how long that is next time
+    static constexpr std::chrono::nanoseconds first_start_delay = std::chrono::milliseconds(10);
+    std::chrono::nanoseconds start_delay = first_start_delay;  // how long that is next time
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more

@@ -20,7 +20,6 @@ namespace muster {
 
 namespace {
 
-constexpr auto first_start_delay = std::chrono::milliseconds(10);
 constexpr std::chrono::nanoseconds longest_start_delay = std::chrono::seconds(5);
 
 std::string random_mark() {
@@ -110,7 +109,7 @@ void crew::impl::tell_of_lack(const error_info& why) {
 }
 
 void crew::impl::end_lack(worker& who) {
-  who.start_delay = first_start_delay;
+  who.start_delay = worker::first_start_delay;
   if (!lacking_since_) return;
   lacking_since_.reset();
   log(log_level::info, text("workers of '", options_.name, "' can be started again"));

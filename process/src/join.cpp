@@ -34,7 +34,7 @@ public:
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
   ~connection() {
-    if (forks_ != fork_count()) return;
+    if (!made_in_.is_here()) return;
     shared_.reset();  // from here on nothing of the domain is used: the host may give it to others
     try {
       detail::send_message(socket_.get(), detail::message_kind::leave, {});
@@ -76,7 +76,7 @@ public:
   [[nodiscard]] bool is_hung_up() const { return detail::is_hung_up(socket_.get()); }
 
 private:
-  const unsigned forks_ = fork_count();
+  const process_mark made_in_;
   const std::chrono::nanoseconds timeout_;
   mutex asking_;
   unique_fd socket_;

@@ -332,17 +332,37 @@ TEST_F(Crew, AForkedChildDoesNotHarmTheWorkers) {
   EXPECT_EQ(::kill(workers.workers()[0].pid, 0), 0);
 }
 
+/// A crew of one, for parents that are ranks.
+class lone_worker {
+public:
+  explicit lone_worker(worker_entry* entry)
+      : crew_(watcher_, tasks_, {.entry = functions_.encode(entry), .log = discard}, told_) {}
+
+  bool works(std::uint32_t incarnation) const {
+    return test::eventually([&] {
+      const auto found = crew_.workers()[0];
+      return found.state == worker_lifecycle::state::working && found.incarnation == incarnation;
+    });
+  }
+  [[nodiscard]] pid_t pid() const { return crew_.workers()[0].pid; }
+  bool kill() { return crew_.send(0, SIGKILL); }
+
+private:
+  std::shared_ptr<supervisor> watcher_ =
+      std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
+  notes told_;
+  board tasks_{{.workers = 1}, {}};
+  token_encoder functions_{tasks_.modules()};
+  crew crew_;
+};
+
 // The parent is a rank here, so that it can be killed; its worker spins with all signals blocked.
 TEST(Lifeline, WorkersDieWithTheirParentWhateverTheyDo) {
   const test::shared<std::atomic<pid_t>> worker_pid;
   const auto ranks = test::spawn(1, [&](std::size_t) {
-    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
-    notes told;
-    board tasks({.workers = 1}, {});
-    token_encoder functions(tasks.modules());
-    crew workers(watcher, tasks, {.entry = functions.encode(&spin_with_signals_blocked), .log = discard}, told);
-    if (!test::eventually([&] { return workers.workers()[0].state == worker_lifecycle::state::working; })) return 1;
-    *worker_pid = workers.workers()[0].pid;
+    lone_worker worker(&spin_with_signals_blocked);
+    if (!worker.works(1)) return 1;
+    *worker_pid = worker.pid();
     for (;;) ::pause();
   });
   ASSERT_TRUE(test::eventually([&] { return *worker_pid != 0; }));
@@ -356,18 +376,14 @@ TEST(Lifeline, WorkersDieWithTheirParentThoughItHasAForkedChild) {
   const test::shared<std::atomic<pid_t>> worker_pid;
   const test::shared<std::atomic<pid_t>> child_pid;
   const auto ranks = test::spawn(1, [&](std::size_t) {
-    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
-    notes told;
-    board tasks({.workers = 1}, {});
-    token_encoder functions(tasks.modules());
-    crew workers(watcher, tasks, {.entry = functions.encode(&spin_with_signals_blocked), .log = discard}, told);
-    if (!test::eventually([&] { return workers.workers()[0].state == worker_lifecycle::state::working; })) return 1;
+    lone_worker worker(&spin_with_signals_blocked);
+    if (!worker.works(1)) return 1;
     const auto child = ::fork();
     if (child == 0) {
       for (;;) ::pause();
     }
     *child_pid = child;
-    *worker_pid = workers.workers()[0].pid;
+    *worker_pid = worker.pid();
     for (;;) ::pause();
   });
   ASSERT_TRUE(test::eventually([&] { return *worker_pid != 0; }));
@@ -382,21 +398,10 @@ TEST(Lifeline, WorkersDieWithTheirParentThoughItHasAForkedChild) {
 TEST(Lifeline, AReplacementIsStartedAfterTheProgramHasGivenUpRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
   const auto ranks = test::spawn(1, [&](std::size_t) {
-    auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{1} << 20U}, discard);
-    notes told;
-    board tasks({.workers = 1}, {});
-    token_encoder functions(tasks.modules());
-    crew workers(watcher, tasks, {.entry = functions.encode(&obey), .log = discard}, told);
-    const auto works = [&](std::uint32_t incarnation) {
-      return test::eventually([&] {
-        const auto found = workers.workers()[0];
-        return found.state == worker_lifecycle::state::working && found.incarnation == incarnation;
-      });
-    };
-    if (!works(1)) return 1;
-    if (!workers.send(0, SIGKILL) || ::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0)
-      return 2;
-    return works(2) ? 0 : 3;
+    lone_worker worker(&obey);
+    if (!worker.works(1)) return 1;
+    if (!worker.kill() || ::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) return 2;
+    return worker.works(2) ? 0 : 3;
   });
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
 }

@@ -12,6 +12,8 @@ namespace muster {
 
 /// A thread that runs `what`. Throws muster::error where none can be had (EAGAIN: RLIMIT_NPROC, a control group's
 /// pids.max, or memory).
+///
+/// Thread safety: safe.
 template <class F>
 [[nodiscard]] std::thread start_thread(F what) {
   if (detail::is_refused("pthread_create")) detail::throw_system_error_with(errno, "pthread_create");

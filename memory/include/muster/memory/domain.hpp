@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/memory/keepsake.hpp>
@@ -113,7 +114,7 @@ private:
     std::uint64_t extents = 0;
   };
 
-  const unsigned forks_;  // when it was made; in a forked child it is of no use
+  const process_mark made_in_;  // in a forked child it is of no use
   domain_files files_;
   participant_id self_;
   table_sizes sizes_;  // in the host

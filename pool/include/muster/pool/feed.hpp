@@ -11,6 +11,7 @@
 #include <variant>
 
 #include <muster/base/mutex.hpp>
+#include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/future.hpp>
 
@@ -51,26 +52,7 @@ public:
   std::optional<result<value_type>> next_result() { return state_->next(); }
 
   /// For range-for. Its increment throws the error of an element; use next() to go on behind it.
-  class iterator {
-  public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = feed_stream::value_type;
-    using difference_type = std::ptrdiff_t;
-
-    iterator() = default;
-    explicit iterator(feed_stream& from) : from_(&from), current_(from.next()) {}
-    [[nodiscard]] value_type& operator*() const { return *current_; }
-    iterator& operator++() {
-      current_ = from_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
-
-  private:
-    feed_stream* from_ = nullptr;
-    mutable std::optional<value_type> current_;
-  };
+  using iterator = detail::next_iterator<feed_stream>;
 
   [[nodiscard]] iterator begin() { return iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }

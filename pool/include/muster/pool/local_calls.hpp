@@ -132,30 +132,17 @@ public:
     return run_map<true>(std::move(f), std::forward<Xs>(xs));
   }
 
-  template <class F, std::ranges::viewable_range Xs>
+  template <class F, detail::stream_elements Xs>
   auto imap(F f, Xs&& xs) const {
-    return run_stream<false, true>(std::move(f), std::forward<Xs>(xs));
+    return run_stream<false, true>(std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
-  template <class F, std::ranges::viewable_range Xs>
+  template <class F, detail::stream_elements Xs>
   auto imap_unordered(F f, Xs&& xs) const {
-    return run_stream<false, false>(std::move(f), std::forward<Xs>(xs));
+    return run_stream<false, false>(std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
-  template <class F, std::ranges::viewable_range Xs>
+  template <class F, detail::stream_elements Xs>
   auto istarmap(F f, Xs&& xs) const {
-    return run_stream<true, true>(std::move(f), std::forward<Xs>(xs));
-  }
-
-  template <class F, detail::generator G>
-  auto imap(F f, G next) const {
-    return imap(std::move(f), detail::generated_view<G>(std::move(next)));
-  }
-  template <class F, detail::generator G>
-  auto imap_unordered(F f, G next) const {
-    return imap_unordered(std::move(f), detail::generated_view<G>(std::move(next)));
-  }
-  template <class F, detail::generator G>
-  auto istarmap(F f, G next) const {
-    return istarmap(std::move(f), detail::generated_view<G>(std::move(next)));
+    return run_stream<true, true>(std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
   template <class T, class F>
   [[nodiscard]] auto feed(F f) const {

@@ -15,6 +15,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/input_pace.hpp>
+#include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/serialize/result.hpp>
@@ -250,26 +251,7 @@ public:
   [[nodiscard]] result_stream<R> as_results() && { return result_stream<R>(std::move(*this)); }
 
   /// For range-for. Its increment throws the error of an element; use next() to go on behind it.
-  class iterator {
-  public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = stream::value_type;
-    using difference_type = std::ptrdiff_t;
-
-    iterator() = default;
-    explicit iterator(stream& from) : from_(&from), current_(from.next()) {}
-    [[nodiscard]] value_type& operator*() const { return *current_; }
-    iterator& operator++() {
-      current_ = from_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
-
-  private:
-    stream* from_ = nullptr;
-    mutable std::optional<value_type> current_;
-  };
+  using iterator = detail::next_iterator<stream>;
 
   [[nodiscard]] iterator begin() { return iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
@@ -297,26 +279,7 @@ public:
   }
   [[nodiscard]] auto async_next() { return from_.async_next_result(); }
 
-  class iterator {
-  public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = result_stream::value_type;
-    using difference_type = std::ptrdiff_t;
-
-    iterator() = default;
-    explicit iterator(result_stream& from) : from_(&from), current_(from.next()) {}
-    [[nodiscard]] value_type& operator*() const { return *current_; }
-    iterator& operator++() {
-      current_ = from_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& each, std::default_sentinel_t) { return !each.current_.has_value(); }
-
-  private:
-    result_stream* from_ = nullptr;
-    mutable std::optional<value_type> current_;
-  };
+  using iterator = detail::next_iterator<result_stream>;
 
   [[nodiscard]] iterator begin() { return iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }

@@ -231,34 +231,21 @@ public:
   }
 
   /// Calls `f` with every element and yields results, in the order of the elements, while later elements are still
-  /// being taken and worked on. See stream.
-  template <class F, std::ranges::viewable_range Xs>
+  /// being taken and worked on. See stream. `xs` may also be a generator: a callable that gives a std::optional<T> each
+  /// time, and nothing at the end.
+  template <class F, detail::stream_elements Xs>
   auto imap(F f, Xs&& xs) const {
-    return run_stream<false>(true, std::move(f), std::forward<Xs>(xs));
+    return run_stream<false>(true, std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
   /// The same in the order in which results are ready.
-  template <class F, std::ranges::viewable_range Xs>
+  template <class F, detail::stream_elements Xs>
   auto imap_unordered(F f, Xs&& xs) const {
-    return run_stream<false>(false, std::move(f), std::forward<Xs>(xs));
+    return run_stream<false>(false, std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
   /// As imap; the elements are tuples or pairs, and `f` takes their parts.
-  template <class F, std::ranges::viewable_range Xs>
+  template <class F, detail::stream_elements Xs>
   auto istarmap(F f, Xs&& xs) const {
-    return run_stream<true>(true, std::move(f), std::forward<Xs>(xs));
-  }
-
-  /// The same for a generator: a callable that gives a std::optional<T> each time, and nothing at the end.
-  template <class F, detail::generator G>
-  auto imap(F f, G next) const {
-    return imap(std::move(f), detail::generated_view<G>(std::move(next)));
-  }
-  template <class F, detail::generator G>
-  auto imap_unordered(F f, G next) const {
-    return imap_unordered(std::move(f), detail::generated_view<G>(std::move(next)));
-  }
-  template <class F, detail::generator G>
-  auto istarmap(F f, G next) const {
-    return istarmap(std::move(f), detail::generated_view<G>(std::move(next)));
+    return run_stream<true>(true, std::move(f), detail::as_elements(std::forward<Xs>(xs)));
   }
 
   /// A stream of `f`'s results that elements of type T are pushed into, by any thread, while they come: see

@@ -66,4 +66,18 @@ private:
   std::unique_ptr<state> state_;  // a callable need not be assignable, but a view must be
 };
 
+/// What a stream takes its elements from.
+template <class Xs>
+concept stream_elements = std::ranges::viewable_range<Xs> || generator<std::remove_cvref_t<Xs>>;
+
+/// Those as a range: itself, or what the generator gives.
+template <stream_elements Xs>
+[[nodiscard]] decltype(auto) as_elements(Xs&& xs) {
+  if constexpr (std::ranges::viewable_range<Xs>) {
+    return std::forward<Xs>(xs);
+  } else {
+    return generated_view<std::remove_cvref_t<Xs>>(std::forward<Xs>(xs));
+  }
+}
+
 }  // namespace muster::detail
