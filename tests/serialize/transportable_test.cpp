@@ -4,6 +4,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <queue>
+#include <span>
+#include <stack>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -59,6 +62,67 @@ TEST(Transportable, WhatCannotBeTakenApartIsNot) {
   EXPECT_FALSE((transportable<std::map<std::string, std::optional<with_string>>>));
   EXPECT_FALSE((transportable<std::tuple<int, int*>>));
   EXPECT_FALSE((transportable<std::vector<const char*>>));
+}
+
+TEST(Transportable, PointersAndReferencesInsideOfStandardTypesAreNot) {
+  EXPECT_FALSE((transportable<std::tuple<int, const char*>>));
+  EXPECT_FALSE((transportable<std::tuple<int, int&>>));
+  EXPECT_FALSE((transportable<std::pair<int, int*>>));
+  EXPECT_FALSE((transportable<std::pair<const int&, int>>));
+  EXPECT_FALSE((transportable<std::array<int*, 2>>));
+  EXPECT_FALSE((transportable<std::optional<std::string_view>>));
+  EXPECT_FALSE((transportable<std::variant<int, int*>>));
+  EXPECT_FALSE((transportable<std::vector<std::string_view>>));
+  EXPECT_FALSE((transportable<std::array<std::string_view, 2>>));
+  EXPECT_FALSE((transportable<std::vector<std::pair<int, std::vector<int*>>>>));
+  EXPECT_FALSE((transportable<std::map<int, std::reference_wrapper<int>>>));
+  EXPECT_FALSE((transportable<std::unique_ptr<int*>>));
+  EXPECT_FALSE((transportable<std::shared_ptr<std::string_view>>));
+  EXPECT_FALSE((transportable<std::queue<int*>>));
+  EXPECT_FALSE((transportable<std::stack<std::span<int>>>));
+  EXPECT_FALSE((transportable<std::priority_queue<const char*>>));
+}
+
+TEST(Transportable, WhatOwningPointersAndAdaptersHoldDecides) {
+  EXPECT_TRUE(transportable<std::unique_ptr<with_string_and_serialize>>);
+  EXPECT_TRUE(transportable<std::shared_ptr<const plain>>);
+  EXPECT_TRUE(transportable<std::queue<std::string>>);
+  EXPECT_TRUE(transportable<std::priority_queue<int>>);
+  EXPECT_FALSE(transportable<std::unique_ptr<with_string>>);
+  EXPECT_FALSE(transportable<std::shared_ptr<std::vector<with_string>>>);
+  EXPECT_FALSE(transportable<std::stack<with_string>>);
+}
+
+struct list_node {
+  int key;
+  list_node* next;
+};
+struct list_node_with_serialize {
+  int key;
+  list_node_with_serialize* next;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(key);
+  }
+};
+
+}  // namespace
+}  // namespace muster::transportable_test
+
+template <>
+inline constexpr bool muster::holds_pointers<muster::transportable_test::list_node> = true;
+template <>
+inline constexpr bool muster::holds_pointers<muster::transportable_test::list_node_with_serialize> = true;
+
+namespace muster::transportable_test {
+namespace {
+
+TEST(Transportable, ClassesThatAreDeclaredToHoldPointersAreNotUnlessTheySerialize) {
+  EXPECT_FALSE(transportable<list_node>);
+  EXPECT_FALSE(transportable<std::vector<list_node>>);
+  EXPECT_FALSE((transportable<std::array<list_node, 2>>));
+  EXPECT_FALSE(transportable<std::unique_ptr<list_node>>);
+  EXPECT_TRUE(transportable<list_node_with_serialize>);
 }
 
 struct plain_with_serialize {

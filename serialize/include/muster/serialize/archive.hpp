@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cereal/archives/binary.hpp>
@@ -52,8 +53,38 @@
 #include <cereal/types/vector.hpp>
 
 #include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/holds_pointers.hpp>
 
 namespace muster {
+
+namespace detail {
+
+/// What cereal takes apart, or refuses, before it asks which function to call.
+template <class T>
+inline constexpr bool is_known_to_cereal = refers_elsewhere<T>;
+template <class T>
+inline constexpr bool is_known_to_cereal<cereal::base_class<T>> = true;
+template <class T>
+inline constexpr bool is_known_to_cereal<cereal::virtual_base_class<T>> = true;
+template <class T>
+inline constexpr bool is_known_to_cereal<cereal::DeferredData<T>> = true;
+
+/// Asked of each part that a serialize function hands to an archive. In a function of its own, so that the compiler's
+/// message leads with the sentence and the type; false, so that none of cereal's own come after it.
+template <class T, bool is_known>
+consteval bool require_part() {
+  static_assert(
+      !refers_elsewhere<T>,
+      "muster: a serialize() function has a part that is a pointer, view or reference, which means nothing in "
+      "another process: send the value itself (std::string instead of std::string_view, std::unique_ptr or "
+      "std::shared_ptr instead of a pointer)");
+  static_assert(is_known,
+                "muster: a serialize() function has a part of a type that cannot be sent to another process: give that "
+                "type one cereal serialize() function (or save() and load()), or make it trivially copyable");
+  return is_known && !refers_elsewhere<T>;
+}
+
+}  // namespace detail
 
 /// Writes values by their cereal functions.
 ///
@@ -65,6 +96,28 @@ public:
   /// Requires: `room` begins aligned to frame_alignment. Lifetime: borrows `room` and `attachments`.
   explicit output_archive(std::span<std::byte> room, attachment_sink* attachments = nullptr)
       : frame_writer(room, attachments), OutputArchive(this) {}
+
+  /// cereal's, with one sentence from the compiler about what cannot be sent.
+  template <class... Ts>
+  output_archive& operator()(Ts&&... values) {
+    if constexpr ((detail::require_part<std::remove_cvref_t<Ts>, writes<std::remove_cvref_t<Ts>>>() && ...)) {
+      OutputArchive::operator()(std::forward<Ts>(values)...);
+    }
+    return *this;
+  }
+  template <class T>
+  output_archive& operator&(T&& value) {
+    return (*this)(std::forward<T>(value));
+  }
+  template <class T>
+  output_archive& operator<<(T&& value) {
+    return (*this)(std::forward<T>(value));
+  }
+
+private:
+  template <class T>
+  static constexpr bool writes =
+      detail::is_known_to_cereal<T> || cereal::traits::is_output_serializable<T, output_archive>::value;
 };
 
 /// Reads values by their cereal functions.
@@ -75,6 +128,28 @@ public:
   /// Requires: `bytes` begins aligned to frame_alignment. Lifetime: borrows `bytes` and `attachments`.
   explicit input_archive(std::span<const std::byte> bytes, attachment_source* attachments = nullptr)
       : frame_reader(bytes, attachments), InputArchive(this) {}
+
+  /// cereal's, with one sentence from the compiler about what cannot be sent.
+  template <class... Ts>
+  input_archive& operator()(Ts&&... values) {
+    if constexpr ((detail::require_part<std::remove_cvref_t<Ts>, reads<std::remove_cvref_t<Ts>>>() && ...)) {
+      InputArchive::operator()(std::forward<Ts>(values)...);
+    }
+    return *this;
+  }
+  template <class T>
+  input_archive& operator&(T&& value) {
+    return (*this)(std::forward<T>(value));
+  }
+  template <class T>
+  input_archive& operator>>(T&& value) {
+    return (*this)(std::forward<T>(value));
+  }
+
+private:
+  template <class T>
+  static constexpr bool reads =
+      detail::is_known_to_cereal<T> || cereal::traits::is_input_serializable<T, input_archive>::value;
 };
 
 namespace detail {
@@ -93,8 +168,9 @@ concept has_serialize_members = cereal::traits::has_member_serialize<T, output_a
 
 /// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
 template <class T>
-concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> &&
-                      std::move_constructible<T> && !has_serialize_members<T> && !elsewhere_serializable<T>;
+concept plain_class =
+    (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> && std::move_constructible<T> &&
+    !refers_elsewhere<T> && !holds_pointers<T> && !has_serialize_members<T> && !elsewhere_serializable<T>;
 
 /// Standard types for which cereal has functions, but which may as well be copied as bytes if their parts may.
 template <class T>

@@ -6,12 +6,12 @@
 // Thread safety: types only.
 
 #include <concepts>
-#include <functional>
+#include <memory>
 #include <optional>
+#include <queue>
 #include <ranges>
-#include <span>
+#include <stack>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -21,24 +21,11 @@
 
 namespace muster {
 
-namespace detail {
-
-template <class T>
-inline constexpr bool refers_elsewhere =
-    std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
-template <class Char, class Traits>
-inline constexpr bool refers_elsewhere<std::basic_string_view<Char, Traits>> = true;
-template <class T, std::size_t N>
-inline constexpr bool refers_elsewhere<std::span<T, N>> = true;
-template <class T>
-inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
-
-}  // namespace detail
-
 /// Types that are sent as their bytes: trivially copyable, without serialize functions of their own, and not known to
-/// point elsewhere.
+/// point elsewhere. The compiler knows pointers, references and views, also as parts of the standard library's types;
+/// a class of yours that holds them is sent as its bytes and means nothing when it arrives: say so (holds_pointers).
 template <class T>
-concept trivially_transportable = detail::plain_type<T> && !detail::refers_elsewhere<T>;
+concept trivially_transportable = detail::plain_type<T>;
 
 namespace detail {
 
@@ -81,6 +68,34 @@ template <class... Ts>
 struct parts_of<std::variant<Ts...>> : parts_of<std::tuple<Ts...>> {};
 template <class T>
 struct parts_of<std::optional<T>> : parts_of<std::tuple<T>> {};
+template <class T, class Container>
+struct parts_of<std::queue<T, Container>> : parts_of<Container> {};
+template <class T, class Container>
+struct parts_of<std::stack<T, Container>> : parts_of<Container> {};
+template <class T, class Container, class Less>
+struct parts_of<std::priority_queue<T, Container, Less>> : parts_of<Container> {};
+
+/// What an owning pointer points to needs no default constructor (cereal's load_and_construct), and of a polymorphic
+/// class the real type is known only when it is sent.
+template <class T>
+struct pointee_of {
+  static consteval bool transportable_all() {
+    if constexpr (!std::is_object_v<T> || std::is_unbounded_array_v<T> || refers_elsewhere<T>) {
+      return false;
+    } else if constexpr (std::is_polymorphic_v<T>) {
+      return true;
+    } else {
+      return cereal::traits::is_output_serializable<T, output_archive>::value &&
+             cereal::traits::is_input_serializable<T, input_archive>::value && parts_are_transportable<T>();
+    }
+  }
+};
+template <class T, class Deleter>
+struct parts_of<std::unique_ptr<T, Deleter>> : pointee_of<std::remove_cv_t<T>> {};
+template <class T>
+struct parts_of<std::shared_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
+template <class T>
+struct parts_of<std::weak_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 
 template <class T>
 consteval bool parts_are_transportable() {
@@ -117,7 +132,11 @@ consteval void require_transportable() {
   static_assert(!refers_elsewhere<T>,
                 "muster: a pointer, view or reference means nothing in another process: send the value itself "
                 "(std::string instead of std::string_view, std::vector instead of std::span)");
-  static_assert(refers_elsewhere<T> || transportable<T>,
+  static_assert(
+      !holds_pointers<T> || transportable<T>,
+      "muster: this class is declared to hold pointers (muster::holds_pointers), which mean nothing in another "
+      "process: give it a cereal serialize() function that sends what they point to");
+  static_assert(refers_elsewhere<T> || holds_pointers<T> || transportable<T>,
                 "muster: this type cannot be sent to another process: give it a cereal serialize() function and a "
                 "default constructor, or make it trivially copyable");
 }
