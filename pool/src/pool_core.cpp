@@ -10,7 +10,7 @@
 
 namespace muster::detail {
 
-const task_options& checked(const task_options& options) {
+void require_valid(const task_options& options) {
   const auto refuse = [](const char* name, std::chrono::nanoseconds given, const char* what) {
     const auto milliseconds = std::chrono::duration<double, std::milli>(given).count();
     throw error(errc::invalid_argument, text("task_options::", name, " = ", milliseconds, " ms was given: ", what));
@@ -19,7 +19,6 @@ const task_options& checked(const task_options& options) {
     refuse("timeout", options.timeout, "0 is without limit; for an end that may have passed already there is deadline");
   }
   if (options.retry_delay.count() < 0) refuse("retry_delay", options.retry_delay, "0 is at once");
-  return options;
 }
 
 pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,

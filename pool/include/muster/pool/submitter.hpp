@@ -23,7 +23,9 @@ class basic_collecting_submitter : public submit_calls<basic_collecting_submitte
 public:
   basic_collecting_submitter(const std::shared_ptr<detail::pool_core>& core, const task_options& options,
                              detail::lane_route route = {})
-      : core_(core), options_(detail::checked(options)), route_(route) {}
+      : core_(core), options_(options), route_(route) {
+    detail::require_valid(options);
+  }
 
   /// The same calls for one worker: see basic_submitter::on.
   [[nodiscard]] basic_collecting_submitter on(std::size_t worker) const {
@@ -56,7 +58,9 @@ class basic_submitter : public submit_calls<basic_submitter<Adapter>, Adapter> {
 public:
   basic_submitter(const std::shared_ptr<detail::pool_core>& core, const task_options& options,
                   detail::lane_route route = {})
-      : core_(core), options_(detail::checked(options)), route_(route) {}
+      : core_(core), options_(options), route_(route) {
+    detail::require_valid(options);
+  }
 
   /// The same calls with other options.
   [[nodiscard]] basic_submitter with(const task_options& options) const { return {core_, options, route_}; }

@@ -75,8 +75,8 @@ struct task_options {
 
 namespace detail {
 
-/// The options. Throws errc::invalid_argument, with what was given, for a timeout or retry_delay below 0.
-[[nodiscard]] const task_options& checked(const task_options& options);
+/// Throws errc::invalid_argument, with what was given, for a timeout or retry_delay below 0.
+void require_valid(const task_options& options);
 
 /// What the dispatcher is to know of a call that begins now.
 [[nodiscard]] inline task_terms terms_of(const task_options& options) noexcept {
