@@ -115,7 +115,7 @@ void crew::impl::gather_words(worker& who) {
 void crew::impl::bury(worker& who) {
   last_end_ = clock::now();
   // Its children are in its group, whose number is nobody else's until it is reaped.
-  if (is_unreaped(who.process->native_handle())) static_cast<void>(::kill(-who.pid, SIGKILL));
+  if (options_.own_groups && is_unreaped(who.process->native_handle())) static_cast<void>(::kill(-who.pid, SIGKILL));
   who.how = take_status(who);
   hear_last(who);
   gather_words(who);

@@ -189,6 +189,7 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
 
 // What a thread starts may run where the thread may.
 detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
+  request.own_group = options_.own_groups;
   request.threads_each = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(size_));
   if (options_.cpus.empty()) return detail::spawn_worker(request);
   const auto& cpus = options_.cpus[index % options_.cpus.size()];

@@ -3,6 +3,7 @@
 
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include <muster/base/error.hpp>
+#include <muster/base/log.hpp>
 #include <muster/base/text.hpp>
 
 #include "channel.hpp"
@@ -26,6 +28,26 @@ namespace {
 
 // The process that called init(); a forked child has another number and must call it again.
 std::atomic<pid_t> initialized_process = 0;
+
+// 0: unknown.
+std::size_t count_threads() noexcept {
+  struct stat found{};
+  if (::stat("/proc/self/task", &found) != 0 || found.st_nlink < 2) return 0;
+  return found.st_nlink - 2;  // a directory is named by its parent, by itself, and by each that is in it
+}
+
+// Those of libraries that start some when they are loaded, as sanitizers do, are there in every worker anyway.
+const std::size_t threads_when_loaded = count_threads();
+
+// Nothing is wrong yet: what stands before init may be meant for every process.
+void warn_if_late() {
+  const auto begun = count_threads();
+  if (begun <= threads_when_loaded) return;
+  log_to_stderr(log_level::warning,
+                text("muster::init was called when ", begun - threads_when_loaded,
+                     " of the program's threads had been started: what stands before it in main() runs in every worker "
+                     "process too; write muster::init(argc, argv); as the first line of main()"));
+}
 
 // Whether the socket at the agreed place holds the greeting that goes with the mark. Looks without taking anything, so
 // that an unrelated descriptor of that number is not disturbed.
@@ -58,9 +80,12 @@ void require_parent() {
 }  // namespace
 
 void init(int /*argc*/, char** /*argv*/) {
-  initialized_process = ::getpid();
+  const bool is_first = initialized_process.exchange(::getpid()) == 0;
   const char* found = std::getenv(detail::worker_variable);
-  if (found == nullptr) return;
+  if (found == nullptr) {
+    if (is_first) warn_if_late();
+    return;
+  }
   const std::string mark = found;
   ::unsetenv(detail::worker_variable);
   if (has_been_given_rights() || !is_greeted(mark)) return;

@@ -53,7 +53,7 @@ private:
 
 class spawn_attributes {
 public:
-  spawn_attributes() {
+  explicit spawn_attributes(bool own_group) {
     check_spawn(::posix_spawnattr_init(&attributes_), "posix_spawnattr_init", "");
     sigset_t all;
     sigset_t blocked;
@@ -63,7 +63,9 @@ public:
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setsigmask(&attributes_, &blocked);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+    ::posix_spawnattr_setflags(&attributes_,
+                               static_cast<short>(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
   }
   spawn_attributes(const spawn_attributes&) = delete;
   spawn_attributes& operator=(const spawn_attributes&) = delete;
@@ -111,7 +113,7 @@ void reap_killed(pid_t pid) {
 child spawn_worker(const spawn_request& request) {
   file_actions actions;
   actions.arrange(request);
-  const spawn_attributes attributes;
+  const spawn_attributes attributes(request.own_group);
   const child_environment environment(request);
   std::string name = program_invocation_name;
   std::string label = request.label;

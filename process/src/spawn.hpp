@@ -34,11 +34,12 @@ struct spawn_request {
   int control = -1;           // borrowed, as these; above the standard three
   int out = -1;               // its stdout; -1: as ours
   int err = -1;
+  bool own_group = true;  // it leads a process group; else it is in ours
 };
 
 /// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside
 /// threads and CUDA. Signal dispositions are the defaults; ending_signals are blocked until the worker has been told
-/// what they are to it, so that Ctrl-C never hits it. It leads a process group of its own, for what it may start.
+/// what they are to it, so that Ctrl-C never hits it.
 /// Throws muster::error: ENOENT, EAGAIN, ENOMEM, EMFILE, as posix_spawn says.
 [[nodiscard]] child spawn_worker(const spawn_request& request);
 

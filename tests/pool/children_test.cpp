@@ -54,6 +54,30 @@ TEST(Children, OfAWorkerThatLeavesDieWithIt) {
   EXPECT_TRUE(test::eventually([&] { return is_gone(child); }));
 }
 
+TEST(Children, OfAWorkerThatIsKilledForItsTimeDieWithIt) {
+  pool pool({.workers = 1, .log = discard});
+  const auto child = pool.apply(start_child);
+  const auto never_ends = [] {
+    for (;;) ::pause();
+  };
+  EXPECT_THROW(pool.with({.timeout = std::chrono::milliseconds(100)}).apply(never_ends), error);
+  EXPECT_TRUE(test::eventually([&] { return is_gone(child); }));
+}
+
+TEST(Children, OfWorkersWithoutGroupsOfTheirOwnStay) {
+  pid_t child = 0;
+  {
+    pool pool({.workers = 1, .worker_groups = false, .log = discard});
+    EXPECT_EQ(pool.apply([] { return ::getpgrp(); }), ::getpgrp());
+    child = pool.apply(start_child);
+    EXPECT_THROW(pool.apply([] { ::raise(SIGKILL); }), worker_died);
+    pool.apply([] {});
+  }
+  EXPECT_FALSE(is_gone(child));
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return is_gone(child); }));
+}
+
 TEST(Children, OfAnotherWorkerStay) {
   pool pool({.workers = 2, .log = discard});
   const auto child = pool.on(0).apply(start_child);

@@ -311,6 +311,32 @@ TEST(FailureOfSignals, EndsWorkersThatAreNotToldToLeaveThem) {
   EXPECT_THAT(ended.error().describe(), HasSubstr("SIGTERM"));
 }
 
+// As a terminal, or a service manager, sends them; the program takes them when it likes.
+TEST(FailureOfSignals, ThoseThatReachAllProcessesAreTheProgramsAlone) {
+  const auto program = test::spawn(1, [](std::size_t) {
+    ::setpgid(0, 0);
+    init(0, nullptr);  // a forked child is another process
+    sigset_t taken;
+    ::sigemptyset(&taken);
+    for (const int signal : signals_that_end_programs) ::sigaddset(&taken, signal);
+    ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+    auto options = test::quiet(2);
+    options.worker_groups = false;
+    const pool pool(options);
+    const event began;
+    const event end;
+    auto under_way = pool.apply_async(test::run_until, began, end);
+    began.wait();
+    for (const int signal : signals_that_end_programs) ::kill(0, signal);
+    end.set();
+    const bool was_asked_to_stop = under_way.get();
+    sigset_t came;
+    ::sigpending(&came);
+    return !was_asked_to_stop && ::sigismember(&came, SIGQUIT) == 1 && pool.stats().workers.started == 2 ? 0 : 1;
+  });
+  EXPECT_TRUE(program->wait(0).success());
+}
+
 // ---- freezing
 
 TEST_F(Failure, AFrozenWorkerDoesNotHoldUpTheOthers) {

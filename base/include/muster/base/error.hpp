@@ -11,6 +11,8 @@
 #include <string>
 #include <system_error>
 
+#include <muster/base/abi.hpp>
+
 namespace muster {
 
 /// The kinds of failure. Stable values: they cross processes.

@@ -74,6 +74,11 @@ struct pool_options {
   /// finish (pool::drain) or not. Programs that tasks execute have these signals as usual. false: they end a worker.
   /// SIGINT never does.
   bool leaves_signals = true;
+  /// Every worker leads a process group of its own, and what its tasks have started dies when it ends, in whatever way:
+  /// a timeout that kills a worker leaves no compiler or shell running behind. What is to outlive it makes a group of
+  /// its own (setsid, setpgid). false: workers are in the program's group, with what a terminal sends to that, and what
+  /// tasks have started goes on.
+  bool worker_groups = true;
   /// How much freed memory a worker keeps for its next task, at most 2 GiB. Large arguments that are copied out of
   /// shared memory are faster then, because their pages are there already; a worker that had large ones stays large.
   /// 0: what malloc does by itself, which is to give pieces above 32 MiB back at once.

@@ -12,7 +12,8 @@ namespace muster {
 /// prepared; it is removed at once, so a program that a task executes does not take itself for a worker. In a program
 /// that has more rights than who started it (set-user-ID and the like) the mark means nothing, and pools throw
 /// errc::not_initialized.
-/// Thread safety: call it once, before other threads are started.
+/// What stands before it runs in every worker as well. If threads have been started by then, a warning on stderr says
+/// so. Thread safety: call it once, before other threads are started.
 void init(int argc, char** argv);
 
 namespace detail {

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/base/abi.hpp>
+
+namespace muster::abi {
+
+const char MUSTER_ABI = 0;
+
+}  // namespace muster::abi
