@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/callback_executor.hpp>
 
+#include <utility>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 #include <muster/base/demangle.hpp>
+#include <muster/base/error.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
 
+namespace {
+
+// Whose callback this thread runs; nullptr: nobody's, or a loop's.
+thread_local callback_executor* running_here = nullptr;
+
+}  // namespace
+
 callback_executor::~callback_executor() {
-  // The thread holds this object, so it has ended or this is it.
-  if (thread_.joinable()) thread_.detach();
+  // Its threads hold this object, so they have ended, or this is the last of them.
+  for (auto& each : threads_) {
+    if (each.joinable()) each.detach();
+  }
 }
 
 void callback_executor::post(const job& what) {
@@ -43,39 +55,90 @@ void callback_executor::prepare() {
 
 void callback_executor::require_thread() {
   if (started_) return;
-  thread_ = start_thread([self = shared_from_this()] { self->work(); });
+  add_thread();
   started_ = true;
 }
 
+void callback_executor::add_thread() {
+  threads_.reserve(threads_.size() + 1);
+  threads_.push_back(start_thread([self = shared_from_this()] { self->work(); }));
+}
+
+std::thread callback_executor::take_thread() {
+  const scoped_lock lock(mutex_);
+  return taken_ < threads_.size() ? std::move(threads_[taken_++]) : std::thread();
+}
+
 void callback_executor::stop() {
-  std::thread ended;
   bool never_started = false;
   {
     const scoped_lock lock(mutex_);
     stopped_ = true;
     never_started = !std::exchange(started_, true);
-    changed_.notify_one();
-    if (thread_.get_id() == std::this_thread::get_id()) return;  // it ends when the callback returns
-    ended.swap(thread_);
+    changed_.notify_all();
   }
-  if (ended.joinable()) ended.join();
-  if (never_started) work();  // what has waited for a thread
+  if (running_here == this) return;  // they end when the callback returns
+  if (never_started) work();         // what has waited for a thread
+  // A callback that waits may still add one.
+  for (auto ended = take_thread(); ended.joinable(); ended = take_thread()) ended.join();
 }
 
 void callback_executor::work() {
+  auto* const before = std::exchange(running_here, this);
   scoped_lock lock(mutex_);
   while (!jobs_.empty() || !stopped_) {
-    if (jobs_.empty()) {
+    if (jobs_.empty() || running_ || ready_ != 0) {
+      ++idle_;
       changed_.wait(lock);
+      --idle_;
       continue;
     }
     auto what = std::move(jobs_.front());
     jobs_.pop_front();
+    running_ = true;
     lock.unlock();
     run(what);
     what = nullptr;  // what it captured may be the last to hold the pool
     lock.lock();
+    running_ = false;
+    if (ready_ != 0) turn_.notify_one();
   }
+  running_here = before;
+}
+
+void callback_executor::begin_pause() {
+  const scoped_lock lock(mutex_);
+  if (idle_ == 0) {
+    if (threads_.size() >= most_threads) {
+      throw error(errc::overflow,
+                  text(most_threads,
+                       " callbacks of this pool wait for others already: instead of waiting with get(), "
+                       "let a callback return, and have the rest done by a then() of what it would wait for"));
+    }
+    add_thread();
+  }
+  running_ = false;
+  if (ready_ != 0) {
+    turn_.notify_one();
+  } else {
+    changed_.notify_one();
+  }
+}
+
+void callback_executor::end_pause() noexcept {
+  scoped_lock lock(mutex_);
+  ++ready_;
+  while (running_) turn_.wait(lock);
+  --ready_;
+  running_ = true;
+}
+
+callback_pause::callback_pause() : where_(running_here) {
+  if (where_ != nullptr) where_->begin_pause();
+}
+
+callback_pause::~callback_pause() {
+  if (where_ != nullptr) where_->end_pause();
 }
 
 void callback_executor::run(const job& what) noexcept {

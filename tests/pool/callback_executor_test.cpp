@@ -88,6 +88,60 @@ TEST_F(CallbackExecutor, AfterTheEndJobsRunInTheCall) {
   EXPECT_EQ(ran_in, std::this_thread::get_id());
 }
 
+TEST_F(CallbackExecutor, WhileAJobWaitsThoseBehindItRun) {
+  std::promise<void> made;
+  std::vector<std::string> order;
+  executor_->post([&] {
+    order.emplace_back("begins");
+    {
+      const callback_pause pause;
+      made.get_future().wait();
+    }
+    order.emplace_back("goes on");
+  });
+  executor_->post([&] {
+    order.emplace_back("is behind it");
+    made.set_value();
+  });
+  executor_->stop();
+  EXPECT_THAT(order, testing::ElementsAre("begins", "is behind it", "goes on"));
+}
+
+TEST_F(CallbackExecutor, TooManyThatWaitAreAnErrorAndNotADeadlock) {
+  std::promise<void> refused;
+  const auto was_refused = refused.get_future().share();
+  std::atomic<std::size_t> waited = 0;
+  for (std::size_t each = 0; each < callback_executor::most_threads; ++each) {
+    executor_->post([&] {
+      try {
+        const callback_pause pause;
+        was_refused.wait();
+        ++waited;
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::overflow);
+        refused.set_value();
+      }
+    });
+  }
+  executor_->stop();
+  EXPECT_EQ(waited, callback_executor::most_threads - 1);
+}
+
+TEST_F(CallbackExecutor, AJobThatWaitsWhereNoThreadCanBeHadGetsAnError) {
+  executor_->prepare();
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  bool refused = false;
+  executor_->post([&] {
+    try {
+      const callback_pause pause;
+    } catch (const error& failure) {
+      refused = failure.code().value() == EAGAIN;
+    }
+  });
+  executor_->stop();
+  EXPECT_TRUE(refused);
+}
+
 TEST_F(CallbackExecutor, AJobMayStopIt) {
   std::promise<void> done;
   executor_->post([&, executor = executor_] {

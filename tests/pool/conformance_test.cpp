@@ -422,6 +422,55 @@ TYPED_TEST(Conformance, CallbacksMayThrowAndMayCallThePool) {
   EXPECT_TRUE(test::eventually([&] { return logged == 1; }));
 }
 
+TYPED_TEST(Conformance, CallbacksMayWaitForWhatOtherCallbacksMake) {
+  const auto pool = TypeParam::make();
+  std::promise<int> later;
+  const auto add_one = [](int sum) { return sum + 1; };
+  const auto wait_for_others = [&](int sum) {
+    sum += pool.apply_async(call<add>, 1, 1).then(add_one).then(add_one).get();
+    sum += std::get<1>(when_all(pool.apply_async(call<add>, 1, 1), pool.apply_async(call<add>, 2, 1)).get());
+    sum += pool.apply_async(call<add>, 2, 2).std().get();
+    sum += pool.apply_async(call<add>, pool.apply_async(call<add>, 2, 2), 1).get();
+    return sum + pool.apply_async(call<add>, 1, 1)
+                     .then([&](int one) {
+                       return pool.apply_async(call<add>, one, 1).then(add_one).get();  // and these, too
+                     })
+                     .get();
+  };
+  pool.apply_async(call<add>, 0, 0)
+      .on_complete([&](int sum) { later.set_value(wait_for_others(sum)); }, [](const error_info&) {});
+  EXPECT_EQ(later.get_future().get(), 4 + 3 + 4 + 5 + 4);
+}
+
+TYPED_TEST(Conformance, CallbacksRunOneAfterTheOtherWhateverTheyWaitFor) {
+  const auto pool = TypeParam::make();
+  std::atomic<int> inside = 0;
+  std::atomic<int> overlaps = 0;
+  const auto alone = [&] {
+    if (inside.fetch_add(1) != 0) ++overlaps;
+    ::sched_yield();
+    inside.fetch_sub(1);
+  };
+  std::vector<future<int>> ends;
+  for (int each = 0; each < 20; ++each) {
+    ends.push_back(pool.apply_async(call<add>, each, 1).then([&](int sum) {
+      alone();
+      const int next = pool.apply_async(call<add>, sum, 1)
+                           .then([&](int got) {
+                             alone();
+                             return got;
+                           })
+                           .get();
+      alone();
+      return next;
+    }));
+  }
+  int total = 0;
+  for (auto& each : ends) total += each.get();
+  EXPECT_EQ(total, 190 + 40);
+  EXPECT_EQ(overlaps, 0);
+}
+
 TYPED_TEST(Conformance, FuturesAreGathered) {
   const auto pool = TypeParam::make();
   std::vector<future<int>> futures;

@@ -213,15 +213,17 @@ public:
 
   /// A future for what `next` makes of the value. `next` runs in this process on the pool's callback thread, never
   /// inside this call (unless the pool is gone already); a failure skips it and goes on to the returned future.
-  /// The future is used up. Throws errc::invalid_argument when it is not valid(), EAGAIN when there is no thread for
-  /// callbacks and none can be had; then it is as it was.
-  /// Cancelling the returned future cancels this task.
+  /// Callbacks run one after the other. One may wait for any future: while it waits for what other callbacks make,
+  /// those run, on another thread; at most 255 can wait so, then get() throws errc::overflow. Not so where the pool was
+  /// given a loop: who waits there for a callback of that loop keeps it from running it; co_await instead. The future
+  /// is used up. Throws errc::invalid_argument when it is not valid(), EAGAIN when there is no thread for callbacks and
+  /// none can be had; then it is as it was. Cancelling the returned future cancels this task.
   template <class F>
   [[nodiscard]] auto then(F next);
 
   /// Calls `on_value` with the value (with nothing, for void) or `on_error` with the error_info, once, on the pool's
   /// callback thread, never inside this call (unless the pool is gone already). What they throw is logged and harms
-  /// nothing. They may call the pool, get() included. The future is used up.
+  /// nothing. They may call the pool and wait, as then() says. The future is used up.
   template <class OnValue, class OnError>
   void on_complete(OnValue on_value, OnError on_error);
 

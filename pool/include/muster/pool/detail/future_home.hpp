@@ -18,9 +18,10 @@ public:
   future_home(const future_home&) = delete;
   future_home& operator=(const future_home&) = delete;
 
-  /// Of the library's own steps from future to future, which go on whether or not the program runs its loop.
+  /// Of the library's own steps from future to future, which go on whatever the program's callbacks wait for, and
+  /// whether or not it runs its loop.
   [[nodiscard]] callback_executor& steps() noexcept { return *steps_; }
-  /// Of the program's functions: the same thread, or the program's loop.
+  /// Of the program's functions: a thread, or the program's loop.
   [[nodiscard]] callback_executor& callbacks() noexcept { return *callbacks_; }
   [[nodiscard]] const std::shared_ptr<callback_executor>& shared_callbacks() const noexcept { return callbacks_; }
   [[nodiscard]] const std::shared_ptr<callback_executor>& shared_steps() const noexcept { return steps_; }
@@ -33,14 +34,15 @@ public:
   /// As callback_executor::stop, of both.
   void stop_callbacks() {
     callbacks_->stop();
-    if (steps_ != callbacks_) steps_->stop();
+    steps_->stop();
   }
 
 protected:
   /// `loop`: where callbacks run; nullptr: on a thread of the pool's own.
   explicit future_home(const log_sink& log, boost::asio::io_context* loop = nullptr)
       : steps_(std::make_shared<callback_executor>(log)),
-        callbacks_(loop != nullptr ? std::make_shared<callback_executor>(log, *loop) : steps_) {}
+        callbacks_(loop != nullptr ? std::make_shared<callback_executor>(log, *loop)
+                                   : std::make_shared<callback_executor>(log)) {}
   ~future_home() = default;
 
 private:

@@ -11,6 +11,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/pool/detail/callback_executor.hpp>
 #include <muster/queue/cancellation.hpp>
 #include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/result.hpp>
@@ -167,6 +168,9 @@ public:
   }
 
   bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
+    if (is_done()) return true;
+    if (until.expired()) return false;
+    const callback_pause what_makes_it_may_be_behind_us;
     scoped_lock lock(mutex_);
     while (!outcome_ && changed_.wait_until(lock, until)) continue;
     return outcome_.has_value();
