@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -29,7 +30,7 @@ unique_fd create(const char* label) {
   int number = ::memfd_create(label, flags | MFD_NOEXEC_SEAL);
   if (number < 0 && errno == EINVAL) number = ::memfd_create(label, flags);
   if (number < 0) detail::throw_system_error_with(errno, "memfd_create", label, flags);
-  return unique_fd(number);
+  return above_standard_streams(unique_fd(number));
 }
 
 }  // namespace

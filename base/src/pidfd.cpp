@@ -13,6 +13,7 @@
 #include <sstream>
 #include <vector>
 
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
 extern "C" {  // glibc 2.36 forgot to say so itself
@@ -67,7 +68,9 @@ exit_status read_status(pid_t pid) {
 
 }  // namespace
 
-unique_fd open_pidfd(pid_t pid) { return unique_fd(system_call("pidfd_open", ::pidfd_open, pid, 0U)); }
+unique_fd open_pidfd(pid_t pid) {
+  return above_standard_streams(unique_fd(system_call("pidfd_open", ::pidfd_open, pid, 0U)));
+}
 
 bool send_signal(int process, int signal) {
   const auto send = [](int fd, int which) { return ::pidfd_send_signal(fd, which, nullptr, 0); };

@@ -16,6 +16,7 @@
 #include <boost/asio/post.hpp>
 
 #include <muster/base/spin.hpp>
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 
@@ -28,7 +29,9 @@ constexpr std::chrono::nanoseconds slice = std::chrono::microseconds(10);
 // Handlers may take this long before the supervisor stands in for their loop, about.
 constexpr std::chrono::nanoseconds patience = std::chrono::milliseconds(10);
 
-unique_fd make_bell() { return unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)); }
+unique_fd make_bell() {
+  return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
 
 }  // namespace
 

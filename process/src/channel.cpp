@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
 namespace muster::detail {
@@ -42,6 +43,7 @@ std::vector<unique_fd> detach_descriptors(msghdr& header) {
       descriptors.emplace_back(number);
     }
   }
+  for (auto& each : descriptors) each = above_standard_streams(std::move(each));
   return descriptors;
 }
 
@@ -62,7 +64,9 @@ std::optional<std::size_t> next_length(int socket, int flags) {
 std::pair<unique_fd, unique_fd> make_channel() {
   std::array<int, 2> ends{};
   system_call("socketpair", ::socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
-  return {unique_fd(ends[0]), unique_fd(ends[1])};
+  unique_fd first(ends[0]);
+  unique_fd second(ends[1]);
+  return {above_standard_streams(std::move(first)), above_standard_streams(std::move(second))};
 }
 
 void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors) {

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
 #include "crew_impl.hpp"
@@ -25,6 +26,7 @@ detail::output_pipe detail::make_output_pipe() {
   std::array<int, 2> ends{};
   system_call("pipe2", ::pipe2, ends.data(), O_CLOEXEC);
   output_pipe made{.read_end = unique_fd(ends[0]), .write_end = unique_fd(ends[1])};
+  made.read_end = above_standard_streams(std::move(made.read_end));
   system_call("fcntl F_SETFL", control, made.read_end.get(), F_SETFL, O_NONBLOCK);
   if (ends[1] < first_free) {
     made.write_end = unique_fd(system_call("fcntl F_DUPFD_CLOEXEC", control, ends[1], F_DUPFD_CLOEXEC, first_free));

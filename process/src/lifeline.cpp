@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string>
 
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
 namespace muster::detail {
@@ -17,6 +18,7 @@ std::pair<unique_fd, unique_fd> make_lifeline() {
   std::array<int, 2> ends{};
   system_call("pipe2", ::pipe2, ends.data(), O_CLOEXEC | O_NONBLOCK);
   std::pair<unique_fd, unique_fd> made{unique_fd(ends[0]), unique_fd(ends[1])};
+  for (auto* each : {&made.first, &made.second}) *each = above_standard_streams(std::move(*each));
   // Workers open it anew, also those that are started when the program has given up the user that it was made by. Who
   // may not look into a process's descriptors does not find it.
   system_call("fchmod", ::fchmod, made.first.get(), mode_t{0444});
@@ -27,7 +29,7 @@ unique_fd hold_lifeline(const unique_fd& read_end) {
   // Owner and signal belong to the open file description, which all workers were sent; each needs one of its own.
   const auto path = "/proc/self/fd/" + std::to_string(read_end.get());
   const auto reopen = [](const char* which) { return ::open(which, O_RDONLY | O_NONBLOCK | O_CLOEXEC); };
-  unique_fd own(system_call("open", reopen, path.c_str()));
+  auto own = above_standard_streams(unique_fd(system_call("open", reopen, path.c_str())));
   const auto group = ::getpgrp();  // of its own, with whatever it may start
   const auto owner = group == ::getpid() ? -group : ::getpid();
   const auto control = [](int fd, int command, int argument) { return ::fcntl(fd, command, argument); };

@@ -35,15 +35,23 @@ public:
 
   /// Standard input is empty, the control socket is where it is looked for, and nothing else is left.
   void arrange(const spawn_request& request) {
-    check_spawn(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0), "addopen", "");
-    if (request.out >= 0) redirect(request.out, STDOUT_FILENO);
-    if (request.err >= 0) redirect(request.err, STDERR_FILENO);
+    open_null(STDIN_FILENO, O_RDONLY);
+    arrange_output(request.out, STDOUT_FILENO);
+    arrange_output(request.err, STDERR_FILENO);
     redirect(request.control, control_descriptor);
     check_spawn(::posix_spawn_file_actions_addclosefrom_np(&actions_, control_descriptor + 1), "addclosefrom", "");
   }
   [[nodiscard]] const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
 
 private:
+  // A stream that is closed here would be the place of the next descriptor that is made there.
+  void arrange_output(int from, int to) {
+    if (from >= 0) return redirect(from, to);
+    if (::fcntl(to, F_GETFD) < 0) open_null(to, O_WRONLY);
+  }
+  void open_null(int at, int mode) {
+    check_spawn(::posix_spawn_file_actions_addopen(&actions_, at, "/dev/null", mode, 0), "addopen", "");
+  }
   void redirect(int from, int to) {
     check_spawn(::posix_spawn_file_actions_adddup2(&actions_, from, to), "adddup2", "");
   }

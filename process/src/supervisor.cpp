@@ -6,6 +6,7 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/base/signals_blocked.hpp>
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/system_call.hpp>
 
@@ -16,7 +17,9 @@ namespace muster {
 
 namespace {
 
-unique_fd make_bell() { return unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)); }
+unique_fd make_bell() {
+  return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
 
 }  // namespace
 
@@ -73,8 +76,10 @@ void supervisor::impl::listen() {
   });
 }
 
-supervisor::supervisor(std::shared_ptr<domain> watched, log_sink log)
-    : impl_(std::make_unique<impl>(std::move(watched), std::move(log))) {}
+supervisor::supervisor(std::shared_ptr<domain> watched, log_sink log) {
+  const standard_streams_filled while_asio_makes_its_own;
+  impl_ = std::make_unique<impl>(std::move(watched), std::move(log));
+}
 
 supervisor::~supervisor() {
   // In a forked child there is no thread to wait for, and nothing here is the child's to undo.

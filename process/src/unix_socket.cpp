@@ -15,6 +15,7 @@
 #include <optional>
 
 #include <muster/base/pidfd.hpp>
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
@@ -29,7 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 unique_fd make_socket(int flags) {
-  return unique_fd(system_call("socket", ::socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+  return above_standard_streams(
+      unique_fd(system_call("socket", ::socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)));
 }
 
 sockaddr_un address_of(const fs::path& path) {
@@ -142,7 +144,7 @@ listening_socket::~listening_socket() {
 unique_fd listening_socket::accept() const {
   for (;;) {
     const int accepted = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (accepted >= 0) return unique_fd(accepted);
+    if (accepted >= 0) return above_standard_streams(unique_fd(accepted));
     if (errno == EAGAIN) return {};
     if (errno != EINTR && errno != ECONNABORTED) throw_system_error_with(errno, "accept4", path_.native());
   }
@@ -171,7 +173,9 @@ peer_credentials credentials_of_peer(int socket) {
 unique_fd process_of_peer(int socket) {
   int process = -1;
   socklen_t length = sizeof process;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) == 0) return unique_fd(process);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) == 0) {
+    return above_standard_streams(unique_fd(process));
+  }
   if (errno != ENOPROTOOPT) throw_system_error_with(errno, "getsockopt SO_PEERPIDFD", socket);
   auto opened = open_pidfd(credentials_of_peer(socket).pid);
   // Still connected: so it had not ended when the descriptor was made, and the number was its own.
