@@ -143,7 +143,7 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
 
 std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
   const auto descriptor = blocks_.bind(options_.self, offset, capacity, block_hint_);
-  if (!descriptor) throw_exhausted(capacity, 0, text("all ", blocks_.size(), " block descriptors are taken"));
+  if (!descriptor) throw_exhausted(capacity, 0, text("all ", blocks_.size(), " descriptors of blocks are taken (domain_options::max_blocks)"));
   block_hint_ = *descriptor + 1;
   record_of(*descriptor) = {.offset = offset,
                             .capacity = capacity,

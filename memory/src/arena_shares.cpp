@@ -184,7 +184,7 @@ void arena::share(detail::holding& alone) {
 std::uint32_t arena::bind_hold(std::uint64_t target) {
   if (options_.members.empty()) throw error(errc::invalid_argument, "this arena has no table of participants");
   const auto hold = blocks_.bind(options_.self, 0, 0, block_hint_);
-  if (!hold) throw_exhausted(0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken"));
+  if (!hold) throw_exhausted(0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
   block_hint_ = *hold + 1;
   const auto generation = std::max(blocks_.read(*hold).owner.generation + 1, 1U);
   record_of(*hold) = {.generation = generation, .state = block_state::hold};

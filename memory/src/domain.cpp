@@ -76,17 +76,21 @@ std::size_t default_arena_bytes() {
          extent_bytes;
 }
 
+std::size_t default_block_count(std::size_t arena_bytes) {
+  return std::clamp(arena_bytes >> 10U, std::size_t{1} << 16U, std::size_t{1} << 20U);
+}
+
 table_counts sizes_of(const domain_options& options) {
   constexpr std::size_t fewest_extents = 16;
   const auto bytes = options.arena_bytes != 0 ? options.arena_bytes : default_arena_bytes();
-  if (options.max_participants < 2 || options.max_participants > UINT16_MAX || options.max_blocks == 0 ||
+  if (options.max_participants < 2 || options.max_participants > UINT16_MAX ||
       options.max_blocks > UINT32_MAX || bytes > (std::size_t{1} << 46U)) {
     throw error(errc::invalid_argument,
                 text("domain_options: arena_bytes ", bytes, " (at most 64 TiB), max_participants ",
-                     options.max_participants, " (2 to 65535), max_blocks ", options.max_blocks, " (1 to 2^32-1)"));
+                     options.max_participants, " (2 to 65535), max_blocks ", options.max_blocks, " (at most 2^32-1)"));
   }
   return {.participants = options.max_participants,
-          .blocks = options.max_blocks,
+          .blocks = options.max_blocks != 0 ? options.max_blocks : default_block_count(bytes),
           .extents = std::max(extents_for(bytes), fewest_extents)};
 }
 

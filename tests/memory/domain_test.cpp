@@ -73,7 +73,7 @@ TEST(Domain, ForeignFilesAreRefused) {
 TEST(Domain, ImpossibleOptionsAreRefusedWithTheirRange) {
   EXPECT_THROW(domain({.max_participants = 1}), error);
   EXPECT_THROW(domain({.max_participants = 70000}), error);
-  EXPECT_THROW(domain({.max_blocks = 0}), error);
+  EXPECT_THROW(domain({.max_blocks = std::size_t{1} << 32U}), error);
   try {
     const domain shared({.arena_bytes = std::size_t{1} << 50U});
     FAIL();

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include <muster/base/memory_budget.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
 
 namespace muster::limits_test {
 namespace {
@@ -49,6 +51,23 @@ TEST(Limits, AbsurdWorkerCountsAreRefused) {
               AllOf(HasSubstr("100000 workers"), HasSubstr("1 to 256")));
   EXPECT_THAT(what_is_thrown([] { pool negative({.workers = static_cast<unsigned>(-1)}); }, errc::invalid_argument),
               HasSubstr("4294967295 workers"));
+}
+
+// More than there were descriptors of blocks.
+TEST(Limits, AHundredThousandTasksWithPayloadsMayWait) {
+  constexpr int tasks = 100'000;
+  const pool pool({.workers = 1, .log = discard});
+  const event end;
+  const auto first = pool.apply_async([](const event& until) { until.wait(); }, end);
+  using payload = std::array<int, 250>;
+  payload numbers{};
+  std::vector<future<int>> sums;
+  for (int each = 0; each < tasks; ++each) {
+    numbers[0] = each;
+    sums.push_back(pool.apply_async([](const payload& given) { return given[0]; }, numbers));
+  }
+  end.set();
+  for (int each = 0; each < tasks; ++each) ASSERT_EQ(sums[static_cast<std::size_t>(each)].get(), each);
 }
 
 TEST(Limits, NoTriesAtAllAreRefused) {

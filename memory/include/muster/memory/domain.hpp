@@ -32,7 +32,10 @@ struct domain_options {
   /// Whether big blocks of the host are made of huge pages.
   muster::huge_pages huge_pages = muster::huge_pages::none;
   std::size_t max_participants = 1024;
-  std::size_t max_blocks = std::size_t{1} << 16U;
+  /// How many blocks there may be at once, and holds on shared ones: each payload in flight that is too long for its
+  /// task's own line is one. They take 64 bytes each, once used. 0: one for each KiB of the arena, from 65 536 to
+  /// 1 048 576.
+  std::size_t max_blocks = 0;
 };
 
 /// The two files that make up a domain's shared memory, for sending to a process that joins.
