@@ -59,7 +59,7 @@ TEST(Limits, AHundredThousandTasksWithPayloadsMayWait) {
   const pool pool({.workers = 1, .log = discard});
   const event end;
   const auto first = pool.apply_async([](const event& until) { until.wait(); }, end);
-  using payload = std::array<int, 250>;
+  using payload = std::array<int, 100>;
   payload numbers{};
   std::vector<future<int>> sums;
   for (int each = 0; each < tasks; ++each) {
