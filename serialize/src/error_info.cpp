@@ -26,7 +26,7 @@ std::string without_nesting_wrapper(std::string name) {
 }
 
 nested_error describe_current_exception() {
-  const auto* type = abi::__cxa_current_exception_type();
+  const auto* type = ::abi::__cxa_current_exception_type();
   nested_error found{.type_name = type != nullptr ? without_nesting_wrapper(name_of(*type)) : "unknown",
                      .message = "an exception that is not derived from std::exception"};
   try {

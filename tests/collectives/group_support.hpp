@@ -66,7 +66,8 @@ std::string text_thrown_by(Call call) {
   try {
     call();
   } catch (const std::exception& found) {
-    return dynamic_cast<const E*>(&found) != nullptr ? found.what() : std::string("another exception: ") + found.what();
+    const bool right = dynamic_cast<const E*>(&found) != nullptr;
+    return (right ? "" : "another exception: ") + std::string(found.what());
   }
   return "nothing was thrown";
 }

@@ -22,15 +22,17 @@ bool seize_all_threads(pid_t traced) {
   });
 }
 
-// Waits for stops only: the end of the traced one stays as it is.
+// The end of the traced process stays as it is. Its other threads are reaped: before that it has not ended, and a
+// sanitizer's runtime may have threads in the simplest of processes.
 int pass_on_signals(pid_t traced) {
   for (;;) {
     siginfo_t seen{};
-    if (::waitid(P_PID, static_cast<id_t>(traced), &seen, WSTOPPED | WEXITED | WNOWAIT | __WALL) != 0) return 1;
-    if (seen.si_code != CLD_TRAPPED && seen.si_code != CLD_STOPPED) break;
+    if (::waitid(P_ALL, 0, &seen, WSTOPPED | WEXITED | WNOWAIT | __WALL) != 0) return 1;
+    const bool stopped = seen.si_code == CLD_TRAPPED || seen.si_code == CLD_STOPPED;
+    if (!stopped && seen.si_pid == traced) break;
     int status = 0;
-    ::waitpid(traced, &status, __WALL);
-    ::ptrace(PTRACE_CONT, traced, nullptr, WSTOPSIG(status));
+    ::waitpid(seen.si_pid, &status, __WALL);
+    if (stopped) ::ptrace(PTRACE_CONT, seen.si_pid, nullptr, WSTOPSIG(status));
   }
   for (;;) ::pause();
 }
