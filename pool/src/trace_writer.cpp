@@ -119,7 +119,7 @@ void trace_text::add_worker_rows(std::size_t workers) {
 }
 
 void trace_text::add_name(const task_event& event) {
-  append_field(text_, "name", event.label != nullptr ? std::string_view(*event.label) : name_of_(event.function));
+  append_field(text_, "name", event.label ? std::string_view(event.label->text()) : name_of_(event.function));
 }
 
 void trace_text::add(const task_event& event) { event.worker < 0 ? add_unbegun(event) : add_run(event); }

@@ -16,6 +16,7 @@
 
 #include "channel.hpp"
 #include "death_delay.hpp"
+#include "environment_copy.hpp"
 #include "line_splitter.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
@@ -232,6 +233,7 @@ private:
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
   board& board_;
   const crew_options options_;
+  const detail::environment_copy environment_;  // of the workers
   crew_client& client_;
 
   std::uint64_t processes_ = 0;                                          // loop: that were ever started

@@ -135,6 +135,7 @@ void crew::impl::start_process(worker& who) {
     auto started = execute(who.index, {.program = options_.program,
                                        .label = text("[muster worker ", options_.name, '#', who.index, ']'),
                                        .worker_mark = mark,
+                                       .environment = environment_,
                                        .control = theirs.get(),
                                        .out = pipes[0].write_end.get(),
                                        .err = pipes[1].write_end.get()});

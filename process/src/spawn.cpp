@@ -85,26 +85,23 @@ private:
   posix_spawnattr_t attributes_{};
 };
 
-/// The parent's environment, with the worker's mark and the thread counts that are not set.
+/// The parent's environment as it was, with the worker's mark and the thread counts that are not set.
 class child_environment {
 public:
-  explicit child_environment(const spawn_request& request) {
-    added_.push_back(std::string(worker_variable) + '=' + request.worker_mark);
+  explicit child_environment(const spawn_request& request) : entries_(request.environment.entries()) {
+    entries_.push_back(std::string(worker_variable) + '=' + request.worker_mark);
     constexpr std::array thread_variables = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
     for (const char* name : thread_variables) {
-      if (::getenv(name) == nullptr) added_.push_back(std::string(name) + '=' + std::to_string(request.threads_each));
+      if (request.environment.has(name)) continue;
+      entries_.push_back(std::string(name) + '=' + std::to_string(request.threads_each));
     }
-    const auto mark = std::string(worker_variable) + '=';
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      if (!std::string_view(*entry).starts_with(mark)) pointers_.push_back(*entry);
-    }
-    for (auto& text : added_) pointers_.push_back(text.data());
+    for (auto& entry : entries_) pointers_.push_back(entry.data());
     pointers_.push_back(nullptr);
   }
   [[nodiscard]] char* const* get() const noexcept { return pointers_.data(); }
 
 private:
-  std::vector<std::string> added_;
+  std::vector<std::string> entries_;
   std::vector<char*> pointers_;
 };
 

@@ -10,6 +10,8 @@
 
 #include <muster/base/unique_fd.hpp>
 
+#include "environment_copy.hpp"
+
 namespace muster::detail {
 
 /// Where a worker finds its control socket. Besides it, stdout and stderr, it inherits nothing.
@@ -28,8 +30,9 @@ struct child {
 
 struct spawn_request {
   std::string program;
-  std::string label;          // shows up in ps
-  std::string worker_mark;    // value of worker_variable
+  std::string label;        // shows up in ps
+  std::string worker_mark;  // value of worker_variable
+  const environment_copy& environment;
   unsigned threads_each = 1;  // for OMP_NUM_THREADS and its like, where they are not set
   int control = -1;           // borrowed, as these; above the standard three
   int out = -1;               // its stdout; -1: as ours

@@ -137,7 +137,7 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.worker_ = -1;
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;
-  record.label_ = request.label.empty() ? nullptr : intern(request.label);
+  record.label_ = labels_.find_or_add(request.label);
   record.sink_ = request.sink;
   record.handed_over_ = false;
   record.deaths_ = 0;
@@ -157,16 +157,11 @@ void dispatcher::make_records() {
   for (auto& each : made) unused_.push_back(&each);
 }
 
-const std::string* dispatcher::intern(std::string_view label) {
-  auto found = labels_.find(label);
-  if (found == labels_.end()) found = labels_.emplace(label).first;
-  return &*found;
-}
-
 void dispatcher::recycle(task_record& record) {
   if (record.phase() == task_phase::settled) record.reply_ = {};  // else there was none
   if (record.has_terms_) end_terms(record);
   if (record.timed_) forget_timing(record);
+  record.label_.reset();
   record.move_to({});
   unused_.push_back(&record);
 }

@@ -40,7 +40,7 @@ void dispatcher::enter_waiting(task_record& record, bool first, finished_list& f
 void dispatcher::enter_backlog(task_record& record, bool first) {
   const bool shared = record.lane_ < board::shared_lanes;
   auto& where = shared ? backlog_[record.lane_] : private_[record.lane_ - board::shared_lanes].waiting;
-  where.insert(first ? where.begin() : where.end(), &record);
+  where.insert(first ? where.begin() : where.end(), record);
   ++(shared ? waiting_ : private_waiting_);
   if (record.has_terms_) watch_waiting(record);
   if (record.timed_) timing_.of(record.timing_).is_new = false;
@@ -49,7 +49,8 @@ void dispatcher::enter_backlog(task_record& record, bool first) {
 void dispatcher::leave_backlog(task_record& record) {
   if (record.has_terms_ && std::exchange(terms_.of(record).delayed, false)) return;  // it is in none
   const bool shared = record.lane_ < board::shared_lanes;
-  std::erase(shared ? backlog_[record.lane_] : private_[record.lane_ - board::shared_lanes].waiting, &record);
+  auto& where = shared ? backlog_[record.lane_] : private_[record.lane_ - board::shared_lanes].waiting;
+  where.erase(where.iterator_to(record));
   --(shared ? waiting_ : private_waiting_);
 }
 
@@ -58,8 +59,9 @@ void dispatcher::leave_backlog(task_record& record) {
 void dispatcher::feed() {
   if (private_waiting_ > 0) feed_private_lanes();
   while (auto* const from = next_backlog()) {
-    if (!try_place(*from->front(), from->front()->kept_arguments())) return;
-    wake_waiter(*from->front());
+    auto& next = from->front();
+    if (!try_place(next, next.kept_arguments())) return;
+    wake_waiter(next);
     from->pop_front();
     --waiting_;
     ++fed_;
@@ -68,7 +70,7 @@ void dispatcher::feed() {
 
 // Of the most urgent that wait; every so often of the least urgent instead, so that they never starve. nullptr: none
 // can go on.
-std::deque<task_record*>* dispatcher::next_backlog() {
+dispatcher::waiting_list* dispatcher::next_backlog() {
   if (waiting_ == 0) return nullptr;
   constexpr unsigned aging = 16;
   const auto waits = [](const auto& each) { return !each.empty(); };
@@ -95,8 +97,8 @@ void dispatcher::feed_private_lane(std::size_t worker) {
   auto& [waiting, posted] = private_[worker];
   const auto share = share_of_slots(in_slot_.size(), board_.active());
   bool fed = false;
-  while (!waiting.empty() && posted < share && try_place(*waiting.front(), waiting.front()->kept_arguments())) {
-    wake_waiter(*waiting.front());
+  while (!waiting.empty() && posted < share && try_place(waiting.front(), waiting.front().kept_arguments())) {
+    wake_waiter(waiting.front());
     waiting.pop_front();
     --private_waiting_;
     fed = true;

@@ -285,6 +285,15 @@ void dispatcher::expect_kills(error_info why) {
   if (!will_be_killed_) will_be_killed_ = std::move(why);
 }
 
+void dispatcher::settle_all(waiting_list& waiting, std::size_t& count, const error_info& why, finished_list& finished) {
+  while (!waiting.empty()) {
+    auto& record = waiting.front();
+    waiting.pop_front();
+    --count;
+    settle(record, task_reply(why), finished);
+  }
+}
+
 void dispatcher::stop(const error_info& why) {
   finished_list finished;
   {
@@ -294,15 +303,9 @@ void dispatcher::stop(const error_info& why) {
     stopped_ = true;
     postponed_.clear();
     look_at_all_slots(finished);  // what was completed counts
-    waiting_ = 0;
-    for (auto& each : backlog_) {
-      for (auto* record : std::exchange(each, {})) settle(*record, task_reply(why), finished);
-    }
+    for (auto& each : backlog_) settle_all(each, waiting_, why, finished);
+    for (auto& each : private_) settle_all(each.waiting, private_waiting_, why, finished);
     for (auto* record : terms_.delayed()) settle(*record, task_reply(why), finished);
-    for (auto& each : private_) {
-      private_waiting_ -= each.waiting.size();
-      for (auto* record : std::exchange(each.waiting, {})) settle(*record, task_reply(why), finished);
-    }
     for (auto* record : in_slot_) {
       if (record == nullptr) continue;
       slot_protocol::seize(board_.slot(record->where().slot).word, record->generation_);

@@ -58,7 +58,7 @@ void task_timing::compare(const task_event& event) {
   }
   const auto behind =
       std::find_if(slowest_.begin(), slowest_.end(), [&](const auto& each) { return each.time < time; });
-  slowest_.insert(behind, {.label = event.label != nullptr ? *event.label : std::string(),
+  slowest_.insert(behind, {.label = text_of(event.label),
                            .task = event.task,
                            .elements = event.elements,
                            .time = time,

@@ -306,8 +306,8 @@ TEST(Trace, SaysWhatCannotBeWritten) {
 
 TEST(TraceText, IsJsonWhateverALabelHas) {
   detail::trace_text text([](function_token) { return std::string("f"); });
-  const std::string label = std::string("q\"b\\n\nz") + '\0' + "\x80\xc3\xa9\xe2\x82 \xf0\x9f\x98\x80";
-  text.add({.task = 1, .worker = 0, .pid = 1, .label = &label, .submitted = {}, .begin = {}, .end = {}});
+  const label_ref label(new label_text(std::string("q\"b\\n\nz") + '\0' + "\x80\xc3\xa9\xe2\x82 \xf0\x9f\x98\x80"));
+  text.add({.task = 1, .worker = 0, .pid = 1, .label = label, .submitted = {}, .begin = {}, .end = {}});
   const auto parsed = json::parse('[' + text.take() + ']');  // its row, from where it was posted, and it
   EXPECT_EQ(parsed[4]["name"], std::string("q\"b\\n\nz") + '\0' + "?\xc3\xa9?? \xf0\x9f\x98\x80");
 }

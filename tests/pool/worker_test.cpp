@@ -160,6 +160,21 @@ TEST(Worker, AProgramExecutedByATaskIsNoWorker) {
   EXPECT_EQ(pool.apply([] { return std::getenv("MUSTER_WORKER") == nullptr; }), true);
 }
 
+// A replacement is started by a thread of the library, which must not read what the program may be changing.
+TEST(Worker, HasTheEnvironmentOfWhenItsPoolWasMade) {
+  const auto said = [] {
+    const char* value = ::getenv("MUSTER_TEST_VALUE");
+    return std::string(value != nullptr ? value : "nothing");
+  };
+  ::setenv("MUSTER_TEST_VALUE", "before", 1);
+  pool pool({.workers = 1, .log = discard});
+  ::setenv("MUSTER_TEST_VALUE", "after", 1);
+  EXPECT_EQ(pool.apply(said), "before");
+  EXPECT_THROW(pool.apply([] { ::raise(SIGKILL); }), worker_died);
+  EXPECT_EQ(pool.apply(said), "before");
+  ::unsetenv("MUSTER_TEST_VALUE");
+}
+
 TEST(Worker, ShowsItsPoolInItsName) {
   pool pool({.workers = 1, .name = "named"});
   EXPECT_EQ(pool.apply([] {

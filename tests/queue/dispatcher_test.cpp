@@ -21,6 +21,13 @@ using test::value_of;
 int add(int a, int b) { return a + b; }
 int fail_if_odd(int x) { return x % 2 == 0 ? x : throw std::runtime_error("odd"); }
 
+// What one worker, a thread of this process, has run.
+std::vector<int> run_log;
+int append_to_log(int x) {
+  run_log.push_back(x);
+  return x;
+}
+
 // Holds workers until a test lets them go; the workers are threads of this process.
 std::atomic<int> gate_arrivals = 0;
 std::promise<void>* gate = nullptr;
@@ -191,6 +198,22 @@ TEST(Dispatcher, AWaitingTaskCanBeWithdrawn) {
     ASSERT_TRUE(world.tasks().wait(*record));
     static_cast<void>(world.tasks().take(*record));
   }
+}
+
+TEST(Dispatcher, WhatIsLeftOfManyWaitingTasksRunsInItsOrder) {
+  run_log.clear();
+  thread_world world(1, {}, 2);
+  std::vector<task_record*> records;
+  for (int each = 0; each < 1000; ++each) records.push_back(&world.post<append_to_log>(each));
+  for (std::size_t each = records.size() - 1; each >= 10; each -= 3) EXPECT_TRUE(world.tasks().cancel(*records[each]));
+  world.start_workers();
+  std::vector<int> ran;
+  for (std::size_t each = 0; each < records.size(); ++each) {
+    ASSERT_TRUE(world.tasks().wait(*records[each]));
+    if (world.tasks().take(*records[each]).succeeded()) ran.push_back(static_cast<int>(each));
+  }
+  EXPECT_EQ(ran.size(), 670U);
+  EXPECT_EQ(run_log, ran);
 }
 
 TEST(Dispatcher, ARunningTaskCannotBeWithdrawn) {

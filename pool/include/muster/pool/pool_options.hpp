@@ -20,7 +20,8 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_options {
-  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota).
+  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota). Each has
+  /// the environment that the program had when the pool was made, whenever it is started.
   unsigned workers = 0;
   /// How many pool::resize may make of them, at most 256; each costs some 20 KiB of address space. 0: 64, or as many
   /// as `workers` if that is more.

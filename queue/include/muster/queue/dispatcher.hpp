@@ -6,16 +6,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <boost/intrusive/list.hpp>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
@@ -242,7 +242,10 @@ private:
   void make_records() MUSTER_REQUIRES(mutex_);
   task_record& new_record(const task_request& request) MUSTER_REQUIRES(mutex_);
   void recycle(task_record& record) MUSTER_REQUIRES(mutex_);
-  const std::string* intern(std::string_view label) MUSTER_REQUIRES(mutex_);
+
+  using waiting_list = boost::intrusive::list<
+      task_record, boost::intrusive::member_hook<task_record, decltype(task_record::waits_), &task_record::waits_>,
+      boost::intrusive::constant_time_size<false>>;
 
   // Accepting.
   void attend(const task_request& request) MUSTER_REQUIRES(mutex_);
@@ -261,7 +264,7 @@ private:
   void note_private(std::size_t worker) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool may_place_in(std::size_t lane) const MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool has_backlog() const MUSTER_REQUIRES(mutex_) { return waiting_ > 0 || private_waiting_ > 0; }
-  [[nodiscard]] std::deque<task_record*>* next_backlog() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] waiting_list* next_backlog() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool has_slot_for(std::size_t lane) const MUSTER_REQUIRES(mutex_);
   void enter_backlog(task_record& record, bool first) MUSTER_REQUIRES(mutex_);
   void leave_backlog(task_record& record) MUSTER_REQUIRES(mutex_);
@@ -277,6 +280,8 @@ private:
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void give_reply(task_record& record, task_reply&& reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool listen_for_end(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  void settle_all(waiting_list& waiting, std::size_t& count, const error_info& why, finished_list& finished)
+      MUSTER_REQUIRES(mutex_);
   void settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void count_end(const task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_empty() const MUSTER_REQUIRES(mutex_) {
@@ -400,13 +405,13 @@ private:
   condition empty_;  // the last task ended
   std::vector<std::unique_ptr<record_batch>> records_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> unused_ MUSTER_GUARDED_BY(mutex_);
-  std::array<std::deque<task_record*>, board::shared_lanes> backlog_ MUSTER_GUARDED_BY(mutex_);  // by lane
-  std::size_t waiting_ MUSTER_GUARDED_BY(mutex_) = 0;                                            // in all of these
-  const last_words* words_ MUSTER_GUARDED_BY(mutex_) = nullptr;                                  // of who is recovered
-  unsigned feeds_ MUSTER_GUARDED_BY(mutex_) = 0;                                                 // for aging
+  std::array<waiting_list, board::shared_lanes> backlog_ MUSTER_GUARDED_BY(mutex_);  // by lane
+  std::size_t waiting_ MUSTER_GUARDED_BY(mutex_) = 0;                                // in all of these
+  const last_words* words_ MUSTER_GUARDED_BY(mutex_) = nullptr;                      // of who is recovered
+  unsigned feeds_ MUSTER_GUARDED_BY(mutex_) = 0;                                     // for aging
   // Tasks of one worker only have a share of the slots, so that a slow worker does not hold up the others.
   struct private_tasks {
-    std::deque<task_record*> waiting;
+    waiting_list waiting;
     std::size_t posted = 0;
   };
   std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);  // by worker
@@ -419,7 +424,7 @@ private:
   std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker
   std::vector<std::uint64_t> done_ MUSTER_GUARDED_BY(mutex_);         // by worker: replies
   task_timing timing_ MUSTER_GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> labels_ MUSTER_GUARDED_BY(mutex_);
+  task_labels labels_ MUSTER_GUARDED_BY(mutex_);
   watched_tasks terms_ MUSTER_GUARDED_BY(mutex_);  // those with terms
   std::minstd_rand jitter_ MUSTER_GUARDED_BY(mutex_){std::random_device{}()};
   clock::time_point next_check_ MUSTER_GUARDED_BY(mutex_) = clock::time_point::max();

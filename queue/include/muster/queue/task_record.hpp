@@ -11,8 +11,11 @@
 #include <optional>
 #include <string>
 
+#include <boost/intrusive/list_hook.hpp>
+
 #include <muster/memory/block.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/task_labels.hpp>
 #include <muster/queue/task_reply.hpp>
 #include <muster/serialize/function_token.hpp>
 
@@ -84,7 +87,7 @@ public:
   /// Where it ran last, for messages. Requires: settled.
   [[nodiscard]] task_place place() const {
     return {.task = id_,
-            .label = label_ != nullptr ? *label_ : std::string(),
+            .label = text_of(label_),
             .element = std::nullopt,
             .attempt = attempt_,
             .worker = worker_,
@@ -139,7 +142,9 @@ private:
   static constexpr std::uint64_t most_element = (std::uint64_t{1} << 40U) - 1;
   std::uint64_t element_ : 40 = 0;
   std::uint64_t timing_ : 24 = 0;  // where its times are, if they are taken
-  const std::string* label_ = nullptr;
+  label_ref label_;
+  // Among those that wait for a slot: cancelling one of very many takes it out at once, and to wait allocates nothing.
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> waits_;
   completion_sink* sink_ = nullptr;
   // When settled. Until then it keeps the arguments, so that a pending task costs no room for both: their block and
   // what goes with it, and while the task waits for a slot their line.

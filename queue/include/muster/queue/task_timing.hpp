@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/queue/task_labels.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
@@ -34,13 +35,12 @@ enum class task_outcome : std::uint8_t {
 /// One run of a task in a worker; or, without worker, the end of a task that none had begun.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-/// Lifetime: borrows the label from the dispatcher.
 struct task_event {
   std::uint64_t task = 0;
   std::uint16_t attempt = 1;
   std::int16_t worker = -1;
   pid_t pid = 0;
-  const std::string* label = nullptr;
+  label_ref label{};
   function_token function{};
   std::uint32_t elements = 1;
   task_outcome outcome = task_outcome::ok;
