@@ -27,7 +27,7 @@ void crew::impl::start() {
   });
 }
 
-// After this the supervisor's thread is not, and will not be, inside this crew or its client.
+// After this nobody is, or will be, inside this crew, its client or its sink.
 void crew::impl::leave() {
   hub().run_on_loop([this] {
     left_ = true;
@@ -42,6 +42,7 @@ void crew::impl::leave() {
     }
     old_groups_.clear();
   });
+  log_.end();
 }
 
 // One that did not even die of SIGKILL is watched no longer; it is reaped all the same.

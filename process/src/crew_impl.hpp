@@ -18,6 +18,7 @@
 #include "death_delay.hpp"
 #include "environment_copy.hpp"
 #include "line_splitter.hpp"
+#include "log_relay.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
 #include "spawn.hpp"
@@ -35,6 +36,7 @@ public:
       : supervisor_(watcher),
         board_(tasks),
         options_(std::move(options)),
+        log_(options_.log),
         client_(client),
         kill_timer_(hub().loop()),
         audit_timer_(hub().loop()),
@@ -69,7 +71,7 @@ public:
   [[nodiscard]] crew_statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<crew_member_statistics> read_member_statistics() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_owner() const noexcept { return hub().is_owner(); }
-  void log(log_level level, const std::string& message) const { options_.log(level, message); }
+  void log(log_level level, std::string message) { log_.say(level, std::move(message)); }
 
 private:
   struct worker {
@@ -233,6 +235,7 @@ private:
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
   board& board_;
   const crew_options options_;
+  detail::log_relay log_;
   const detail::environment_copy environment_;  // of the workers
   crew_client& client_;
 

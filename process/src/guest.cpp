@@ -14,11 +14,11 @@
 
 namespace muster::detail {
 
-guest::guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, const listener_options& options, pid_t pid,
+guest::guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, std::shared_ptr<log_relay> log, pid_t pid,
              unique_fd connection, unique_fd process)
     : hub_(hub),
       host_(std::move(host)),
-      options_(options),
+      log_(std::move(log)),
       who_{.pid = pid},
       control_(std::in_place, hub.loop()),
       process_(hub.loop()),
@@ -65,11 +65,11 @@ auto guest::unless_cancelled(F what) {
   };
 }
 
-void guest::begin() {
+void guest::begin(std::chrono::nanoseconds hello_timeout) {
   hub_.keep(shared_from_this());
   watch();
   listen();
-  hello_timer_.expires_at(deadline::after(options_.hello_timeout).when());
+  hello_timer_.expires_at(deadline::after(hello_timeout).when());
   hello_timer_.async_wait(unless_cancelled([](guest& self) { self.hang_up(); }));
 }
 
@@ -138,7 +138,7 @@ void guest::answer_list() {
 }
 
 void guest::complain(const std::exception& failure) {
-  options_.log(log_level::warning, text("process ", who_.pid, " is turned away: ", failure.what()));
+  log_->say(log_level::warning, text("process ", who_.pid, " is turned away: ", failure.what()));
   try {
     send_message(control_->native_handle(), message_kind::refusal, body_of(to_info(failure)));
   } catch (const error&) {  // NOLINT(bugprone-empty-catch): it does not listen

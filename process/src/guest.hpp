@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include <muster/process/listener.hpp>
 
 #include "channel.hpp"
+#include "log_relay.hpp"
 #include "supervisor_impl.hpp"
 #include "unix_socket.hpp"
 
@@ -29,11 +31,11 @@ namespace muster::detail {
 /// Thread safety: belongs to the supervisor's thread. Owned by the supervisor (supervisor::impl::keep).
 class guest : public std::enable_shared_from_this<guest> {
 public:
-  guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, const listener_options& options, pid_t pid,
+  guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, std::shared_ptr<log_relay> log, pid_t pid,
         unique_fd connection, unique_fd process);
 
-  /// Hears what it wants, and watches it until it has left.
-  void begin();
+  /// Hears what it wants, which it is to say within `hello_timeout`, and watches it until it has left.
+  void begin(std::chrono::nanoseconds hello_timeout);
 
 private:
   using stream = boost::asio::posix::stream_descriptor;
@@ -53,7 +55,7 @@ private:
 
   supervisor::impl& hub_;
   const std::weak_ptr<listener::impl> host_;
-  const listener_options options_;
+  const std::shared_ptr<log_relay> log_;
   guest_info who_;  // no participant: it has not joined
   std::optional<stream> control_;
   stream process_;  // pidfd

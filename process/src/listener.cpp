@@ -39,6 +39,7 @@ void listener::impl::stop() {
     rest_timer_.cancel();
     socket_.reset();
   });
+  log_->end();
 }
 
 void listener::impl::add(const std::string& name, detail::offered_value what) {
@@ -115,7 +116,7 @@ void listener::impl::accept_all() {
     while (auto connection = socket_->accept()) admit(std::move(connection));
     listen();
   } catch (const std::exception& failure) {
-    options_.log(log_level::error, text("a program that wants to join cannot be let in now: ", failure.what()));
+    log_->say(log_level::error, text("a program that wants to join cannot be let in now: ", failure.what()));
     rest();
   }
 }
@@ -133,11 +134,11 @@ void listener::impl::admit(unique_fd connection) {
   const auto who = detail::credentials_of_peer(connection.get());
   try {
     auto process = detail::process_of_peer(connection.get());
-    const auto made = std::make_shared<detail::guest>(hub_, weak_from_this(), options_, who.pid, std::move(connection),
+    const auto made = std::make_shared<detail::guest>(hub_, weak_from_this(), log_, who.pid, std::move(connection),
                                                       std::move(process));
-    made->begin();
+    made->begin(options_.hello_timeout);
   } catch (const error& failure) {
-    options_.log(log_level::warning, text("process ", who.pid, " is turned away: ", failure.what()));
+    log_->say(log_level::warning, text("process ", who.pid, " is turned away: ", failure.what()));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <muster/base/mutex.hpp>
 #include <muster/process/listener.hpp>
 
+#include "log_relay.hpp"
 #include "supervisor_impl.hpp"
 #include "unix_socket.hpp"
 
@@ -49,6 +50,7 @@ private:
 
   supervisor::impl& hub_;
   const listener_options options_;
+  const std::shared_ptr<detail::log_relay> log_ = std::make_shared<detail::log_relay>(options_.log);
   std::unique_ptr<detail::listening_socket> socket_;             // loop, once started
   std::unique_ptr<boost::asio::posix::stream_descriptor> door_;  // loop: watches the socket, which owns the descriptor
   boost::asio::steady_timer rest_timer_;                         // loop

@@ -60,7 +60,7 @@ void supervisor::impl::run() noexcept {
     } catch (const std::exception& failure) {
       // Crews deal with what their handlers throw. After anything else nobody knows who waits for what was not done.
       for (auto* each : crews_) each->break_down(failure);
-      log_(log_level::error, text("the supervisor of process ", ::getpid(), " goes on after: ", failure.what()));
+      log_.say(log_level::error, text("the supervisor of process ", ::getpid(), " goes on after: ", failure.what()));
     }
   }
 }

@@ -19,6 +19,7 @@
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 
+#include "log_relay.hpp"
 #include "undertaker.hpp"
 
 namespace muster {
@@ -80,7 +81,7 @@ private:
   void run() noexcept;
 
   const pid_t owner_;
-  const log_sink log_;
+  detail::log_relay log_;
   std::shared_ptr<domain> domain_;
   spin_policy spin_;
   std::pair<unique_fd, unique_fd> lifeline_;

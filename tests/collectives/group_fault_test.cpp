@@ -2,6 +2,7 @@
 // Deaths, departures and aborts at moments that are rarely met: what another rank does is written into the group's
 // memory by the test.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstring>
@@ -20,6 +21,7 @@
 
 #include "group_support.hpp"
 #include "memory_state.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::group_fault_test {
 namespace {
@@ -240,6 +242,19 @@ TEST_F(GroupFault, AShrinkThatIsRefusedLeavesAsynchronousCallsAsTheyWere) {
     EXPECT_THROW(static_cast<void>(mine.shrink()), error);
   }
   mine.barrier_async().wait();
+}
+
+TEST_F(GroupFault, AnAsynchronousCallWithoutAThreadIsRefusedAndNotCounted) {
+  const group_ticket ticket(1);
+  group mine(ticket, 0);
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    EXPECT_THROW(static_cast<void>(mine.barrier_async()), error);
+    mine.barrier();  // needs none
+  }
+  const auto served = mine.barrier_async();
+  served.wait();
+  EXPECT_EQ(served.sequence(), 2U);
 }
 
 TEST_F(GroupFault, AsynchronousCallsOfABrokenGroupEndAlsoAfterItsShrink) {

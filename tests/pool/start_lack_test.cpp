@@ -70,6 +70,23 @@ TEST(StartLack, IsTriedAgainWhileTheOthersServe) {
   EXPECT_EQ(pool.apply(add, 20, 22), 42);
 }
 
+TEST(StartLack, IsOvercomeWhileTheLogBlocks) {
+  std::atomic<bool> blocks = true;
+  std::atomic<int> logged = 0;
+  pool pool({.workers = 2, .log = [&](log_level, std::string_view) {
+               blocks.wait(true);
+               ++logged;
+             }});
+  const test::refused_calls scope("posix_spawn", EAGAIN, 2);
+  EXPECT_EQ(pool.apply_async([] { ::raise(SIGKILL); }).get_result().error(), errc::worker_died);
+  EXPECT_TRUE(test::eventually([] { return test::refused_calls::left() == -1; }));
+  EXPECT_TRUE(all_work(pool));
+  EXPECT_EQ(pool.apply(add, 20, 22), 42);
+  EXPECT_EQ(logged, 0);
+  blocks = false;
+  blocks.notify_all();
+}
+
 TEST(StartLack, WithoutAnyWorkerForLongerThanItsPatienceThePoolIsBroken) {
   auto options = counted(1, std::make_shared<counts>());
   options.start_patience = 20ms;

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,6 +66,13 @@ int exit_at_once(worker_environment&) { ::_exit(7); }
 
 int never_ready(worker_environment&) {
   for (;;) ::pause();
+}
+
+int write_then_be_silent_once(worker_environment& environment) {
+  if (environment.who().incarnation > 1) return obey(environment);
+  std::puts("silent from now on");
+  std::fflush(stdout);
+  return never_ready(environment);
 }
 
 int ready_then_abort_once(worker_environment& environment) {
@@ -157,6 +166,33 @@ private:
   int rings_ = 0;
   std::vector<exit_status> ends_;
   std::optional<error_info> broken_;
+};
+
+constexpr auto short_start = 500ms;
+
+/// Has the first process die and its start time out while the supervisor is busy here: it hears of both at once.
+class busy_client final : public crew_client {
+public:
+  void worker_started(std::size_t, pid_t) noexcept override { started_ = clock::now(); }
+  void worker_ended(std::size_t, const exit_status&, const last_words&) noexcept override {
+    if (ends_++ > 0) shortest_start_ = std::min(shortest_start_, clock::now() - started_);
+  }
+  void crew_broken(const error_info&) noexcept override {}
+  void bell_rang() noexcept override {}
+  void worker_wrote(const worker_output& line) noexcept override {
+    ::kill(line.pid, SIGKILL);
+    siginfo_t how;
+    ::waitid(P_PID, static_cast<id_t>(line.pid), &how, WEXITED | WNOWAIT);
+    std::this_thread::sleep_for(short_start);  // its time passes
+  }
+
+  /// How long a later process that ended was alive. To be read when the crew is gone.
+  [[nodiscard]] std::chrono::nanoseconds shortest_start() const { return shortest_start_; }
+
+private:
+  clock::time_point started_;
+  int ends_ = 0;
+  std::chrono::nanoseconds shortest_start_ = std::chrono::nanoseconds::max();
 };
 
 class Crew : public testing::Test {
@@ -304,6 +340,23 @@ TEST_F(Crew, ASilentWorkerIsKilledAfterTheStartTimeout) {
   EXPECT_THAT(why->message(), HasSubstr("silent for too long"));
 }
 
+TEST_F(Crew, TheStartTimeOfADeadProcessIsNotThatOfTheNext) {
+  busy_client told;
+  board tasks(board_sizes{.workers = 1}, spin_policy{});
+  token_encoder functions(tasks.modules());
+  std::optional<crew> workers(std::in_place, watcher_, tasks,
+                              crew_options{.entry = functions.encode(&write_then_be_silent_once),
+                                           .start_tries = 1000,
+                                           .start_timeout = short_start,
+                                           .capture = output_capture::lines,
+                                           .log = discard},
+                              told);
+  EXPECT_TRUE(test::eventually([&] { return workers->workers()[0].state == worker_lifecycle::state::working; }));
+  const auto starts = workers->read_statistics().started;
+  workers.reset();
+  if (starts > 2) EXPECT_GE(told.shortest_start(), short_start) << "each has all of its own";
+}
+
 TEST_F(Crew, StoppingKillsAWorkerThatDoesNotListen) {
   auto& workers = make(&spin_with_signals_blocked, 2);
   ASSERT_TRUE(all_are(worker_lifecycle::state::working));
@@ -345,7 +398,6 @@ public:
     });
   }
   [[nodiscard]] pid_t pid() const { return crew_.workers()[0].pid; }
-  bool kill() { return crew_.send(0, SIGKILL); }
 
 private:
   std::shared_ptr<supervisor> watcher_ =
@@ -394,15 +446,24 @@ TEST(Lifeline, WorkersDieWithTheirParentThoughItHasAForkedChild) {
   EXPECT_TRUE(test::eventually([&] { return ::waitpid(*child_pid, nullptr, WNOHANG) == *child_pid; }));
 }
 
-// A replacement opens the pipe that was made when the program was root.
+// A replacement opens the pipe that was made when the program was root. Another rank, which stays root, kills the
+// worker once the program has given that up: a start in between may fail, and is then tried again.
 TEST(Lifeline, AReplacementIsStartedAfterTheProgramHasGivenUpRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
-  const auto ranks = test::spawn(1, [&](std::size_t) {
+  const test::shared<std::atomic<pid_t>> victim;
+  const auto ranks = test::spawn(2, [&](std::size_t rank) {
+    if (rank == 1) {
+      if (!test::eventually([&] { return *victim != 0; })) return 1;
+      return ::kill(*victim, SIGKILL) == 0 ? 0 : 1;
+    }
     lone_worker worker(&obey);
     if (!worker.works(1)) return 1;
-    if (!worker.kill() || ::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) return 2;
+    const auto pid = worker.pid();
+    if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) return 2;
+    *victim = pid;
     return worker.works(2) ? 0 : 3;
   });
+  EXPECT_EQ(ranks->wait(1), exit_status::exited(0));
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
 }
 

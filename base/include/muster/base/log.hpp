@@ -14,6 +14,9 @@ enum class log_level { debug, info, warning, error };
 
 /// Where messages go. The library never prints by itself: every component is given a sink.
 ///
+/// It may wait: supervisors, and with them pools, call it on a thread that they have for it alone, drop messages (and
+/// say how many) while a thousand wait for it, and wait for it when they are destroyed.
+///
 /// Thread safety: a sink is called from any thread, also from several at once. It must not throw and not call the
 /// object that logs.
 using log_sink = std::function<void(log_level, std::string_view)>;

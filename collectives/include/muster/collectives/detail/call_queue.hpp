@@ -59,6 +59,7 @@ public:
   /// Waits until all that was added has ended, and the thread has.
   void finish();
 
+  /// Throws muster::error where its thread cannot be had; then nothing was added.
   void add(std::shared_ptr<queued_call> call);
   /// Whether nothing is under way: then a call can be made in the caller's own thread.
   [[nodiscard]] bool is_idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
