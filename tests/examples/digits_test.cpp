@@ -334,6 +334,17 @@ TEST_F(Digits, TheProgramFailsWhereFewerAreReadThanAskedFor) {
   EXPECT_THAT(too_few.text, HasSubstr("less than the 100 % asked for by --at-least"));
 }
 
+TEST_F(Digits, TheProgramShowsHowFarItIsWhereItHasATerminal) {
+  const auto data = write("digits.csv", as_lines(made_up(300)));
+  const std::string command = DIGITS_PROGRAM " --ranks 1 --epochs 2 --batch 64 --data " + data;
+  constexpr auto bar = "\rtraining [";
+  EXPECT_THAT(run(command).text, testing::Not(HasSubstr(bar)));
+  const auto shown = run("script --quiet --return --command '" + command + "' /dev/null </dev/null");
+  EXPECT_EQ(shown.status, EXIT_SUCCESS) << shown.text;
+  EXPECT_THAT(shown.text,
+              testing::AllOf(HasSubstr(bar), HasSubstr("s left"), HasSubstr("\r\033[K"), HasSubstr("test accuracy: ")));
+}
+
 TEST_F(Digits, TheProgramChecksThatRanksDoNotMatter) {
   const auto found = run(DIGITS_PROGRAM " --check --data " + write("digits.csv", as_lines(made_up(300))));
   EXPECT_EQ(found.status, EXIT_SUCCESS) << found.text;
