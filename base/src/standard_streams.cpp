@@ -11,8 +11,7 @@ namespace muster {
 unique_fd above_standard_streams(unique_fd made) {
   if (made.get() > STDERR_FILENO) return made;
   const auto control = [](int fd, int command, int least) { return ::fcntl(fd, command, least); };
-  return unique_fd(
-      system_call("fcntl F_DUPFD_CLOEXEC", control, made.get(), F_DUPFD_CLOEXEC, static_cast<int>(STDERR_FILENO) + 1));
+  return unique_fd(system_call("fcntl F_DUPFD_CLOEXEC", control, made.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 standard_streams_filled::standard_streams_filled() {

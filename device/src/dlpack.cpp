@@ -17,7 +17,7 @@ namespace muster {
 
 namespace {
 
-static_assert(std::is_standard_layout_v<dlpack_managed_tensor>);
+static_assert(std::is_standard_layout_v<dlpack_managed_tensor> && std::is_standard_layout_v<dlpack_versioned_tensor>);
 
 // By dtype's number.
 constexpr std::array<dlpack_type, dtype_count> types = {{{6, 8, 1},
@@ -37,6 +37,7 @@ constexpr std::array<dlpack_type, dtype_count> types = {{{6, 8, 1},
                                                          {5, 128, 1}}};
 
 // What goes to the other library, and all that it points to.
+template <class Managed>
 struct exported {
   explicit exported(const tensor& what) : kept(what) {
     std::copy(what.shape().begin(), what.shape().end(), shape.begin());
@@ -47,16 +48,17 @@ struct exported {
     managed.dl_tensor.shape = shape.data();
     managed.dl_tensor.strides = strides.data();
     managed.manager_ctx = this;
-    managed.deleter = [](dlpack_managed_tensor* left) { delete static_cast<exported*>(left->manager_ctx); };
+    managed.deleter = [](Managed* left) { delete static_cast<exported*>(left->manager_ctx); };
   }
 
   tensor kept;
   std::array<std::int64_t, tensor::max_dimensions> shape{};
   std::array<std::int64_t, tensor::max_dimensions> strides{};
-  dlpack_managed_tensor managed;
+  Managed managed;
 };
 
 // What came from the other library; nobody's until the tensor of it has been made.
+template <class Managed>
 struct imported {
   imported() = default;
   imported(const imported&) = delete;
@@ -65,7 +67,7 @@ struct imported {
     if (theirs != nullptr) dlpack_deleter()(theirs);
   }
 
-  dlpack_managed_tensor* theirs = nullptr;
+  Managed* theirs = nullptr;
 };
 
 [[noreturn]] void refuse(const std::string& given, const char* expected) {
@@ -109,11 +111,8 @@ detail::placement placement_from(const dlpack_tensor& given) {
   return found;
 }
 
-}  // namespace
-
-dlpack_handle to_dlpack(const tensor& what) { return dlpack_handle(&(new exported(what))->managed); }
-
-tensor from_dlpack(dlpack_managed_tensor* theirs) {
+template <class Managed>
+tensor import_from(Managed* theirs) {
   const auto& given = theirs->dl_tensor;
   const auto found = placement_from(given);
   const auto reach = detail::reach_of(found.type, found.shape, found.strides);
@@ -124,17 +123,43 @@ tensor from_dlpack(dlpack_managed_tensor* theirs) {
   }
   auto* const first = is_empty ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
   const auto size = static_cast<std::size_t>(reach->last - reach->first);
-  const auto owner = std::make_shared<imported>();
+  const auto owner = std::make_shared<imported<Managed>>();
   auto made = tensor::over(storage::over({first + reach->first, size}, owner), found.type, found.shape, found.strides,
                            static_cast<std::size_t>(-reach->first));
   owner->theirs = theirs;
   return made;
 }
 
-tensor from_dlpack(dlpack_handle theirs) {
+template <class Handle>
+tensor import_and_own(Handle theirs) {
   auto made = from_dlpack(theirs.get());
   [[maybe_unused]] auto* const taken = theirs.release();  // the tensor's now
   return made;
 }
+
+}  // namespace
+
+dlpack_handle to_dlpack(const tensor& what) {
+  return dlpack_handle(&(new exported<dlpack_managed_tensor>(what))->managed);
+}
+dlpack_versioned_handle to_dlpack_versioned(const tensor& what) {
+  return dlpack_versioned_handle(&(new exported<dlpack_versioned_tensor>(what))->managed);
+}
+
+tensor from_dlpack(dlpack_managed_tensor* theirs) { return import_from(theirs); }
+
+tensor from_dlpack(dlpack_versioned_tensor* theirs) {
+  const auto version = theirs->version;
+  if (version.major != dlpack_version().major) {
+    refuse(text("is of DLPack ", version.major, '.', version.minor), "ask its library for version 1");
+  }
+  if ((theirs->flags & dlpack_versioned_tensor::read_only) != 0) {
+    refuse("is read-only", "whoever has a muster::tensor may write it: copy it in its library first");
+  }
+  return import_from(theirs);
+}
+
+tensor from_dlpack(dlpack_handle theirs) { return import_and_own(std::move(theirs)); }
+tensor from_dlpack(dlpack_versioned_handle theirs) { return import_and_own(std::move(theirs)); }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/mman.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -20,9 +21,10 @@ namespace muster {
 namespace {
 
 // What a request must leave over for everybody else, and how much is admitted without another look once there was
-// plenty.
+// plenty: a part, since any number of processes may be doing so.
 constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
 constexpr std::size_t most_admitted_ahead = std::size_t{32} << 20U;
+constexpr std::size_t part_admitted_ahead = 64;
 constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
 constexpr std::size_t huge_page_bytes = arena::alignment;
 
@@ -75,7 +77,7 @@ block arena::allocate_small(std::size_t bytes) {
   }
   auto offset = slab.cut();
   if (!offset) {
-    admit(extent_bytes, 0);
+    static_cast<void>(admit(extent_bytes, 0));
     const auto run = extents_.claim(options_.self, 1, extent_hint_);
     if (!run) throw_exhausted(bytes, 0, "no part of the arena is free");
     extent_hint_ = run->first + 1;
@@ -124,7 +126,7 @@ block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
 std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
   const auto count = extents_for(bytes);
   if (count > extents_.size()) throw_exhausted(bytes, copies, "the arena is smaller than that");
-  admit(bytes, copies);
+  const bool has_looked = admit(bytes, copies);
   auto run = extents_.claim(options_.self, count, place_for(count));
   if (!run && !cache_.empty()) {
     trim_cache(0);
@@ -133,6 +135,8 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
   if (!run) throw_exhausted(bytes, copies, "no free part of the arena is that long");
   extent_hint_ = run->first + run->count;
   try {
+    // Others may have been admitted at the same time: of two, one sees both claims.
+    if (has_looked) static_cast<void>(require_room(bytes, copies, bytes * copies));
     if (!populate(*run)) throw_exhausted(bytes, copies, "the kernel has no memory for it");
     return bind(run->offset_bytes(), run->size_bytes());
   } catch (const error&) {
@@ -143,7 +147,9 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
 
 std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
   const auto descriptor = blocks_.bind(options_.self, offset, capacity, block_hint_);
-  if (!descriptor) throw_exhausted(capacity, 0, text("all ", blocks_.size(), " descriptors of blocks are taken (domain_options::max_blocks)"));
+  if (!descriptor)
+    throw_exhausted(capacity, 0,
+                    text("all ", blocks_.size(), " descriptors of blocks are taken (domain_options::max_blocks)"));
   block_hint_ = *descriptor + 1;
   record_of(*descriptor) = {.offset = offset,
                             .capacity = capacity,
@@ -187,7 +193,7 @@ void arena::prefault(std::size_t bytes) {
                                              text_of_bytes(bytes_.size()), ": ask for less, or for a larger arena"));
   }
   const scoped_lock lock(mutex_);
-  admit(bytes, 0);
+  static_cast<void>(admit(bytes, 0));
   const auto populate_all = [&] { return ::madvise(bytes_.data(), bytes, MADV_POPULATE_WRITE); };
   try {
     system_call("madvise MADV_POPULATE_WRITE", populate_all);
@@ -197,22 +203,43 @@ void arena::prefault(std::size_t bytes) {
   collapse(0, bytes);
 }
 
-void arena::admit(std::size_t bytes, unsigned copies) {
+// True if it has looked: then who has claimed the memory looks again.
+bool arena::admit(std::size_t bytes, unsigned copies) {
   const auto needed = bytes * (std::size_t{1} + copies);
-  if (needed > admitted_bytes_) {
-    auto budget = available_memory();
-    if (budget.available_bytes < needed + reserve_bytes && !cache_.empty()) {
-      trim_cache(0);
-      budget = available_memory();
-    }
-    if (budget.available_bytes < needed + reserve_bytes) {
-      throw_exhausted(bytes, copies,
-                      text("only ", text_of_bytes(budget.available_bytes), " are available (", budget.limited_by,
-                           "), of which ", text_of_bytes(reserve_bytes), " are kept in reserve"));
-    }
-    admitted_bytes_ = needed + std::min((budget.available_bytes - needed - reserve_bytes) / 8, most_admitted_ahead);
+  const bool looks = needed > admitted_bytes_;
+  if (looks) {
+    const auto left = require_room(bytes, copies, needed);
+    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, most_admitted_ahead);
   }
   admitted_bytes_ -= needed;
+  return looks;
+}
+
+// What is left over when `needed` more bytes have been taken than are claimed by now. The cache is given up first.
+std::size_t arena::require_room(std::size_t bytes, unsigned copies, std::size_t needed) {
+  auto untouched = untouched_bytes();
+  auto budget = available_memory();
+  const auto is_enough = [&] { return budget.available_bytes >= needed + untouched + reserve_bytes; };
+  if (!is_enough() && !cache_.empty()) {
+    trim_cache(0);
+    untouched = untouched_bytes();
+    budget = available_memory();
+  }
+  if (!is_enough()) {
+    throw_exhausted(bytes, copies,
+                    text("only ", text_of_bytes(budget.available_bytes), " are available (", budget.limited_by,
+                         "), of which ", text_of_bytes(untouched), " are for blocks that were not written yet and ",
+                         text_of_bytes(reserve_bytes), " are kept in reserve"));
+  }
+  return budget.available_bytes - needed - untouched - reserve_bytes;
+}
+
+// What all who take part have claimed and nobody has touched: it will be taken from what is available now.
+std::size_t arena::untouched_bytes() const {
+  struct stat file{};
+  system_call("fstat", ::fstat, memfd_, &file);
+  const auto held = extents_.held_count() * extent_bytes;
+  return held - std::min(held, static_cast<std::size_t>(file.st_blocks) * 512);
 }
 
 void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const {

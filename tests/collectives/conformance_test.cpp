@@ -369,10 +369,11 @@ TEST_P(Conformance, AllTypesInPlace) {
   run(body, {.inline_bytes = 64});
 }
 
-// The whole product of operations, types, ranks and sizes takes minutes: a stage of scripts/verify.
+// The whole product of operations, types, ranks and sizes takes minutes: a stage of scripts/verify. Of very many ranks
+// less: all that they send one another, and what it should be, is in one machine's memory.
 TEST_P(Conformance, AllTypesOfLongTensors) {
   run([](group& group) {
-    for (const auto count : std::vector<std::size_t>{4096, 1'000'003}) {
+    for (const auto count : std::vector<std::size_t>{4096, group.size() > 8 ? 100'003U : 1'000'003U}) {
       check_all_types(group, count);
     }
   });

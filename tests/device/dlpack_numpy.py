@@ -11,11 +11,14 @@ except ImportError:
 
 peer = ctypes.CDLL(sys.argv[1])
 peer.make.restype = ctypes.c_void_p
+peer.make_versioned.restype = ctypes.c_void_p
 peer.holders.restype = ctypes.c_long
-for name in ("was_written", "take", "refuses"):
+for name in ("was_written", "take", "refuses", "take_versioned", "refuses_versioned"):
     getattr(peer, name).restype = ctypes.c_bool
-peer.take.argtypes = [ctypes.c_void_p, ctypes.c_int]
-peer.refuses.argtypes = [ctypes.c_void_p]
+for name in ("take", "take_versioned"):
+    getattr(peer, name).argtypes = [ctypes.c_void_p, ctypes.c_int]
+for name in ("refuses", "refuses_versioned"):
+    getattr(peer, name).argtypes = [ctypes.c_void_p]
 
 api = ctypes.pythonapi
 api.PyCapsule_New.restype = ctypes.py_object
@@ -88,6 +91,45 @@ capsule = backwards.__dlpack__()
 assert peer.take(pointer(capsule), f64)
 api.PyCapsule_SetName(capsule, used)
 
+# Numbers are printed as NumPy 1 prints them; newer ones go over to exponents earlier, by type.
+prints_alike = numpy.__version__.startswith("1.")
+peer.text.restype = ctypes.c_char_p
+
+
+def check_text(values, kind):
+    if not prints_alike:
+        return
+    array = numpy.array(values, dtype=kind)
+    capsule = array.__dlpack__()
+    assert peer.take(pointer(capsule), -1)
+    api.PyCapsule_SetName(capsule, used)
+    shown = peer.text().decode()
+    names = {"i2": "i16", "i8": "i64", "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
+    body = numpy.array2string(array, separator=", ", prefix="tensor(", max_line_width=10**9)
+    wanted = f"tensor({body}, {names[array.dtype.str[1:]]}"
+    wanted += f", shape ({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''}))" if array.size > 1000 else ")"
+    assert shown == wanted, f"\n{shown}\n{wanted}"
+
+
+nan, inf = numpy.nan, numpy.inf
+tables = [[1, 2, 3], [1.5, 2.25, -3], [0.1, 100], [1e-5, 1], [1e8, 1], [99999999, 1], [1e-4, 0.1], [1e-4, 0.11], [0, -0.0],
+          [nan, 1.5], [nan, inf], [inf, -inf, 1], [nan, 1e10], [-inf, 1e10], [0.3, 1 / 3], [[1.5, 2], [3, 4.125]],
+          [[[1, 2.5]], [[3, 4]]], 0.5, 7, [1e300, 1e-300], [5e-324, 1], [123456.789, 1000], [0.000123456789, 0.1],
+          [1.1, 1.123456789012], [2 / 3, 200 / 3], [0.1 + 0.2], numpy.arange(2000) / 8, [1e100, 1e-7, 1]]
+numpy.seterr(over="ignore")
+for table in tables:
+    for kind in ("f8", "f4", "f2", "c16", "c8"):
+        check_text(table, kind)
+for table in ([1 + 2j, -3.25j], [1e-5 - 1e5j, 1], [complex(nan, inf), complex(-inf, nan)], [1.5 + 0.25j, 100 - 1e3j]):
+    check_text(table, "c16")
+check_text([[-1, 10], [100, 2]], "i2")
+generator = numpy.random.default_rng(1)
+for each in range(200):
+    shape = tuple(generator.integers(1, 5, size=generator.integers(1, 4)))
+    numbers = generator.normal(size=shape) * 10.0 ** generator.integers(-6, 9, size=shape if each % 2 else ())
+    for kind in ("f8", "f4", "f2"):
+        check_text(numbers, kind)
+
 # What is refused stays the capsule's.
 unaligned = numpy.frombuffer(bytearray(17), dtype="u1")[1:].view("f8")
 before = sys.getrefcount(unaligned)
@@ -96,4 +138,29 @@ assert peer.refuses(pointer(capsule))
 del capsule
 assert sys.getrefcount(unaligned) == before
 peer.drop()
-print("ok, NumPy", numpy.__version__)
+
+# Version 1, which NumPy has since 2.1: arrays may be read-only then.
+versioned = tuple(int(part) for part in numpy.__version__.split(".")[:2]) >= (2, 1)
+if versioned:
+    fresh_versioned = ctypes.c_char_p(b"dltensor_versioned")
+    used_versioned = ctypes.c_char_p(b"used_dltensor_versioned")
+
+    class VersionedExporter(Exporter):
+        def __dlpack__(self, *, max_version=None, **options):
+            assert max_version >= (1, 0)
+            return api.PyCapsule_New(self.managed, fresh_versioned, None)
+
+    array = numpy.from_dlpack(VersionedExporter(peer.make_versioned(f64)))
+    assert numpy.array_equal(array, expected("f8")) and array.flags.writeable
+    array[0, 0, 0] = -1
+    assert peer.was_written()
+
+    array = expected("f8")
+    capsule = array.__dlpack__(max_version=(1, 0))
+    assert peer.take_versioned(api.PyCapsule_GetPointer(capsule, fresh_versioned), f64)
+    api.PyCapsule_SetName(capsule, used_versioned)
+    peer.drop()
+    array.flags.writeable = False
+    capsule = array.__dlpack__(max_version=(1, 0))
+    assert peer.refuses_versioned(api.PyCapsule_GetPointer(capsule, fresh_versioned))
+print("ok, NumPy", numpy.__version__, "with version 1 of DLPack" if versioned else "")

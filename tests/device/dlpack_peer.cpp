@@ -3,6 +3,8 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor_compare.hpp>
@@ -31,16 +33,25 @@ dlpack_managed_tensor* make(int type) {
   return to_dlpack(*made).release();
 }
 
+dlpack_versioned_tensor* make_versioned(int type) {
+  made = expected(type);
+  return to_dlpack_versioned(*made).release();
+}
+
 // Whether somebody has written -1 as the first element that was made, which is an f64.
 bool was_written() { return made->at<double>(0, 0, 0) == -1; }
 
 // How many hold the memory of what was made.
 long holders() { return made->storage().use_count(); }
+}
 
-// Whether the array is taken, and is what make() makes.
-bool take(dlpack_managed_tensor* theirs, int type) {
+namespace {
+
+template <class Managed>
+bool take_any(Managed* theirs, int type) {
   try {
     taken = from_dlpack(theirs);
+    if (type < 0) return true;
     if (equal(*taken, expected(type))) return true;
     std::cerr << "took " << *taken << "\n";
   } catch (const std::exception& failure) {
@@ -49,13 +60,34 @@ bool take(dlpack_managed_tensor* theirs, int type) {
   return false;
 }
 
-bool refuses(dlpack_managed_tensor* theirs) {
+template <class Managed>
+bool refuses_any(Managed* theirs) {
   try {
     taken = from_dlpack(theirs);
     return false;
   } catch (const std::exception&) {
     return true;
   }
+}
+
+}  // namespace
+
+extern "C" {
+
+// Whether the array is taken, and is what make() makes of that type, if that is asked for.
+bool take(dlpack_managed_tensor* theirs, int type) { return take_any(theirs, type); }
+bool take_versioned(dlpack_versioned_tensor* theirs, int type) { return take_any(theirs, type); }
+
+bool refuses(dlpack_managed_tensor* theirs) { return refuses_any(theirs); }
+bool refuses_versioned(dlpack_versioned_tensor* theirs) { return refuses_any(theirs); }
+
+// What was taken, as it is printed; until the next call.
+const char* text() {
+  static std::string last;
+  std::ostringstream out;
+  out << *taken;
+  last = out.str();
+  return last.c_str();
 }
 
 void fill_first_row() { taken->slice(0, 1).fill(100); }

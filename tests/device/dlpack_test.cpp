@@ -113,6 +113,63 @@ TEST_F(Dlpack, AHandleThatIsRefusedIsDeleted) {
   EXPECT_EQ(given_back_, 1);
 }
 
+// The same by a library of version 1.
+class VersionedDlpack : public testing::Test {
+protected:
+  VersionedDlpack() {
+    managed_.dl_tensor.data = values_.data();
+    managed_.dl_tensor.ndim = 1;
+    managed_.dl_tensor.dtype = {.code = 2, .bits = 32, .lanes = 1};
+    managed_.dl_tensor.shape = &length_;
+    managed_.manager_ctx = &given_back_;
+    managed_.deleter = [](dlpack_versioned_tensor* left) { ++*static_cast<int*>(left->manager_ctx); };
+  }
+
+  template <class... Parts>
+  void expect_import_refused(const Parts&... parts) {
+    expect_refused([&] { static_cast<void>(from_dlpack(&managed_)); }, parts...);
+    EXPECT_EQ(given_back_, 0);
+  }
+
+  std::array<float, 3> values_ = {1, 2, 3};
+  std::int64_t length_ = 3;
+  int given_back_ = 0;
+  dlpack_versioned_tensor managed_;
+};
+
+TEST_F(VersionedDlpack, AnImportedTensorIsTheSameMemoryAndIsGivenBackOnce) {
+  managed_.version.minor = 7;  // adds what is not needed
+  managed_.flags = dlpack_versioned_tensor::is_copy;
+  {
+    const auto made = from_dlpack(dlpack_versioned_handle(&managed_));
+    EXPECT_EQ(made.data<float>(), values_.data());
+    EXPECT_EQ(given_back_, 0);
+  }
+  EXPECT_EQ(given_back_, 1);
+}
+
+TEST_F(VersionedDlpack, AnotherMajorVersionIsRefused) {
+  managed_.version = {.major = 2, .minor = 1};
+  expect_import_refused("DLPack 2.1", "version 1");
+}
+
+TEST_F(VersionedDlpack, WhatIsReadOnlyIsRefusedAndGivenBackIfItWasOwned) {
+  managed_.flags = dlpack_versioned_tensor::read_only;
+  expect_import_refused("is read-only", "copy it");
+  EXPECT_THROW(static_cast<void>(from_dlpack(dlpack_versioned_handle(&managed_))), error);
+  EXPECT_EQ(given_back_, 1);
+}
+
+TEST_F(VersionedDlpack, WhatIsExportedSaysItsVersionAndComesBack) {
+  const auto made = tensor::arange<std::int32_t>(24).reshape({4, 6}).slice(1, 3, 1);
+  auto exported = to_dlpack_versioned(made);
+  EXPECT_EQ(exported->version.major, 1U);
+  EXPECT_EQ(exported->flags, 0U);
+  const auto back = from_dlpack(std::move(exported));
+  EXPECT_EQ(back.data(), made.data());
+  EXPECT_TRUE(equal(back, made));
+}
+
 TEST(ToDlpack, KeepsTheMemoryUntilItIsDeleted) {
   auto made = tensor::arange<std::int32_t>(24).reshape({4, 6}).slice(1, 3, 1);
   const std::weak_ptr<const storage> memory_of_it = made.storage();

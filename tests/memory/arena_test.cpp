@@ -421,6 +421,24 @@ TEST(Admission, ASharedBlockIsAdmittedLikeAnyOther) {
   EXPECT_EQ(shared.blocks().read_statistics().held_bytes, 0U);
 }
 
+// Each of them below the size from which pages are made at once: nothing is touched here.
+std::size_t claim_until_refused(domain& of) {
+  std::vector<block> claimed;
+  try {
+    for (;;) claimed.push_back(of.blocks().allocate(mebibyte - 1));
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("are for blocks that were not written yet"));
+  }
+  return claimed.size() * mebibyte;
+}
+
+TEST(Admission, WhatWasClaimedAndNotWrittenYetIsNotThereForOthers) {
+  const auto budget = available_memory();
+  domain shared({.arena_bytes = 2 * budget.limit_bytes});
+  EXPECT_LE(claim_until_refused(shared), budget.limit_bytes);
+}
+
 TEST(Admission, CopiesOfTheReceiverCount) {
   const auto budget = available_memory();
   domain shared({});

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <ranges>
@@ -13,6 +14,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
 
 #include "temporary_directory.hpp"
 
@@ -204,6 +206,48 @@ TEST(CtxPool, TheContextIsDestroyedWhenTheWorkerLeaves) {
     pool.join();
   }
   EXPECT_TRUE(std::filesystem::exists(files.path() / "left"));
+}
+
+TEST(CtxPool, StartsSharesAndDrainsLikeAnyPool) {
+  ctx_pool<int> pool({1, 2}, {.wait_for_start = false});
+  pool.started().get();
+  const auto table = pool.share(std::array<int, 3>{7, 8, 9});
+  const auto sum = [](int& context, const shared_object<std::array<int, 3>>& numbers) {
+    return context + (*numbers)[2];
+  };
+  EXPECT_EQ(pool.on(0).apply(sum, table), 10);
+  EXPECT_EQ(pool.on(1).apply(sum, table), 11);
+  pool.drain_async().get();
+  EXPECT_THROW(pool.apply(context_of, 1), error);
+}
+
+TEST(CtxPool, OneOfAFactoryGrows) {
+  ctx_pool<counter> pool([](std::size_t worker) { return counter(static_cast<int>(10 * worker)); }, {.workers = 1});
+  pool.resize(3);
+  EXPECT_EQ(pool.size(), 3U);
+  EXPECT_EQ(pool.on(2).apply([](counter& own) { return own.next(); }), 20);
+  EXPECT_EQ(pool.on(2).apply([](counter& own) { return own.next(); }), 21);
+  pool.resize_async(1).get();
+  EXPECT_EQ(pool.size(), 1U);
+}
+
+TEST(CtxPool, OneOfGivenContextsGrowsToTheirNumberOnly) {
+  ctx_pool<int> pool({5, 6});
+  pool.resize(1);
+  pool.resize(2);
+  EXPECT_EQ(pool.on(1).apply(context_of, 0), 6);
+  EXPECT_THROW(pool.resize(3), error);
+  EXPECT_EQ(pool.size(), 2U);
+}
+
+TEST(CtxPool, TellsALoopOfTheProgram) {
+  boost::asio::io_context loop;
+  const ctx_pool<int> pool(loop, std::vector<int>{3, 3});
+  int seen = 0;
+  pool.apply_async([](int& context, int x) { return context * x; }, 14)
+      .on_complete([&](int product) { seen = product; }, [](const error_info&) {});
+  loop.run();
+  EXPECT_EQ(seen, 42);
 }
 
 TEST(CtxPool, EndsLikeAnyPool) {

@@ -102,6 +102,35 @@ TEST_F(PoolQueue, TensorsGoThroughItByReference) {
   doubler.get();
 }
 
+TEST_F(PoolQueue, TensorsGoThroughItByCopyWhereThatIsAskedFor) {
+  const tensors through(3);
+  const auto sent = tensor::full<float>({10'000}, 1.0F);
+  through.push(sent, transfer::copy);
+  EXPECT_TRUE(through.try_push(sent, transfer::copy));
+  EXPECT_TRUE(through.push_for(sent, std::chrono::seconds(1)));
+  sent.fill(2.0F);
+  EXPECT_EQ(*through.pop()->data<float>(), 1.0F);
+  EXPECT_EQ(*through.pop()->data<float>(), 1.0F);
+  const auto same = through.pop();
+  EXPECT_EQ(same->data<float>(), sent.data<float>());
+}
+
+TEST_F(PoolQueue, OneTensorMayBeInManyCellsAndQueuesAtOnce) {
+  const tensors one(8);
+  const tensors other(8);
+  auto sent = tensor::full<float>({10'000}, 1.0F);
+  const auto* const first = sent.data<float>();
+  for (int each = 0; each < 8; ++each) {
+    one.push(sent);
+    other.push(sent);
+  }
+  sent = tensor();
+  for (int each = 0; each < 8; ++each) {
+    EXPECT_EQ(one.pop()->data<float>(), first);
+    EXPECT_EQ(other.pop()->data<float>(), first);
+  }
+}
+
 TEST_F(PoolQueue, AWorkerThatDiesWithALeaseHasGivenItBackWhenItsTaskEnds) {
   pool workers({.workers = 1});
   const tensors queue(4);

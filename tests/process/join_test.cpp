@@ -27,6 +27,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>
+#include <muster/queue/shared_queue.hpp>
 
 #include "join_messages.hpp"
 #include "processes.hpp"
@@ -115,6 +116,39 @@ TEST_F(Join, TensorsAndBlocksGoBothWaysByReference) {
   expect_nobody_is_there();
   ASSERT_GE(made.size(), 1U << 20U);
   EXPECT_EQ(static_cast<char>(made.bytes()[1000]), 'g');
+}
+
+TEST_F(Join, TensorsGoThroughQueuesThatItGetsByName) {
+  shared_queue<tensor> jobs(4);
+  shared_queue<tensor> results(4);
+  door_->offer("jobs", jobs);
+  door_->offer("results", results);
+  const auto guest = start("serve");
+  for (int each = 0; each < 20; ++each) {
+    const auto sent = tensor::full<float>({1000}, static_cast<float>(each));
+    jobs.push(sent);
+    const auto back = results.pop();
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->span<const float>()[999], 2.0F * static_cast<float>(each));
+    EXPECT_EQ(sent.span<const float>()[999], 2.0F * static_cast<float>(each)) << "the same memory";
+  }
+  jobs.close();
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, WhoIsKilledWithAQueueLosesWhatItHadTakenAndNoMore) {
+  shared_queue<tensor> jobs(4);
+  door_->offer("jobs", jobs);
+  for (const float each : {1.0F, 2.0F, 3.0F}) jobs.push(tensor::full<float>({100'000}, each));
+  const auto guest = start("take_two");
+  done_.wait();
+  guest->kill(0);
+  EXPECT_EQ(guest->wait(0), exit_status::killed(SIGKILL));
+  expect_nobody_is_there();
+  EXPECT_EQ(jobs.pop()->span<const float>()[0], 2.0F) << "was on lease";
+  EXPECT_EQ(jobs.pop()->span<const float>()[0], 3.0F);
+  EXPECT_EQ(jobs.size(), 0U);
 }
 
 TEST_F(Join, OneThatIsKilledLeavesNothingBehind) {

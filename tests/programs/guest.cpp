@@ -19,6 +19,7 @@
 #include <muster/process/join.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>
+#include <muster/queue/shared_queue.hpp>
 
 namespace {
 
@@ -26,6 +27,7 @@ using muster::event;
 using muster::join;
 using muster::joined_domain;
 using muster::shared_block;
+using muster::shared_queue;
 using muster::tensor;
 
 // What a guest hands over.
@@ -74,6 +76,29 @@ int hold(const std::string& path, const std::string&) {
   }
   const auto theirs = host.get<shared_block>("number");
   const std::vector<event> more(3);
+  host.get<event>("done").set();
+  event().wait();
+  return 1;
+}
+
+// Doubles tensors in place until no more come.
+int serve(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  auto jobs = host.get<shared_queue<tensor>>("jobs");
+  auto results = host.get<shared_queue<tensor>>("results");
+  while (auto next = jobs.pop()) {
+    for (auto& each : next->span<float>()) each *= 2;
+    results.push(std::move(*next));
+  }
+  return 0;
+}
+
+// Is killed with one tensor popped and one on lease.
+int take_two(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  auto jobs = host.get<shared_queue<tensor>>("jobs");
+  const auto popped = jobs.pop();
+  const auto leased = jobs.lease();
   host.get<event>("done").set();
   event().wait();
   return 1;
@@ -171,6 +196,8 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"add", add},
     {"tensors", tensors},
     {"hold", hold},
+    {"serve", serve},
+    {"take_two", take_two},
     {"toggle", toggle},
     {"leave_and_live", leave_and_live},
     {"close_all", close_all},

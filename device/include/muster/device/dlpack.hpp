@@ -3,7 +3,8 @@
 
 // Tensors to and from other libraries of the same process, without a copy, by DLPack: the structs that NumPy, PyTorch,
 // JAX and others agree on. They are declared here as version 0.8 has them (DLManagedTensor, Python's capsule
-// "dltensor"), so a pointer to theirs can be cast to one to ours and back.
+// "dltensor") and version 1.0 (DLManagedTensorVersioned, "dltensor_versioned"), so a pointer to theirs can be cast to
+// one to ours and back.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,19 +49,42 @@ struct dlpack_managed_tensor {
   void (*deleter)(dlpack_managed_tensor*) = nullptr;
 };
 
+/// DLPackVersion. What a minor version adds may be ignored. Thread safety: a value.
+struct dlpack_version {
+  std::uint32_t major = 1;
+  std::uint32_t minor = 0;
+};
+
+/// DLManagedTensorVersioned: the same, and says its version and what may be done with the elements.
+///
+/// Thread safety: one thread at a time.
+struct dlpack_versioned_tensor {
+  static constexpr std::uint64_t read_only = 1;  ///< a flag: nobody may write the elements
+  static constexpr std::uint64_t is_copy = 2;    ///< a flag: they were copied for whoever gets this
+
+  dlpack_version version;
+  void* manager_ctx = nullptr;
+  void (*deleter)(dlpack_versioned_tensor*) = nullptr;
+  std::uint64_t flags = 0;
+  dlpack_tensor dl_tensor;
+};
+
 static_assert(sizeof(dlpack_tensor) == 48 && offsetof(dlpack_tensor, dtype) == 20 &&
-                  offsetof(dlpack_tensor, byte_offset) == 40 && sizeof(dlpack_managed_tensor) == 64,
+                  offsetof(dlpack_tensor, byte_offset) == 40 && sizeof(dlpack_managed_tensor) == 64 &&
+                  sizeof(dlpack_versioned_tensor) == 80 && offsetof(dlpack_versioned_tensor, dl_tensor) == 32,
               "muster: these are DLPack's structs");
 
 /// Calls the deleter of a managed tensor, if it has one. Thread safety: as that deleter.
 struct dlpack_deleter {
-  void operator()(dlpack_managed_tensor* left) const noexcept {
+  template <class Managed>
+  void operator()(Managed* left) const noexcept {
     if (left->deleter != nullptr) left->deleter(left);
   }
 };
 
 /// A managed tensor that nobody has taken yet; release() gives it away. Thread safety: as std::unique_ptr.
 using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
+using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_deleter>;
 
 /// The same elements for another library. What it writes, all who have the tensor see.
 ///
@@ -68,6 +92,8 @@ using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
 /// Lifetime: keeps the memory until its deleter is called.
 /// Cost: one allocation.
 [[nodiscard]] dlpack_handle to_dlpack(const tensor& what);
+/// The same for a library that asks for version 1 (Python: `__dlpack__(max_version=…)` of 1.0 or more).
+[[nodiscard]] dlpack_versioned_handle to_dlpack_versioned(const tensor& what);
 
 /// The same elements as a tensor, in local memory: it goes to other processes by copy.
 ///
@@ -79,8 +105,12 @@ using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
 /// Thread safety: safe to call from any thread.
 /// Cost: two allocations.
 [[nodiscard]] tensor from_dlpack(dlpack_managed_tensor* theirs);
+/// Throws errc::invalid_argument, besides, for elements that are read-only, and for another major version than 1, of
+/// which only the deleter is known.
+[[nodiscard]] tensor from_dlpack(dlpack_versioned_tensor* theirs);
 
-/// As above; on failure `theirs` is deleted.
+/// As those; on failure `theirs` is deleted.
 [[nodiscard]] tensor from_dlpack(dlpack_handle theirs);
+[[nodiscard]] tensor from_dlpack(dlpack_versioned_handle theirs);
 
 }  // namespace muster

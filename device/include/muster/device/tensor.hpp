@@ -15,6 +15,7 @@
 #include <memory>
 #include <ranges>
 #include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -296,9 +297,14 @@ void tensor::copy_to(std::span<T> room) const {
 template <tensor_element T>
 std::vector<T> tensor::to_vector() const {
   require(dtype_of<T>);
-  std::vector<T> values(size());
-  write(std::as_writable_bytes(std::span<T>(values)));
-  return values;
+  using byte_or_element =
+      std::conditional_t<std::same_as<T, bool>, std::uint8_t, T>;  // vector<bool> has no memory of bools
+  std::vector<byte_or_element> values(size());
+  write(std::as_writable_bytes(std::span<byte_or_element>(values)));
+  if constexpr (std::same_as<T, bool>)
+    return {values.begin(), values.end()};
+  else
+    return values;
 }
 
 }  // namespace muster

@@ -8,7 +8,8 @@
 namespace muster {
 
 /// Prints the elements in nested brackets, then the dtype; of more than a thousand only three at each end of every
-/// dimension, and then the shape:
+/// dimension, and then the shape. Numbers are written as NumPy 1 does: the fewest digits that tell each from its
+/// neighbours in its type, at most eight after the point, the points below one another.
 ///
 ///     tensor([[1, 2],
 ///             [3, 4]], i32)

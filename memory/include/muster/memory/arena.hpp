@@ -82,7 +82,8 @@ public:
   ///
   /// `copies` says how many further copies of the same size its use will make in private memory (a receiver that
   /// decodes it makes one): they are counted when the request is admitted.
-  /// Throws errc::out_of_memory with what was needed and what there was; nothing is touched then.
+  /// Throws errc::out_of_memory with what was needed and what there was; nothing is touched then. What any process of
+  /// the domain has allocated and not yet touched is not there for this request.
   [[nodiscard]] block allocate(std::size_t bytes, unsigned copies = 0) MUSTER_EXCLUDES(mutex_);
 
   /// Takes over a block that another process lent, or that belongs to this one already.
@@ -186,7 +187,9 @@ private:
   void drop_run(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   void trim_cache(std::size_t keep_bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t cache_limit() const noexcept MUSTER_REQUIRES(mutex_);
-  void admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
+  std::size_t require_room(std::size_t bytes, unsigned copies, std::size_t needed) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t untouched_bytes() const;
   void discard(extent_run run) noexcept;
   void recover_block(std::uint32_t descriptor, participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_extents(participant_id dead) MUSTER_REQUIRES(mutex_);

@@ -95,7 +95,9 @@ inline constexpr detail::output_kind<output_op::mean_of_ranks> mean_of_ranks{};
 /// 2))`. Others are refused before any rank is told of the call.
 template <tensor_element T>
 [[nodiscard]] detail::input_tag typed(std::string name, std::optional<std::size_t> dimensions = {}) {
-  return {.name = std::move(name), .form = {.type = dtype_of<T>, .dimensions = dimensions}};
+  detail::input_tag made{.name = std::move(name), .form = {}};
+  made.form = {.type = dtype_of<T>, .dimensions = dimensions};
+  return made;
 }
 
 /// Inputs whose rows are dealt out to the ranks: tensors, of which each rank gets its part. Their names, or what

@@ -41,15 +41,20 @@ public:
   /// `options.workers` is 0 or the number of contexts; otherwise errc::invalid_argument is thrown, also when there are
   /// none. Throws what pool's constructor throws.
   explicit ctx_pool(const std::vector<C>& contexts, const pool_options& options = {})
-      : workers_(options_for(contexts.size(), options), detail::lane_route(), given(contexts)) {}
+      : workers_(options_for(contexts.size(), options), given(contexts)) {}
+  /// The same on a loop, as pool's.
+  ctx_pool(boost::asio::io_context& loop, const std::vector<C>& contexts, const pool_options& options = {})
+      : workers_(options_for(contexts.size(), options), given(contexts), &loop) {}
 
   /// With contexts that `factory` makes in each worker: a callable that can be sent, `() -> C` or
   /// `(std::size_t worker) -> C`, with bound arguments before that. `C` need not be transportable, nor movable. It runs
   /// after pool_options::initializer and is treated as that is: a factory that keeps failing breaks the pool, and the
   /// calls then say why.
   template <detail::factory_like<C> F>
-  explicit ctx_pool(F factory, const pool_options& options = {})
-      : workers_(options, detail::lane_route(), {made_by(std::move(factory))}) {}
+  explicit ctx_pool(F factory, const pool_options& options = {}) : workers_(options, {made_by(std::move(factory))}) {}
+  template <detail::factory_like<C> F>
+  ctx_pool(boost::asio::io_context& loop, F factory, const pool_options& options = {})
+      : workers_(options, {made_by(std::move(factory))}, &loop) {}
 
   /// As those of pool.
   [[nodiscard]] basic_submitter<detail::context_first<C>> with(const task_options& options) const {
@@ -60,18 +65,27 @@ public:
   }
   [[nodiscard]] basic_collecting_submitter<detail::context_first<C>> collect_errors() const { return {core(), {}}; }
 
+  template <class T>
+  [[nodiscard]] shared_object<T> share(const T& value) const {
+    return workers_.share(value);
+  }
+  [[nodiscard]] future<void> started() { return workers_.started(); }
   void close() { workers_.close(); }
   void drain() { workers_.drain(); }
   template <class Rep, class Period>
   bool drain(std::chrono::duration<Rep, Period> time) {
     return workers_.drain(time);
   }
+  [[nodiscard]] future<void> drain_async() { return workers_.drain_async(); }
   void terminate() { workers_.terminate(); }
   void join() { workers_.join(); }
   template <class Rep, class Period>
   bool join_for(std::chrono::duration<Rep, Period> time) {
     return workers_.join_for(time);
   }
+  /// Where contexts were given, to at most as many workers.
+  void resize(std::size_t workers) { workers_.resize(workers); }
+  [[nodiscard]] future<void> resize_async(std::size_t workers) { return workers_.resize_async(workers); }
   [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
   [[nodiscard]] std::vector<worker_info> workers() const { return workers_.workers(); }
   [[nodiscard]] pool_statistics stats() const { return workers_.stats(); }
@@ -87,8 +101,9 @@ private:
   // The same processes as those of any pool.
   class worker_processes : public pool {
   public:
-    worker_processes(const pool_options& options, detail::lane_route route, const std::vector<worker_task>& contexts)
-        : pool(options, route, contexts) {}
+    worker_processes(const pool_options& options, const std::vector<worker_task>& contexts,
+                     boost::asio::io_context* loop = nullptr)
+        : pool(options, detail::lane_route(), contexts, loop) {}
     using pool::core;
   };
 
@@ -104,6 +119,7 @@ private:
                        " workers: give one for each worker, and pool_options::workers 0 or their number"));
     }
     options.workers = static_cast<unsigned>(contexts);
+    options.max_workers = options.workers;  // there is no context for more
     return options;
   }
 

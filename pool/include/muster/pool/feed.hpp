@@ -23,8 +23,7 @@ namespace muster {
 ///
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's.
-/// Lifetime: of its elements the pool may outlive it and it may outlive the pool; what is under way when it goes is
-/// cancelled.
+/// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled.
 template <class T, class R>
 class feed_stream {
 public:

@@ -298,7 +298,7 @@ void detail::future_access::when_done(future<R>&& which, std::function<void(outc
   which.require_valid();
   const auto home = which.home_;
   if (home == nullptr) {  // when_all of nothing: it is done, and belongs to no pool
-    when_ended<R>(std::move(which), [then = std::move(then)](ending<R> how) { then(how()); });
+    when_ended<R>(std::move(which), [then = std::move(then)](const ending<R>& how) { then(how()); });
     return;
   }
   home->steps().prepare();

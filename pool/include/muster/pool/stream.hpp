@@ -235,7 +235,8 @@ public:
   /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr,
   /// std::optional<value_type>): takes any completion token, `co_await results.async_next(asio::use_awaitable)`. Gives
   /// and throws what next() does; an element that is ready is decoded where the handler runs, and the input is taken
-  /// from there and in this call. One at a time; next() may be called when none is under way. The stream may be
+  /// from there and in this call. Of an input that makes wait, a call takes an element unless a result is ready at
+  /// once: next() gives it a moment. One at a time; next() may be called when none is under way. The stream may be
   /// destroyed meanwhile. Needs muster/pool/async.hpp, where completion is described.
   /// A signal to the handler's cancellation slot, of any type, ends the wait with errc::cancelled, without any other
   /// effect: the element stays, for whoever asks next.

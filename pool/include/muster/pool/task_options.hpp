@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
@@ -22,10 +23,10 @@ public:
   static constexpr std::size_t most_bytes = 47;
 
   constexpr task_label() noexcept = default;
-  constexpr task_label(const char* name) noexcept
-      : task_label(std::string_view(name)) {}           // NOLINT: reads like a string
-  constexpr task_label(std::string_view name) noexcept  // NOLINT: as above
-      : size_(static_cast<unsigned char>(std::min(name.size(), most_bytes))) {
+  template <std::convertible_to<std::string_view> Text>
+  constexpr task_label(const Text& text) noexcept {  // NOLINT: reads like a string
+    const std::string_view name = text;
+    size_ = static_cast<unsigned char>(std::min(name.size(), most_bytes));
     std::copy_n(name.begin(), size_, bytes_.begin());
   }
 

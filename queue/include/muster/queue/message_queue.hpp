@@ -16,6 +16,7 @@
 #include <muster/queue/message_ring.hpp>
 #include <muster/queue/outgoing_message.hpp>
 #include <muster/serialize/codec.hpp>
+#include <muster/serialize/transfer.hpp>
 
 namespace muster {
 
@@ -107,23 +108,27 @@ public:
   [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
 
   /// Puts a message behind all others; waits while the queue is full. False when the queue is closed.
-  /// Unblocked by: a consumer that frees a cell, close().
-  /// Throws what the value's serialize function throws, errc::out_of_memory; nothing is pushed then.
-  bool push(const T& value) const { return push_until(value, deadline::never()); }
+  ///
+  /// What of it lies in shared memory (tensors) goes by reference, or by copy where that is asked for: then neither
+  /// side sees what the other writes, and it need not lie in the queue's domain. Unblocked by: a consumer that frees a
+  /// cell, close(). Throws what the value's serialize function throws, errc::out_of_memory; nothing is pushed then.
+  bool push(const T& value, transfer how = transfer::reference) const {
+    return push_until(value, deadline::never(), how);
+  }
   /// The same, for so long at most. False too when the time is over: is_closed() tells.
   template <class Rep, class Period>
-  bool push_for(const T& value, std::chrono::duration<Rep, Period> wait) const {
-    return push_until(value, deadline::after(wait));
+  bool push_for(const T& value, std::chrono::duration<Rep, Period> wait, transfer how = transfer::reference) const {
+    return push_until(value, deadline::after(wait), how);
   }
-  bool push_until(const T& value, deadline until) const {
+  bool push_until(const T& value, deadline until, transfer how = transfer::reference) const {
     return send(
-        value, [&](message_ring& to, const message_view& what) { return to.push(what, until); },
+        value, how, [&](message_ring& to, const message_view& what) { return to.push(what, until); },
         [&](outgoing_message& what) { return what.push(until); });
   }
   /// The same without waiting. False when the queue is full or closed.
-  bool try_push(const T& value) const {
+  bool try_push(const T& value, transfer how = transfer::reference) const {
     return send(
-        value, [](message_ring& to, const message_view& what) { return to.try_push(what); },
+        value, how, [](message_ring& to, const message_view& what) { return to.try_push(what); },
         [](outgoing_message& what) { return what.try_push(); });
   }
 
@@ -196,7 +201,7 @@ private:
 
   // What is nothing but its bytes goes straight into the cell.
   template <class Direct, class Encoded>
-  bool send(const T& value, Direct direct, Encoded encoded) const {
+  bool send(const T& value, transfer how, Direct direct, Encoded encoded) const {
     auto& to = ring();
     if constexpr (codec<T>::is_fixed) {
       if (sizeof(T) <= to.inline_bytes()) {
@@ -205,8 +210,9 @@ private:
       }
     }
     outgoing_message message(to);
-    const auto extent = codec<T>::size_with(value);
-    codec<T>::encode_with(message.make_room(extent.bytes, extent.attachments), &message, value);
+    const bool attaches = how != transfer::copy;
+    const auto extent = codec<T>::measure(attaches, value);
+    codec<T>::encode_with(message.make_room(extent.bytes, extent.attachments), attaches ? &message : nullptr, value);
     message.finish();
     return encoded(message) == queue_result::done;
   }

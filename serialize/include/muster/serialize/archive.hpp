@@ -71,17 +71,17 @@ inline constexpr bool is_known_to_cereal<cereal::DeferredData<T>> = true;
 
 /// Asked of each part that a serialize function hands to an archive. In a function of its own, so that the compiler's
 /// message leads with the sentence and the type; false, so that none of cereal's own come after it.
-template <class T, bool is_known>
+template <class T, bool IsKnown>
 consteval bool require_part() {
   static_assert(
       !refers_elsewhere<T>,
       "muster: a serialize() function has a part that is a pointer, view or reference, which means nothing in "
       "another process: send the value itself (std::string instead of std::string_view, std::unique_ptr or "
       "std::shared_ptr instead of a pointer)");
-  static_assert(is_known,
+  static_assert(IsKnown,
                 "muster: a serialize() function has a part of a type that cannot be sent to another process: give that "
                 "type one cereal serialize() function (or save() and load()), or make it trivially copyable");
-  return is_known && !refers_elsewhere<T>;
+  return IsKnown && !refers_elsewhere<T>;
 }
 
 }  // namespace detail
