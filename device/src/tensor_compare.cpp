@@ -25,6 +25,7 @@ auto comparable(T value) {
 template <class Same>
 bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (!a.device().is_cpu() || !b.device().is_cpu()) return all_pairs(a.to(device::cpu()), b.to(device::cpu()), same);
   return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto all_same = [&](detail::runs<2> at, std::size_t count) {
       for (; count != 0; --count) {

@@ -141,7 +141,8 @@ private:
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const tensor& what) {
+std::ostream& operator<<(std::ostream& out, const tensor& given) {
+  const auto what = given.to(device::cpu());
   printer elements(what);
   out << "tensor(";
   if (what.size() == 0) {
@@ -150,6 +151,7 @@ std::ostream& operator<<(std::ostream& out, const tensor& what) {
     elements.print(out);
   }
   out << ", " << what.dtype();
+  if (!given.device().is_cpu()) out << ", " << given.device();
   if (elements.abbreviates() || what.size() == 0) out << ", shape " << what.shape();
   return out << ')';
 }
