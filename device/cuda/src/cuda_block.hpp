@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 
+#include <muster/base/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/device_block.hpp>
+#include <muster/memory/shared_block.hpp>
 
 #include "device_heap.hpp"
 
@@ -26,13 +28,18 @@ public:
   [[nodiscard]] std::size_t size() const noexcept override { return bytes_; }
   [[nodiscard]] device_operations& operations() const override { return *of_; }
   [[nodiscard]] std::uintptr_t address() const override { return piece_.address(); }
-  [[nodiscard]] bool is_shareable() const noexcept override { return false; }
-  void write_to(frame_writer& out) const override;
+  [[nodiscard]] bool is_shareable() const noexcept override { return true; }
+  void write_to(frame_writer& out) const override MUSTER_EXCLUDES(mutex_);
 
 private:
+  void share() const MUSTER_REQUIRES(mutex_);
+
   const std::shared_ptr<cuda_device> of_;
-  device_piece piece_;
+  const device_piece piece_;
   const std::size_t bytes_;
+  mutable mutex mutex_;
+  mutable std::shared_ptr<exported_extent> extent_ MUSTER_GUARDED_BY(mutex_);  // once it has been sent
+  mutable shared_block tag_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// Memory of a device that somebody else has allocated.

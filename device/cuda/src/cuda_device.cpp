@@ -9,6 +9,7 @@
 #include "cuda_devices.hpp"
 #include "device_heap.hpp"
 #include "kernel_set.hpp"
+#include "sharing_table.hpp"
 
 namespace muster {
 
@@ -64,18 +65,26 @@ void cuda_device::open_context() {
                                       ".0 or newer: use another device, or cpu"));
   }
   const scope current(*this);
+  int counts = 0;
+  driver_->device_attribute(&counts, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, handle_);
+  counts_in_memory_ = counts != 0;
   compute_ = std::make_unique<cuda_stream>(*driver_);
   copies_ = std::make_unique<cuda_stream>(*driver_);
   kernels_ = std::make_unique<detail::kernel_set>(*driver_);
-  heap_ = std::make_unique<detail::device_heap>(*driver_, handle_, text(where_), [this] {
+  sharing_ = std::make_unique<detail::sharing_table>();
+  const auto quiesce = [this] {
     compute_->synchronize();
     copies_->synchronize();
-  });
+  };
+  const auto forget = [this](const detail::device_extent* memory) { sharing_->forget(memory); };
+  heap_ = std::make_unique<detail::device_heap>(*driver_, handle_, text(where_),
+                                                detail::device_heap::hooks{.quiesce = quiesce, .forget = forget});
 }
 
 cuda_device::~cuda_device() {
   // What fails here, fails because the program ends, and the driver has before it.
   static_cast<void>(driver_->context_set.attempt(context_));
+  sharing_.reset();
   heap_.reset();
   kernels_.reset();
   copies_.reset();
@@ -98,13 +107,15 @@ cuda_memory cuda_device::memory() const {
 
 std::shared_ptr<const device_block> cuda_device::allocate(std::size_t bytes) {
   const scope current(*this);
+  collect();
   return std::make_shared<const detail::cuda_block>(shared_from_this(), heap_->allocate(bytes), bytes);
 }
 
 // Of a device that is lost, nobody gets memory any more.
-void cuda_device::give_back(const detail::device_piece& what) noexcept {
+void cuda_device::give_back(const detail::device_piece& what, shared_block tag) noexcept {
   try {
     const scope current(*this);
+    if (tag && !sharing_->is_ours_alone(tag)) return sharing_->keep(what, std::move(tag));
     heap_->release(what);
   } catch (const error&) {
   }
@@ -118,6 +129,7 @@ void cuda_device::synchronize() {
 
 void cuda_device::trim() {
   const scope current(*this);
+  collect();
   heap_->trim(0);
 }
 

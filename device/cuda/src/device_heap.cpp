@@ -15,11 +15,11 @@ std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes 
 
 }  // namespace
 
-device_heap::device_heap(const cuda_driver& driver, CUdevice device, std::string name, std::function<void()> quiesce)
+device_heap::device_heap(const cuda_driver& driver, CUdevice device, std::string name, hooks before_dropping)
     : driver_(driver),
       device_(device),
       name_(std::move(name)),
-      quiesce_(std::move(quiesce)),
+      hooks_(std::move(before_dropping)),
       granularity_(device_extent::granularity(driver, device)) {}
 
 device_piece device_heap::allocate(std::size_t bytes) {
@@ -80,10 +80,11 @@ void device_heap::trim(std::size_t keep) {
 void device_heap::drop_unused(std::size_t keep) {
   auto left = unused_bytes();
   if (left <= keep) return;
-  quiesce_();
+  hooks_.quiesce();
   for (auto index = extents_.size(); index-- > 0 && left > keep;) {
     if (!extents_[index].ranges.is_all_free()) continue;
     left -= extents_[index].ranges.size();
+    hooks_.forget(extents_[index].memory.get());
     extents_.erase(extents_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 }

@@ -41,8 +41,13 @@ public:
   static constexpr std::size_t extent_bytes = std::size_t{64} << 20U;
   static constexpr std::size_t keep_bytes = std::size_t{256} << 20U;
 
-  /// `quiesce` returns when the device has done all that it was given; called before memory goes back to the driver.
-  device_heap(const cuda_driver& driver, CUdevice device, std::string name, std::function<void()> quiesce);
+  /// Called before memory goes back to the driver.
+  struct hooks {
+    std::function<void()> quiesce;                    ///< returns when the device has done all that it was given
+    std::function<void(const device_extent*)> forget;  ///< lets go of the extent
+  };
+
+  device_heap(const cuda_driver& driver, CUdevice device, std::string name, hooks before_dropping);
 
   /// Throws errc::out_of_memory with what was asked for, what is free on the device and what this process has.
   [[nodiscard]] device_piece allocate(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
@@ -69,7 +74,7 @@ private:
   const cuda_driver& driver_;
   const CUdevice device_;
   const std::string name_;
-  const std::function<void()> quiesce_;
+  const hooks hooks_;
   const std::size_t granularity_;
 
   mutable mutex mutex_;

@@ -23,11 +23,19 @@
 
 namespace muster {
 
+class shared_block;
+
 namespace detail {
 class cuda_block;
+class device_extent;
 class device_heap;
 struct device_piece;
+struct device_tag;
+class exported_extent;
+class imported_extent;
 class kernel_set;
+class received_block;
+class sharing_table;
 }  // namespace detail
 
 /// What there is, and how much of it is free, on a device; and what this process has of it.
@@ -113,24 +121,38 @@ public:
 
 private:
   friend class detail::cuda_block;
+  friend class detail::exported_extent;
+  friend class detail::received_block;
 
   void open_context();
   void copy_here(const tensor& to, const tensor& from);
   void copy_from_host(const tensor& to, const tensor& from);
   void copy_to_host(const tensor& to, const tensor& from);
-  void give_back(const detail::device_piece& what) noexcept;
+  void give_back(const detail::device_piece& what, shared_block tag) noexcept;
+
+  // Of memory that other processes have too: device_sharing.cpp.
+  [[nodiscard]] bool counts_in_memory() const noexcept { return counts_in_memory_; }
+  [[nodiscard]] std::shared_ptr<detail::exported_extent> export_extent(
+      const std::shared_ptr<const detail::device_extent>& memory);
+  [[nodiscard]] std::shared_ptr<const detail::device_extent> exported(std::uint64_t name) const;
+  [[nodiscard]] std::shared_ptr<const detail::imported_extent> import(const detail::device_tag& tag,
+                                                                      const shared_block& anchor);
+  void let_go_later(shared_block tag, shared_block anchor) noexcept;
+  void collect();
 
   const std::shared_ptr<const cuda_driver> driver_;
   const device where_;
   CUdevice handle_ = 0;
   CUcontext context_ = nullptr;
   unsigned capability_ = 0;
+  bool counts_in_memory_ = false;
   std::array<std::byte, 16> uuid_{};
   // In the order in which they are made; the context goes last.
   std::unique_ptr<cuda_stream> compute_;
   std::unique_ptr<cuda_stream> copies_;
   std::unique_ptr<detail::kernel_set> kernels_;
   std::unique_ptr<detail::device_heap> heap_;
+  std::unique_ptr<detail::sharing_table> sharing_;
 };
 
 }  // namespace muster
