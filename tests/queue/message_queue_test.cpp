@@ -5,6 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -30,6 +34,22 @@ struct p2p_kind {
   template <class T>
   using queue = p2p_queue<T>;
 };
+
+// What it throws.
+std::optional<error> refusal_by(const std::function<void()>& wrong) {
+  try {
+    wrong();
+  } catch (const error& refusal) {
+    return refusal;
+  }
+  return std::nullopt;
+}
+
+template <class... Words>
+auto is_refusal(errc code, Words... words) {
+  return testing::Optional(testing::AllOf(testing::Property("code", &error::code, make_error_code(code)),
+                                          testing::Property("what", &error::what, testing::HasSubstr(words))...));
+}
 
 template <class Kind>
 class MessageQueue : public testing::Test {
@@ -215,9 +235,38 @@ TYPED_TEST(MessageQueue, WhereNoMemoryCanGoItSaysSo) {
   }
 }
 
-TYPED_TEST(MessageQueue, ACapacityOfNothingIsRefused) {
-  EXPECT_THROW(this->make_numbers(0), error);
-  EXPECT_THROW(this->make_numbers(ring_position::most_cells + 1), error);
+// ---- bad input
+
+TYPED_TEST(MessageQueue, ACapacityThatCannotBeIsRefusedWithTheNumberAndWhatCanBe) {
+  const auto refuse = [this](std::size_t capacity) {
+    return refusal_by([&] { static_cast<void>(this->make_numbers(capacity)); });
+  };
+  for (const std::size_t wrong : {std::size_t{0}, ring_position::most_cells + 1, SIZE_MAX / 2}) {
+    EXPECT_THAT(refuse(wrong), is_refusal(errc::invalid_argument, "a queue of " + std::to_string(wrong) + " messages",
+                                          "1 to 16777215"));
+  }
+  EXPECT_THAT(refuse(static_cast<std::size_t>(-3)),
+              is_refusal(errc::invalid_argument, "a queue of -3 (as std::size_t: 18446744073709551613) messages"));
+  EXPECT_EQ(this->domain_->keepsakes().size(), 0U);
+}
+
+TYPED_TEST(MessageQueue, RoomThatCannotBeIsRefusedWithTheNumberAndWhatCanBe) {
+  using queue_type = typename TypeParam::template queue<std::string>;
+  const auto refuse = [](std::size_t room) {
+    return refusal_by([&] { const queue_type queue(2, {.inline_bytes = room, .spin = 0ns}); });
+  };
+  for (const std::size_t wrong : {(std::size_t{1} << 30U) - 15, std::size_t{1} << 62U}) {
+    EXPECT_THAT(refuse(wrong), is_refusal(errc::invalid_argument, "with " + std::to_string(wrong) + " bytes of room",
+                                          "up to 1073741808 bytes"));
+  }
+  EXPECT_THAT(refuse(SIZE_MAX),
+              is_refusal(errc::invalid_argument, "with -1 (as std::size_t: 18446744073709551615) bytes of room"));
+}
+
+TYPED_TEST(MessageQueue, CellsThatDoNotFitIntoTheArenaAreRefusedWithWhatThereIs) {
+  EXPECT_THAT(refusal_by([this] { static_cast<void>(this->make_numbers(ring_position::most_cells)); }),
+              is_refusal(errc::out_of_memory, "1.0 GiB is needed", "the arena has 64.0 MiB"));
+  EXPECT_EQ(this->domain_->keepsakes().size(), 0U);
 }
 
 // A value that throws on one of its ways.

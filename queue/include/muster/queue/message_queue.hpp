@@ -99,7 +99,8 @@ public:
   /// No queue: to be assigned to.
   message_queue() = default;
   /// Makes a queue for `capacity` messages in the program's domain.
-  /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1; errc::out_of_memory.
+  /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1 or more inline_bytes than
+  /// there can be; errc::out_of_memory when the cells do not fit into the arena.
   /// Cost: under a millisecond to find out how long to spin, unless options.spin says it.
   explicit message_queue(std::size_t capacity, queue_options options = {}) {
     if (options.inline_bytes == 0) options.inline_bytes = detail::default_inline_bytes<T>;
