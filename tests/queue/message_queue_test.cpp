@@ -269,6 +269,58 @@ TYPED_TEST(MessageQueue, CellsThatDoNotFitIntoTheArenaAreRefusedWithWhatThereIs)
   EXPECT_EQ(this->domain_->keepsakes().size(), 0U);
 }
 
+// What was refused has left nothing, and the queue goes on.
+template <class Queue>
+void expect_goes_on(const Queue& queue) {
+  EXPECT_EQ(queue.size(), 0U);
+  EXPECT_TRUE(queue.push(parcel::of(1, 2, std::string(1000, 'x'))));
+  const auto found = queue.pop();
+  EXPECT_EQ(found->number, 1U);
+  EXPECT_TRUE(found->is_whole());
+}
+
+TYPED_TEST(MessageQueue, AMessageLargerThanTheArenaIsRefusedWithWhatThereIs) {
+  const auto queue = this->make_parcels(2);
+  const auto whole = parcel::of(7, 1, std::string(std::size_t{65} << 20U, 'x'));
+  EXPECT_THAT(refusal_by([&] { queue.push(whole); }),
+              is_refusal(errc::out_of_memory, "65.0 MiB is needed", "the arena has 64.0 MiB", "free"));
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.try_push(whole)); }), is_refusal(errc::out_of_memory));
+  expect_goes_on(queue);
+}
+
+TYPED_TEST(MessageQueue, AMessageForWhichTheArenaHasNoRoomNowIsRefusedUntilThereIs) {
+  const auto queue = this->make_parcels(2);
+  auto most = this->domain_->blocks().allocate_shared(std::size_t{60} << 20U);
+  const auto large = parcel::of(1, 0, std::string(std::size_t{8} << 20U, 'x'));
+  EXPECT_THAT(refusal_by([&] { queue.push(large); }),
+              is_refusal(errc::out_of_memory, "8.0 MiB is needed", "in use", "cached by this process", "free"));
+  most.reset();
+  EXPECT_TRUE(queue.push(large));
+  EXPECT_EQ(queue.pop()->text.size(), large.text.size());
+}
+
+TYPED_TEST(MessageQueue, AMessageWithMoreBlocksThanOneCanHaveIsRefusedWithBothNumbers) {
+  const auto queue = this->make_parcels(2);
+  parcel many = parcel::of(1, 1);
+  many.blocks.resize(message_form::most_attachments + 1, many.blocks[0]);
+  EXPECT_THAT(refusal_by([&] { queue.push(many); }),
+              is_refusal(errc::not_serializable, "65536 shared blocks", "65535 blocks", "send several"));
+  expect_goes_on(queue);
+}
+
+TYPED_TEST(MessageQueue, AMessageWithMoreBlocksThanThereAreDescriptorsIsRefusedAndHoldsNone) {
+  const auto queue = this->make_parcels(2);
+  parcel many = parcel::of(1, 1);
+  many.blocks.resize(600, many.blocks[0]);
+  EXPECT_THAT(refusal_by([&] { queue.push(many); }),
+              is_refusal(errc::out_of_memory, "all 512 descriptors", "max_blocks"));
+  many.blocks.resize(400);
+  EXPECT_TRUE(queue.push(many)) << "all that were held for the other are free again";
+  EXPECT_EQ(queue.pop()->blocks.size(), 400U);
+  many.blocks.clear();
+  expect_goes_on(queue);
+}
+
 // A value that throws on one of its ways.
 struct reluctant {
   enum { encode, decode };

@@ -112,7 +112,10 @@ public:
   ///
   /// What of it lies in shared memory (tensors) goes by reference, or by copy where that is asked for: then neither
   /// side sees what the other writes, and it need not lie in the queue's domain. Unblocked by: a consumer that frees a
-  /// cell, close(). Throws what the value's serialize function throws, errc::out_of_memory; nothing is pushed then.
+  /// cell, close(). Throws what the value's serialize function throws; errc::out_of_memory, with what was needed and
+  /// what there is, where the arena has no room for a long message or no descriptors for its blocks (one for each, and
+  /// one for a long message); errc::not_serializable for more than 65 535 blocks. Nothing is pushed then, and nothing
+  /// is held.
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
