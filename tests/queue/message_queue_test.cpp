@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -319,6 +320,44 @@ TYPED_TEST(MessageQueue, AMessageWithMoreBlocksThanThereAreDescriptorsIsRefusedA
   EXPECT_EQ(queue.pop()->blocks.size(), 400U);
   many.blocks.clear();
   expect_goes_on(queue);
+}
+
+// One block of a domain that is not the program's.
+class elsewhere final : public attachment_source {
+public:
+  explicit elsewhere(std::size_t bytes) : block_(memory().allocate_shared(bytes)) {}
+  [[nodiscard]] const shared_block& block() const { return block_; }
+  shared_block take(std::uint64_t) override { return memory().borrow(memory().name_of(block_)); }
+
+private:
+  arena& memory() { return domain_->blocks(); }
+
+  std::shared_ptr<domain> domain_ = std::make_shared<domain>(domain_options{.arena_bytes = std::size_t{4} << 20U});
+  shared_block block_;
+};
+
+TYPED_TEST(MessageQueue, ABlockOfAnotherDomainIsNotPushed) {
+  const auto queue = this->make_parcels(2);
+  elsewhere foreign(1000);
+  parcel mixed = parcel::of(1, 2);
+  mixed.blocks.insert(mixed.blocks.begin() + 1, foreign.block());
+  EXPECT_THAT(refusal_by([&] { queue.push(mixed); }),
+              is_refusal(errc::invalid_argument, "a block of 1000 bytes belongs to another domain", "copy it"));
+  mixed.blocks.clear();
+  expect_goes_on(queue);
+}
+
+TYPED_TEST(MessageQueue, OfAnotherDomainIsRefusedByWhoReceivesIt) {
+  using numbers = typename TestFixture::numbers;
+  const auto kind = std::is_same_v<TypeParam, p2p_kind> ? queue_kind::p2p : queue_kind::shared;
+  const auto shape = ring_shape::of(kind, 9, 8, 0ns);
+  elsewhere foreign(shape.total_bytes());
+  static_cast<void>(ring_memory::make(foreign.block().bytes(), shape));
+  const auto mine = this->make_numbers(1);
+  test::ticket<numbers> ours(mine);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(codec<numbers>::decode(ours.frame(), &foreign)); }),
+              is_refusal(errc::invalid_argument, "a queue of 9 messages", "another domain"));
+  ours.cancel();
 }
 
 // A value that throws on one of its ways.

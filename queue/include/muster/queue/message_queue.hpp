@@ -114,8 +114,8 @@ public:
   /// side sees what the other writes, and it need not lie in the queue's domain. Unblocked by: a consumer that frees a
   /// cell, close(). Throws what the value's serialize function throws; errc::out_of_memory, with what was needed and
   /// what there is, where the arena has no room for a long message or no descriptors for its blocks (one for each, and
-  /// one for a long message); errc::not_serializable for more than 65 535 blocks. Nothing is pushed then, and nothing
-  /// is held.
+  /// one for a long message); errc::not_serializable for more than 65 535 blocks;
+  /// errc::invalid_argument for a block of another domain. Nothing is pushed then, and nothing is held.
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
@@ -191,6 +191,8 @@ public:
     if (!out.attaches()) detail::throw_queue_cannot_go();
     out.attach(ring_->block());
   }
+  /// Throws errc::corrupted when what came is no queue of this kind, errc::invalid_argument when it lies in a domain
+  /// that is not the program's.
   void load(input_archive& in) {
     bool is_there = false;
     in(is_there);

@@ -50,7 +50,8 @@ public:
   /// refuses, errc::out_of_memory.
   [[nodiscard]] static std::shared_ptr<message_ring> make(queue_kind kind, std::size_t capacity,
                                                           const queue_options& options);
-  /// The queue in a block that was received. Throws errc::corrupted when it is none of this kind.
+  /// The queue in a block that was received. Throws errc::corrupted when it is none of this kind,
+  /// errc::invalid_argument when it lies in a domain that is not the program's.
   [[nodiscard]] static std::shared_ptr<message_ring> attach(queue_kind kind, shared_block memory);
 
   message_ring(const message_ring&) = delete;
