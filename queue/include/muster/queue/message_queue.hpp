@@ -44,7 +44,7 @@ template <class T>
 }  // namespace detail
 
 /// A message that was taken out of a queue on approval: until it is acknowledged, it goes back to its place when this
-/// object or its process goes.
+/// object or its process goes. Requires: one that has been moved from is only assigned to, or destroyed.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
@@ -96,7 +96,8 @@ public:
   using value_type = T;
   using lease_type = message_lease<T>;
 
-  /// No queue: to be assigned to.
+  /// No queue: to be assigned to. So is one that has been moved from; all calls but the conversion to bool, assignment
+  /// and sending it throw errc::invalid_argument then.
   message_queue() = default;
   /// Makes a queue for `capacity` messages in the program's domain.
   /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1 or more inline_bytes than
