@@ -130,6 +130,40 @@ for each in range(200):
     for kind in ("f8", "f4", "f2"):
         check_text(numbers, kind)
 
+# Comparisons, broadcast as NumPy does.
+peer.compare_arrays.restype = ctypes.c_void_p
+peer.compare_arrays.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+comparisons = [numpy.equal, numpy.not_equal, numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal,
+               numpy.isclose, lambda a, b: numpy.isclose(a, b, equal_nan=True)]
+
+
+def given_away(array):
+    capsule = array.__dlpack__()
+    managed = pointer(capsule)
+    api.PyCapsule_SetName(capsule, used)
+    return managed
+
+
+def check_comparisons(a, b):
+    for number, compare in enumerate(comparisons):
+        if a.dtype.kind == "c" and 2 <= number < 6:
+            continue
+        found = numpy.from_dlpack(Exporter(peer.compare_arrays(given_away(a), given_away(b), number)))
+        with numpy.errstate(invalid="ignore"):
+            wanted = compare(a, b)
+        assert found.shape == wanted.shape and (found == wanted).all(), f"{compare}\n{a}\n{b}\n{found}\n{wanted}"
+
+
+for each in range(100):
+    whole = generator.integers(1, 4, size=generator.integers(0, 5))
+    shapes = [numpy.where(generator.random(len(whole)) < 0.3, 1, whole)[generator.integers(0, len(whole) + 1):]
+              for side in "ab"]
+    numbers = [0, -0.0, 1, 1 + 1e-6, -1, 2, nan]
+    of_kind = {"f8": numbers + [inf, -inf], "f4": numbers + [inf, -inf], "i4": [0, 1, -1, 100], "u1": [0, 1, 2, 200],
+               "c16": [complex(a, b) for a in numbers for b in numbers]}  # isclose takes infinite ones for NaNs
+    for kind, choices in of_kind.items():
+        check_comparisons(*(numpy.asarray(generator.choice(choices, size=tuple(shape)).astype(kind)) for shape in shapes))
+
 # What is refused stays the capsule's.
 unaligned = numpy.frombuffer(bytearray(17), dtype="u1")[1:].view("f8")
 before = sys.getrefcount(unaligned)

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include <muster/device/convert.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/device/tensor_print.hpp>
@@ -80,6 +81,20 @@ bool take_versioned(dlpack_versioned_tensor* theirs, int type) { return take_any
 
 bool refuses(dlpack_managed_tensor* theirs) { return refuses_any(theirs); }
 bool refuses_versioned(dlpack_versioned_tensor* theirs) { return refuses_any(theirs); }
+
+// Which elements of two arrays compare so, as u8. 6: which are close, 7: NaNs to one another, too.
+dlpack_managed_tensor* compare_arrays(dlpack_managed_tensor* left, dlpack_managed_tensor* right, int how) {
+  try {
+    const auto a = from_dlpack(left);
+    const auto b = from_dlpack(right);
+    const auto found = how < 6 ? compare(a, static_cast<comparison>(how), b)
+                               : is_close(a, b, {.nans = how == 7 ? nans::same : nans::differ});
+    return to_dlpack(convert(found, dtype::u8)).release();
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << "\n";
+    return nullptr;
+  }
+}
 
 // What was taken, as it is printed; until the next call.
 const char* text() {
