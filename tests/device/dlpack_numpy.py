@@ -13,11 +13,11 @@ peer = ctypes.CDLL(sys.argv[1])
 peer.make.restype = ctypes.c_void_p
 peer.make_versioned.restype = ctypes.c_void_p
 peer.holders.restype = ctypes.c_long
-for name in ("was_written", "take", "refuses", "take_versioned", "refuses_versioned"):
+for name in ("was_written", "take", "refuses", "take_versioned", "refuses_versioned", "take_bools"):
     getattr(peer, name).restype = ctypes.c_bool
 for name in ("take", "take_versioned"):
     getattr(peer, name).argtypes = [ctypes.c_void_p, ctypes.c_int]
-for name in ("refuses", "refuses_versioned"):
+for name in ("refuses", "refuses_versioned", "take_bools"):
     getattr(peer, name).argtypes = [ctypes.c_void_p]
 
 api = ctypes.pythonapi
@@ -52,6 +52,13 @@ def expected(kind):
 
 def pointer(capsule):
     return api.PyCapsule_GetPointer(capsule, fresh)
+
+
+def given_away(array):
+    capsule = array.__dlpack__()
+    managed = pointer(capsule)
+    api.PyCapsule_SetName(capsule, used)
+    return managed
 
 
 for number, kind in types.items():
@@ -96,18 +103,25 @@ prints_alike = numpy.__version__.startswith("1.")
 peer.text.restype = ctypes.c_char_p
 
 
+names = {"i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
+         "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "b1": "bool"}
+
+
 def check_text(values, kind):
     if not prints_alike:
         return
     array = numpy.array(values, dtype=kind)
-    capsule = array.__dlpack__()
-    assert peer.take(pointer(capsule), -1)
-    api.PyCapsule_SetName(capsule, used)
+    if kind == "b1":
+        assert peer.take_bools(given_away(array.view("u1")))
+    else:
+        assert peer.take(given_away(array), -1)
     shown = peer.text().decode()
-    names = {"i2": "i16", "i8": "i64", "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
-    body = numpy.array2string(array, separator=", ", prefix="tensor(", max_line_width=10**9)
-    wanted = f"tensor({body}, {names[array.dtype.str[1:]]}"
-    wanted += f", shape ({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''}))" if array.size > 1000 else ")"
+    body = numpy.array2string(array, separator=", ", prefix="tensor(", suffix=",")
+    shape = f"({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''})"
+    rest = names[array.dtype.str[1:]] + (f", shape {shape})" if array.size > 1000 else ")")
+    wanted = f"tensor({body},"
+    breaks = len(wanted) - (wanted.rfind("\n") + 1) + 1 + len(rest) > 75  # as NumPy's array_repr does it
+    wanted += ("\n" + " " * len("tensor(") if breaks else " ") + rest
     assert shown == wanted, f"\n{shown}\n{wanted}"
 
 
@@ -123,6 +137,8 @@ for table in tables:
 for table in ([1 + 2j, -3.25j], [1e-5 - 1e5j, 1], [complex(nan, inf), complex(-inf, nan)], [1.5 + 0.25j, 100 - 1e3j]):
     check_text(table, "c16")
 check_text([[-1, 10], [100, 2]], "i2")
+for table in ([True, False], [True], [[False], [True]], True, False, numpy.arange(2000) % 3 == 0):
+    check_text(table, "b1")
 generator = numpy.random.default_rng(1)
 for each in range(200):
     shape = tuple(generator.integers(1, 5, size=generator.integers(1, 4)))
@@ -130,18 +146,23 @@ for each in range(200):
     for kind in ("f8", "f4", "f2"):
         check_text(numbers, kind)
 
+# Lines are broken where NumPy breaks them, and integers are of every type.
+for each in range(300):
+    shape = tuple(generator.integers(1, 40 if each % 3 == 0 else 9, size=generator.integers(0, 5 if each % 3 else 3)))
+    for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
+        limits = numpy.iinfo(kind)
+        most = min(limits.max, 10 ** int(generator.integers(1, 19)))
+        check_text(generator.integers(max(limits.min, -most), most, size=shape, dtype=kind, endpoint=True), kind)
+    check_text(generator.random(size=shape) < 0.5, "b1")
+    numbers = generator.normal(size=shape) * 10.0 ** generator.integers(-6, 9)
+    for kind in ("f8", "f4", "f2", "c16", "c8"):
+        check_text(numbers * (1 - 1j) if kind[0] == "c" else numbers, kind)
+
 # Comparisons, broadcast as NumPy does.
 peer.compare_arrays.restype = ctypes.c_void_p
 peer.compare_arrays.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
 comparisons = [numpy.equal, numpy.not_equal, numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal,
                numpy.isclose, lambda a, b: numpy.isclose(a, b, equal_nan=True)]
-
-
-def given_away(array):
-    capsule = array.__dlpack__()
-    managed = pointer(capsule)
-    api.PyCapsule_SetName(capsule, used)
-    return managed
 
 
 def check_comparisons(a, b):

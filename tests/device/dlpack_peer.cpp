@@ -77,6 +77,12 @@ extern "C" {
 
 // Whether the array is taken, and is what make() makes of that type, if that is asked for.
 bool take(dlpack_managed_tensor* theirs, int type) { return take_any(theirs, type); }
+// The same of bytes that are bools: what knows no bools sends them so.
+bool take_bools(dlpack_managed_tensor* theirs) {
+  if (!take_any(theirs, -1)) return false;
+  taken = convert(*taken, dtype::boolean, memory::local);
+  return true;
+}
 bool take_versioned(dlpack_versioned_tensor* theirs, int type) { return take_any(theirs, type); }
 
 bool refuses(dlpack_managed_tensor* theirs) { return refuses_any(theirs); }

@@ -17,11 +17,30 @@ std::string printed(const tensor& what) {
 
 TEST(TensorPrint, IsShapedByBrackets) {
   EXPECT_EQ(printed(tensor::arange<int>(8, 12).reshape({2, 2})), "tensor([[ 8,  9],\n        [10, 11]], i32)");
-  EXPECT_EQ(printed(tensor::zeros<bool>({2, 1, 1})), "tensor([[[false]],\n\n        [[false]]], bool)");
+  EXPECT_EQ(printed(tensor::zeros<bool>({2, 1, 1})), "tensor([[[False]],\n\n        [[False]]], bool)");
   EXPECT_EQ(printed(tensor::full({}, 0.5F)), "tensor(0.5, f32)");
   EXPECT_EQ(printed(tensor::full({1}, std::complex<double>(1, -2))), "tensor([1.-2.j], c128)");
   EXPECT_EQ(printed(tensor::full<std::uint8_t>({1}, 65)), "tensor([65], u8)");
   EXPECT_EQ(printed(tensor()), "tensor([], f32, shape (0,))");
+}
+
+TEST(TensorPrint, BoolsAreWrittenAsPythonDoes) {
+  EXPECT_EQ(printed(tensor::from<bool>({true, false}, {2})), "tensor([ True, False], bool)");
+  EXPECT_EQ(printed(tensor::full({1}, true)), "tensor([ True], bool)") << "NumPy leaves room for both";
+  EXPECT_EQ(printed(tensor::full({}, true)), "tensor(True, bool)");
+}
+
+TEST(TensorPrint, BreaksLinesThatWouldBeLongerThan75) {
+  EXPECT_EQ(printed(tensor::arange<int>(20)),
+            "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15,\n"
+            "        16, 17, 18, 19], i32)");
+  EXPECT_EQ(printed(tensor::arange<int>(100, 115).reshape({1, 15})),
+            "tensor([[100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112,\n"
+            "         113, 114]], i32)");
+  EXPECT_EQ(printed(tensor::arange<int>(100, 113)),
+            "tensor([100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112],\n"
+            "       i32)")
+      << "the dtype does not fit either";
 }
 
 // dlpack_numpy.py compares more of them with NumPy's own.
