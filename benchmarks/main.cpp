@@ -9,6 +9,7 @@
 //   imap_vs_python            imap with chunks of one ÷ multiprocessing.Pool.imap with the same
 //
 //   submit_throughput         apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1), futures
+//   thread_pool_submit        the same with a thread_pool of one
 //   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
 //   p2p_throughput            256 tiny tasks under way in a p2p_pool of 2 ÷ in a pool of 2
 //   map_tiny                  map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array

@@ -207,6 +207,24 @@ tensor tensor::reshape(const tensor_shape& shape) const {
   return same;
 }
 
+tensor tensor::broadcast_to(const tensor_shape& shape) const {
+  static_cast<void>(detail::require_bytes_of(type_, shape));
+  if (detail::broadcast(shape_, shape) != shape) {
+    throw error(errc::invalid_argument,
+                text("a tensor of shape ", shape_, " was to be broadcast to ", shape,
+                     ": from the last dimension on, each size must be the same, or be 1 in the tensor"));
+  }
+  auto larger = *this;
+  larger.shape_ = shape;
+  larger.strides_ = tensor_strides();
+  const auto added = shape.size() - dimensions();
+  for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
+    const bool repeats = dimension < added || shape_[dimension - added] != shape[dimension];
+    larger.strides_.push_back(repeats ? 0 : strides_[dimension - added]);
+  }
+  return larger;
+}
+
 tensor tensor::to(muster::device where) const {
   if (where == device()) return *this;
   auto made = empty(type_, shape_, where);

@@ -261,6 +261,10 @@ public:
   /// The same elements in another shape. Throws errc::invalid_argument unless that has as many, and unless they are
   /// contiguous.
   [[nodiscard]] tensor reshape(const tensor_shape& shape) const;
+  /// The same elements in a larger shape, as NumPy's broadcast_to: the last dimensions stand below one another, those
+  /// of one element are repeated, and so is the whole along dimensions that are new. Repeated elements are the same
+  /// ones, with a stride of 0: who writes one writes all. Throws errc::invalid_argument for any other shape.
+  [[nodiscard]] tensor broadcast_to(const tensor_shape& shape) const;
   /// Itself if it is contiguous, else a clone.
   [[nodiscard]] tensor contiguous() const;
   /// Itself if it is there already, else a contiguous copy there. Throws errc::no_device where there is none, or the

@@ -102,7 +102,8 @@ private:
   std::size_t used_bytes_ = 0;
 };
 
-/// The callable of a map and its bound arguments, decoded once per worker.
+/// The callable of a map and its bound arguments. A worker decodes them with its first chunk, and again only if it
+/// slept meanwhile: whoever has nothing to do keeps nothing.
 template <class Callable, class Bound>
 struct chunk_state {
   Callable callable;
