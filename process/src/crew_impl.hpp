@@ -22,6 +22,7 @@
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
 #include "spawn.hpp"
+#include "start_delay.hpp"
 #include "supervisor_impl.hpp"
 
 namespace muster {
@@ -89,8 +90,7 @@ private:
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
     boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
-    static constexpr std::chrono::nanoseconds first_start_delay = std::chrono::milliseconds(10);
-    std::chrono::nanoseconds start_delay = first_start_delay;  // how long that is next time
+    detail::start_delay delay;              // how long that is next time
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more

@@ -20,8 +20,6 @@ namespace muster {
 
 namespace {
 
-constexpr std::chrono::nanoseconds longest_start_delay = std::chrono::seconds(5);
-
 std::string random_mark() {
   std::random_device entropy;
   return text(std::hex, entropy(), entropy(), entropy());
@@ -96,8 +94,7 @@ void crew::impl::put_off(worker& who, const std::exception& failure) {
     if (alone) return give_up(why);
     tell_of_lack(why);
   }
-  const auto delay = std::exchange(who.start_delay, std::min(2 * who.start_delay, longest_start_delay));
-  spawn_later(who, left > left.zero() ? std::min(delay, left) : delay);
+  spawn_later(who, who.delay.next(left));
 }
 
 // Whoever waits for all workers need not wait for what may never come; the crew goes on with those that it has.
@@ -109,7 +106,7 @@ void crew::impl::tell_of_lack(const error_info& why) {
 }
 
 void crew::impl::end_lack(worker& who) {
-  who.start_delay = worker::first_start_delay;
+  who.delay.reset();
   if (!lacking_since_) return;
   lacking_since_.reset();
   log(log_level::info, text("workers of '", options_.name, "' can be started again"));

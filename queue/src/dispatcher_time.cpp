@@ -64,7 +64,7 @@ overdue_report dispatcher::check_times() {
   finished_list finished;
   scoped_lock lock(mutex_);
   const auto now = clock::now();
-  while (auto* const record = terms_.first_due(now)) look_at_time(*record, now, report, finished);
+  for (; auto* const record = terms_.first_due(now); ++report.looked_at) look_at_time(*record, now, report, finished);
   report.next = next_check_ = terms_.next();
   const auto fed = take_fed();
   lock.unlock();

@@ -88,6 +88,13 @@ int nested_sum(int x) {
   return this_pool::apply(add, x, 2) + one.get();
 }
 int nested_thrice(int depth) { return depth == 0 ? 1 : 1 + this_pool::apply(nested_thrice, depth - 1); }
+int many_nested(int count) {
+  std::vector<future<int>> all;
+  for (int each = 0; each < count; ++each) all.push_back(this_pool::apply_async(add, each, 1));
+  int sum = 0;
+  for (auto& each : all) sum += each.get();
+  return sum;
+}
 double sum_of(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 double sum_of_both(const std::vector<double>& x, const std::vector<double>& y) { return sum_of(x) + sum_of(y); }
 void die(int) { ::raise(SIGKILL); }
@@ -633,6 +640,69 @@ TYPED_TEST(Conformance, AMapCountsAsOneCallAgainstMaxPending) {
     EXPECT_EQ(pool.on(1).map(call<square>, std::vector{1, 2}).size(), 2U);
     hangs.cancel();
     hangs.wait();
+  }
+}
+
+TYPED_TEST(Conformance, AStarmapCountsAsOneCallAgainstMaxPending) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.max_pending = 2, .overflow = overflow_policy::throw_error});
+    auto hangs = pool.on(0).apply_async(call<hang>, 1);
+    const std::vector<std::pair<int, int>> pairs(10'000, {1, 2});
+    EXPECT_EQ(pool.on(1).starmap(call<add>, pairs).size(), 10'000U);
+    auto more = pool.on(1).apply_async(call<hang>, 1);
+    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.on(1).starmap_async(call<add>, pairs)); });
+    for (auto* each : {&more, &hangs}) {
+      each->cancel();
+      each->wait();
+    }
+    EXPECT_EQ(pool.starmap(call<add>, pairs).size(), 10'000U);
+  }
+}
+
+TYPED_TEST(Conformance, ABroadcastCountsAsOneCallForEachWorkerAgainstMaxPending) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.max_pending = 3, .overflow = overflow_policy::throw_error});
+    auto one = pool.apply_async(call<hang>, 1);
+    auto both = pool.broadcast_async(call<hang>, 2);
+    EXPECT_THAT(what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.apply_async(call<add>, 1, 1)); }),
+                HasSubstr("3 pending"));
+    one.cancel();
+    one.wait();
+    auto in_its_place = pool.apply_async(call<add>, 1, 1);
+    both.cancel();
+    both.wait();
+    EXPECT_EQ(in_its_place.get(), 2);
+    EXPECT_THAT(pool.broadcast(call<add>, 1, 1), ElementsAre(2, 2));
+  }
+}
+
+TYPED_TEST(Conformance, ABroadcastThatFindsNoRoomForAllWorkersLeavesThoseThatHaveIt) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.max_pending = 3, .overflow = overflow_policy::throw_error});
+    auto one = pool.on(0).apply_async(call<hang>, 1);
+    auto other = pool.on(1).apply_async(call<hang>, 2);
+    what_is_thrown(errc::overflow, [&] { static_cast<void>(pool.broadcast_async(call<add>, 1, 1)); });
+    EXPECT_EQ(pool.stats().pending, 3U) << "that of the first worker";
+    for (auto* each : {&one, &other}) {
+      each->cancel();
+      each->wait();
+    }
+    EXPECT_TRUE(test::eventually([&] { return pool.stats().pending == 0; }));
+    EXPECT_THAT(pool.broadcast(call<add>, 1, 1), ElementsAre(2, 2));
+  }
+}
+
+// max_pending is one, so that a call for which it is enough is the one that makes them.
+TYPED_TEST(Conformance, WhatTasksCallDoesNotCountAgainstMaxPending) {
+  for (const auto policy : {overflow_policy::throw_error, overflow_policy::fail_task, overflow_policy::block}) {
+    for (const unsigned workers : {1U, 2U}) {
+      const auto pool =
+          TypeParam::make({.workers = workers, .max_pending = 1, .overflow = policy, .overflow_wait = 60s});
+      EXPECT_EQ(pool.apply(call<nested_sum>, 10), 23);
+      EXPECT_EQ(pool.apply(call<nested_thrice>, 3), 4);
+      EXPECT_EQ(pool.apply(call<many_nested>, 100), 4950 + 100);
+      EXPECT_THAT(pool.map(call<nested_sum>, {1, 2}), ElementsAre(5, 7));
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/pool/pool.hpp>
+#include <muster/pool/thread_pool.hpp>
 
 #include "processes.hpp"
 #include "refused_calls.hpp"
@@ -77,6 +78,69 @@ TEST_F(Future, ThenThrowsWhereNoThreadCanBeHadAndTheFutureStays) {
   EXPECT_THROW(sum.on_complete([](int) {}, [](const error_info&) {}), error);
   ASSERT_TRUE(sum.valid());
   EXPECT_EQ(sum.get(), 3);
+}
+
+TEST_F(Future, StdThrowsWhereNoThreadCanBeHadAndTheFutureStays) {
+  auto sum = pool_.apply_async(add, 1, 2);
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  EXPECT_THROW(static_cast<void>(sum.std()), error);
+  ASSERT_TRUE(sum.valid());
+  EXPECT_EQ(sum.get(), 3);
+}
+
+TEST_F(Future, WhenAllThrowsWhereNoThreadCanBeHadAndItsTasksRun) {
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    std::vector<future<int>> futures;
+    for (int each = 0; each < 5; ++each) futures.push_back(pool_.apply_async(add, each, 1));
+    EXPECT_THROW(static_cast<void>(when_all(std::move(futures))), error);
+    EXPECT_THROW(static_cast<void>(when_all(pool_.apply_async(add, 1, 1), pool_.apply_async([] {}))), error);
+  }
+  EXPECT_EQ(std::get<0>(when_all(pool_.apply_async(add, 1, 1)).get()), 2) << "threads can be had again";
+  EXPECT_TRUE(pool_.drain(60s));
+  EXPECT_EQ(pool_.stats().tasks.ended, 8U);
+}
+
+// Those of the first pool have been given away already when the second says that it has none.
+TEST_F(Future, WhenAllOfTwoPoolsThrowsWhereOnlyTheFirstCanHaveAThread) {
+  pool other({.workers = 1, .log = [](log_level, std::string_view) {}});
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN, -1, 1);
+    EXPECT_THROW(static_cast<void>(when_all(pool_.apply_async(add, 1, 1), other.apply_async(add, 1, 1))), error);
+  }
+  EXPECT_EQ(std::get<0>(when_all(other.apply_async(add, 1, 1), pool_.apply_async(add, 1, 2)).get()), 2);
+  EXPECT_TRUE(pool_.drain(60s));
+  EXPECT_TRUE(other.drain(60s));
+}
+
+TEST_F(Future, ACallWithFuturesAsArgumentsThrowsWhereNoThreadCanBeHadAndIsNotPending) {
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    auto sum = pool_.apply_async(add, 1, 2);
+    EXPECT_THROW(static_cast<void>(pool_.apply_async(add, std::move(sum), 3)), error);
+  }
+  EXPECT_EQ(pool_.apply_async(add, pool_.apply_async(add, 1, 2), 3).get(), 6);
+  EXPECT_TRUE(pool_.drain(60s));
+  EXPECT_EQ(pool_.stats().tasks.ended, 3U);
+}
+
+TEST_F(Future, OfAPoolOfThreadsThrowsWhereNoThreadCanBeHadAndStays) {
+  thread_pool threads({.workers = 2, .log = [](log_level, std::string_view) {}});
+  const auto make = [&threads] { return threads.apply_async(add, 1, 2); };
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    auto sum = make();
+    EXPECT_THROW(static_cast<void>(sum.then([](int x) { return x; })), error);
+    EXPECT_THROW(sum.on_complete([](int) {}, [](const error_info&) {}), error);
+    EXPECT_THROW(static_cast<void>(sum.std()), error);
+    ASSERT_TRUE(sum.valid());
+    EXPECT_EQ(sum.get(), 3);
+    EXPECT_THROW(static_cast<void>(when_all(make(), make())), error);
+    EXPECT_THROW(static_cast<void>(threads.apply_async(add, make(), 3)), error);
+  }
+  EXPECT_EQ(make().then([](int x) { return x; }).get(), 3);
+  EXPECT_EQ(threads.apply_async(add, make(), 3).get(), 6);
+  EXPECT_TRUE(threads.drain(60s));
 }
 
 TEST_F(Future, MovesLeaveNothingBehind) {

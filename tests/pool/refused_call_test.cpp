@@ -104,6 +104,27 @@ TEST(LostWorker, IsBuriedWhenItEndsAlsoAfterItsPool) {
   EXPECT_TRUE(test::eventually([&] { return domain->participants().count() == before; }));
 }
 
+// What the kernel refuses then: to kill those that are root's still.
+TEST(RootGivenUp, AfterThePoolWasMadeEndsItsTasksAndThePool) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
+  const auto program = test::spawn(1, [](std::size_t) {
+    init(0, nullptr);  // a forked child is another process
+    {
+      pool pool(two_quiet_workers());
+      if (pool.apply(add, 20, 22) != 42) return 1;
+      if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) return 2;
+      if (pool.apply(add, 20, 22) != 42) return 3;
+      auto other = pool.apply_async(hang);
+      const auto late = pool.with({.timeout = 10ms}).apply_async(hang).get_result();
+      if (late || (late.error() != errc::timed_out && late.error() != errc::pool_broken)) return 4;
+      if (other.get_result()) return 5;
+      expect_served_or_refused(pool);
+    }
+    return testing::Test::HasFailure() ? 6 : 0;
+  });
+  EXPECT_EQ(program->wait(0), exit_status::exited(0));
+}
+
 std::string name_of(const testing::TestParamInfo<RefusedCall::ParamType>& info) {
   return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) < 0 ? "_always" : "_once");
 }

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +72,33 @@ TEST(StartLack, IsTriedAgainWhileTheOthersServe) {
   EXPECT_EQ(log->warnings, 1);
   EXPECT_EQ(pool.apply(add, 20, 22), 42);
 }
+
+// Everything that a process takes, and each of the four reasons for which it may be lacking.
+class StartLackOf : public testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(StartLackOf, AnyCallPassesAndBreaksNothing) {
+  const auto [name, cause] = GetParam();
+  const auto log = std::make_shared<counts>();
+  auto options = counted(2, log);
+  options.output = output_choice::discard();  // so that there are pipes
+  pool pool(options);
+  const test::refused_calls scope(name, cause, 4);
+  EXPECT_EQ(pool.apply_async([] { ::raise(SIGKILL); }).get_result().error(), errc::worker_died);
+  EXPECT_EQ(pool.apply(add, 20, 22), 42);
+  EXPECT_TRUE(test::eventually([] { return test::refused_calls::left() == -1; })) << "refused four times, made once";
+  EXPECT_TRUE(all_work(pool));
+  EXPECT_TRUE(test::eventually([&] { return log->notes == 1; }));
+  EXPECT_EQ(log->warnings, 1);
+  EXPECT_EQ(pool.apply(add, 20, 22), 42);
+}
+
+INSTANTIATE_TEST_SUITE_P(Start, StartLackOf,
+                         testing::Combine(testing::Values("socketpair", "pipe2", "posix_spawn", "pidfd_open"),
+                                          testing::Values(EAGAIN, ENOMEM, EMFILE, ENFILE)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + '_' +
+                                  ::strerrorname_np(std::get<1>(info.param));
+                         });
 
 TEST(StartLack, IsOvercomeWhileTheLogBlocks) {
   std::atomic<bool> blocks = true;

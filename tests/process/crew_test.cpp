@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +24,7 @@
 #include <muster/base/mutex.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::crew_test {
 namespace {
@@ -193,6 +196,32 @@ private:
   clock::time_point started_;
   int ends_ = 0;
   std::chrono::nanoseconds shortest_start_ = std::chrono::nanoseconds::max();
+};
+
+/// Wants its worker killed whenever it is asked, and counts how often that is.
+class severe_client final : public crew_client {
+public:
+  void worker_started(std::size_t, pid_t) noexcept override {}
+  void worker_ended(std::size_t, const exit_status&, const last_words&) noexcept override {}
+  void crew_broken(const error_info&) noexcept override { broken_ = true; }
+  void bell_rang() noexcept override {}
+  audit_report audit() noexcept override {
+    ++audits_;
+    return {.more = true, .suspects = {0}, .repeated = false};
+  }
+  overdue_report check_times() noexcept override {
+    ++checks_;
+    return {.workers = {{.index = 0}}, .next = clock::now() + 1ms};
+  }
+
+  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] int audits() const { return audits_; }
+  [[nodiscard]] int checks() const { return checks_; }
+
+private:
+  std::atomic<bool> broken_ = false;
+  std::atomic<int> audits_ = 0;
+  std::atomic<int> checks_ = 0;
 };
 
 class Crew : public testing::Test {
@@ -372,6 +401,23 @@ TEST_F(Crew, AFrozenWorkerCanBeStopped) {
   EXPECT_THAT(notes_.ends(), testing::ElementsAre(exit_status::killed(SIGKILL)));
 }
 
+TEST_F(Crew, AKillThatIsRefusedLeavesAuditsAndTimersArmed) {
+  for (const int refused : {1, -1}) {
+    severe_client told;
+    board tasks(board_sizes{.workers = 2}, spin_policy{});
+    token_encoder functions(tasks.modules());
+    crew workers(watcher_, tasks, {.entry = functions.encode(&obey), .log = discard}, told);
+    workers.wait_until_greeted();
+    const test::refused_calls scope("pidfd_send_signal", EPERM, refused);
+    workers.watch();
+    workers.watch_time(clock::now());
+    EXPECT_TRUE(test::eventually([&] { return told.broken(); })) << "who cannot be killed may go on for ever";
+    const int audits = told.audits();
+    const int checks = told.checks();
+    EXPECT_TRUE(test::eventually([&] { return told.audits() > audits && told.checks() > checks + 1; }));
+  }
+}
+
 TEST_F(Crew, AForkedChildDoesNotHarmTheWorkers) {
   auto& workers = make(&obey, 1);
   ASSERT_TRUE(all_are(worker_lifecycle::state::working));
@@ -465,6 +511,24 @@ TEST(Lifeline, AReplacementIsStartedAfterTheProgramHasGivenUpRoot) {
   });
   EXPECT_EQ(ranks->wait(1), exit_status::exited(0));
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
+// Its worker is still root's: it can neither be told to leave, since it does not listen, nor be killed. It ends with
+// the program.
+TEST(Lifeline, ACrewEndsAfterItsProgramHasGivenUpRootAndItsWorkersWithTheProgram) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
+  const test::shared<std::atomic<pid_t>> worker_pid;
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    {
+      lone_worker worker(&spin_with_signals_blocked);
+      if (!worker.works(1)) return 1;
+      *worker_pid = worker.pid();
+      if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) return 2;
+    }
+    return ::kill(*worker_pid, 0) == -1 && errno == EPERM ? 0 : 3;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,6 +68,33 @@ TEST(Init, AGreetingOfWhoIsNotTheParentEndsTheProcess) {
     return parent->wait(0) == exit_status::exited(0) ? 0 : 2;
   });
   EXPECT_EQ(maker->wait(0), exit_status::exited(0));
+}
+
+// Its maker is its parent, but of another user: as if the parent had been made to start somebody's program.
+TEST(Init, AGreetingOfAnotherUserEndsTheProcess) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const auto parent = test::spawn(1, [](std::size_t) {
+    auto [ours, theirs] = detail::make_channel();
+    const std::string mark = "forged";
+    detail::send_message(ours.get(), detail::message_kind::greeting, std::as_bytes(std::span(mark)));
+    ::setenv(detail::worker_variable, mark.c_str(), 1);
+    std::array<int, 2> said{};
+    if (::pipe2(said.data(), O_CLOEXEC) != 0) return 1;
+    const auto child = test::spawn(1, [control = theirs.get(), said](std::size_t) {
+      ::dup2(control, detail::control_descriptor);
+      ::dup2(said[1], STDERR_FILENO);
+      if (::setresuid(65534, 65534, 65534) != 0) return 2;
+      init(0, nullptr);
+      return 0;
+    });
+    if (child->wait(0) != exit_status::exited(EXIT_FAILURE)) return 2;
+    ::close(said[1]);
+    std::array<char, 1000> words{};
+    const auto length = ::read(said[0], words.data(), words.size());
+    const std::string_view text(words.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    return text.find("as user 65534, but as a worker of") != text.npos && text.find("of user 0") != text.npos ? 0 : 3;
+  });
+  EXPECT_EQ(parent->wait(0), exit_status::exited(0));
 }
 
 }  // namespace

@@ -197,5 +197,24 @@ TEST_F(DispatcherTime, ADelayedAttemptCanBeCancelledAndStopped) {
   EXPECT_EQ(world_.tasks().pending(), 0U);
 }
 
+// All that had times were looked at whenever one of them was due.
+TEST_F(DispatcherTime, OfAHundredThousandTimedTasksOnlyThoseThatAreDueAreLookedAt) {
+  constexpr std::size_t patient = 100'000;
+  constexpr std::size_t hurried = 100;
+  const auto far = clock::now() + 1h;
+  for (std::size_t each = 0; each < patient; ++each) world_.tasks().detach(post({.deadline = far}));
+  const auto soon = clock::now() + limit;
+  for (std::size_t each = 0; each < hurried; ++each) world_.tasks().detach(post({.deadline = soon + each * 10us}));
+  std::size_t looks = 0;
+  for (auto due = soon; due != far;) {
+    const auto found = check_when_due(due);
+    looks += found.looked_at;
+    due = found.next;
+  }
+  EXPECT_LE(looks, hurried);  // one that was late when it was posted is not looked at again
+  EXPECT_EQ(world_.tasks().pending(), patient);
+  world_.tasks().stop(error_info(errc::pool_closed, "stopped"));
+}
+
 }  // namespace
 }  // namespace muster::dispatcher_time_test

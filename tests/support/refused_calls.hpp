@@ -20,6 +20,7 @@ public:
     name_ = name;
     cause_ = cause;
     left_ = count;
+    all_ = count < 0;
     skipped_ = skipped;
     detail::refused_calls = &refuse;
   }
@@ -27,18 +28,21 @@ public:
   refused_calls& operator=(const refused_calls&) = delete;
   ~refused_calls() { detail::refused_calls = nullptr; }
 
-  /// How many more are to fail; -1 once the last has.
+  /// How many more are to fail; -1 once one was made after the last of them.
   [[nodiscard]] static int left() { return left_; }
 
 private:
   static int refuse(std::string_view name) {
     if (name != name_.load() || skipped_-- > 0) return 0;
-    return left_-- != 0 ? cause_.load() : 0;
+    auto left = left_.load();
+    while (left >= 0 && !left_.compare_exchange_weak(left, left - 1)) continue;
+    return all_ || left > 0 ? cause_.load() : 0;
   }
 
   static inline std::atomic<const char*> name_ = "";
   static inline std::atomic<int> cause_;
   static inline std::atomic<int> left_;
+  static inline std::atomic<bool> all_;
   static inline std::atomic<int> skipped_;
 };
 

@@ -237,7 +237,8 @@ public:
   auto as_result(Token&& token);
   [[nodiscard]] auto as_result();
 
-  /// A std::future for the same value. The future is used up. Cost: a hop over the callback thread.
+  /// A std::future for the same value. The future is used up. Cost: a hop over a thread of the pool's. Throws as
+  /// then().
   [[nodiscard]] std::future<R> std();
 
   void swap(future& other) noexcept {

@@ -163,7 +163,8 @@ public:
   ///
   /// An argument may be a future, moved in: `f` gets its value. The call is submitted once all such values are there,
   /// and does not count against pool_options::max_pending; a failure of one of them is the call's. Cancelling it
-  /// meanwhile cancels them.
+  /// meanwhile cancels them. Throws EAGAIN when there is no thread for that and none can be had; the call is not
+  /// pending then, and the futures are used up.
   template <class F, class... Args>
   auto apply_async(F f, Args&&... args) const {
     adapter::template check<F, sent_as<detail::awaited<Args>>...>();
@@ -177,7 +178,9 @@ public:
   }
 
   /// Runs `f(args...)` once in every worker and returns the values in their order (nothing, for void), or throws the
-  /// error of the first that failed. Each call waits for its worker, also while that is being replaced.
+  /// error of the first that failed. Each call waits for its worker, also while that is being replaced. Each counts
+  /// against pool_options::max_pending: where errc::overflow is thrown for one of them, those before it run all the
+  /// same, and nobody gets their values.
   template <class F, class... Args>
   auto broadcast(F f, Args&&... args) const {
     auto all = broadcast_async(std::move(f), std::forward<Args>(args)...).get();

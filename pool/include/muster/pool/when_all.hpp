@@ -51,7 +51,8 @@ template <class... Rs>
 
 /// A future for the values of all these, in order, of one pool or several. If some fail, its error is that of the first
 /// of them in order; it is ready only when all have ended. The futures are used up; cancelling the one that is returned
-/// cancels them. A future<void> gives a std::monostate. Thread safety: safe for distinct futures.
+/// cancels them. A future<void> gives a std::monostate. Throws EAGAIN when there is no thread for the steps between
+/// futures and none can be had; the futures are used up all the same. Thread safety: safe for distinct futures.
 template <class R>
 [[nodiscard]] future<std::vector<detail::gathered<R>>> when_all(std::vector<future<R>> futures) {
   using values = std::vector<detail::gathered<R>>;

@@ -189,6 +189,7 @@ public:
   /// recover() ends the tasks with errc::timed_out. A task that its worker has claimed and not begun for so long is
   /// posted again. One that no worker has when its deadline passes ends with errc::timed_out now; one that was to be
   /// tried again later is posted when its time has come.
+  /// Cost: of the tasks that are due, not of all that have times.
   [[nodiscard]] overdue_report check_times() MUSTER_EXCLUDES(mutex_);
 
   /// As board::restore_header; counts as damage if something was wrong.

@@ -46,6 +46,7 @@ struct overdue_report {
     friend bool operator==(const worker&, const worker&) = default;
   };
   std::vector<worker> workers;  ///< kill them
+  std::size_t looked_at = 0;    ///< how many tasks were due; the others cost nothing
   clock::time_point next = clock::time_point::max();
 };
 
