@@ -99,8 +99,8 @@ public:
 
   /// Moves what all ranks get to where the function's tensors are to lie, if it is a tensor.
   template <class... Wholes>
-  void place(std::tuple<Wholes...>& values) const {
-    std::apply([this](auto&... each) { (place_one(each), ...); }, values);
+  void place([[maybe_unused]] std::tuple<Wholes...>& values) const {
+    if constexpr (sizeof...(Wholes) != 0) std::apply([this](auto&... each) { (place_one(each), ...); }, values);
   }
 
   /// Of one slice. Requires: index < spec().updates.size().
