@@ -99,8 +99,9 @@ public:
 
   /// Moves what all ranks get to where the function's tensors are to lie, if it is a tensor.
   template <class... Wholes>
-  void place([[maybe_unused]] std::tuple<Wholes...>& values) const {
-    if constexpr (sizeof...(Wholes) != 0) std::apply([this](auto&... each) { (place_one(each), ...); }, values);
+  void place(std::tuple<Wholes...>& values) const {
+    const auto place_all = [where = around_.device](auto&... each) { (place_one(each, where), ...); };
+    std::apply(place_all, values);
   }
 
   /// Of one slice. Requires: index < spec().updates.size().
@@ -116,8 +117,8 @@ public:
 
 private:
   template <class Value>
-  void place_one(Value& value) const {
-    if constexpr (std::is_same_v<Value, tensor>) value = value.to(around_.device);
+  static void place_one([[maybe_unused]] Value& value, [[maybe_unused]] muster::device where) {
+    if constexpr (std::is_same_v<Value, tensor>) value = value.to(where);
   }
   [[nodiscard]] rank_context context_of(std::size_t slice, row_range rows) const;
   [[nodiscard]] std::vector<tensor> take(row_range rows);
