@@ -84,12 +84,33 @@ void cuda_device::open_context() {
 cuda_device::~cuda_device() {
   // What fails here, fails because the program ends, and the driver has before it.
   static_cast<void>(driver_->context_set.attempt(context_));
+  {
+    const scoped_lock lock(parts_mutex_);
+    while (!parts_.empty()) parts_.pop_back();
+  }
   sharing_.reset();
   heap_.reset();
   kernels_.reset();
   copies_.reset();
   compute_.reset();
   static_cast<void>(driver_->context_release.attempt(handle_));
+}
+
+// Made without the lock, so that one part may ask for another.
+void* cuda_device::part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make) {
+  {
+    const scoped_lock lock(parts_mutex_);
+    for (const auto& [type, each] : parts_) {
+      if (type == what) return each.get();
+    }
+  }
+  const scope current(*this);
+  auto made = make();
+  const scoped_lock lock(parts_mutex_);
+  for (const auto& [type, each] : parts_) {
+    if (type == what) return each.get();  // somebody else was quicker
+  }
+  return parts_.emplace_back(what, std::move(made)).second.get();
 }
 
 std::string cuda_device::name() const {

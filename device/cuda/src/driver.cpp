@@ -39,7 +39,7 @@ Pointer find(void* library, const char* name) {
 bool means_no_device(CUresult result) {
   return result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ||
          result == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE || result == CUDA_ERROR_STUB_LIBRARY ||
-         result == CUDA_ERROR_INSUFFICIENT_LOADER_VERSION || result == CUDA_ERROR_SYSTEM_NOT_READY;
+         result == CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
 }  // namespace

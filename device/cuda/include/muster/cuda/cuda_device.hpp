@@ -13,10 +13,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <typeindex>
+#include <typeinfo>
+#include <utility>
+#include <vector>
 
+#include <muster/base/mutex.hpp>
 #include <muster/cuda/driver.hpp>
 #include <muster/cuda/stream.hpp>
 #include <muster/device/device_block.hpp>
@@ -119,12 +125,22 @@ public:
   /// Gives memory that no tensor lies in back to the driver.
   void trim();
 
+  /// The T of this device, made of it when it is first asked for: a module of kernels, a handle of a library. Parts go
+  /// when the device does, the last one first. Throws what making it throws.
+  template <class T>
+  [[nodiscard]] T& part() {
+    const auto found = part(typeid(T), [this] { return std::make_shared<T>(*this); });
+    return *static_cast<T*>(found);
+  }
+
 private:
   friend class detail::cuda_block;
   friend class detail::exported_extent;
   friend class detail::received_block;
 
   void open_context();
+  [[nodiscard]] void* part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make)
+      MUSTER_EXCLUDES(parts_mutex_);
   void copy_here(const tensor& to, const tensor& from);
   void copy_from_host(const tensor& to, const tensor& from);
   void copy_to_host(const tensor& to, const tensor& from);
@@ -153,6 +169,8 @@ private:
   std::unique_ptr<detail::kernel_set> kernels_;
   std::unique_ptr<detail::device_heap> heap_;
   std::unique_ptr<detail::sharing_table> sharing_;
+  mutex parts_mutex_;
+  std::vector<std::pair<std::type_index, std::shared_ptr<void>>> parts_ MUSTER_GUARDED_BY(parts_mutex_);
 };
 
 }  // namespace muster
