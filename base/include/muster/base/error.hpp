@@ -34,6 +34,8 @@ enum class errc {
   start_failed = 15,      ///< a worker process could not be started
   peer_lost = 16,         ///< a member of a group died or left: shrink() the group, or make another
   forked = 17,            ///< it belongs to the process that this one was forked from: make your own after fork()
+  device_lost = 18,       ///< the device's context is broken, or the device is gone; the worker that used it is replaced
+  no_device = 19,         ///< no such device, or no driver for it
 };
 
 /// The category of errc. Its messages say what the code means, not what happened.

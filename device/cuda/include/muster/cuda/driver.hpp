@@ -29,7 +29,7 @@ void print_cuda_argument(std::ostringstream& out, const char*& separator, const 
   out << separator;
   separator = ", ";
   if constexpr (std::is_pointer_v<Argument>)
-    out << static_cast<const void*>(argument);
+    out << reinterpret_cast<const void*>(argument);  // a function's, too
   else if constexpr (std::is_enum_v<Argument>)
     out << static_cast<int>(argument);
   else
