@@ -12,7 +12,8 @@ namespace {
 constexpr const char* library_name = "libcuda.so.1";
 
 [[noreturn]] void throw_no_device(const std::string& why) {
-  throw error(errc::no_device, text("no CUDA device can be used: ", why, "; run this on a machine with an NVIDIA GPU and "
+  throw error(errc::no_device, text("no CUDA device can be used: ", why,
+                                    "; run this on a machine with an NVIDIA GPU and "
                                     "its driver, or use the device cpu"));
 }
 
@@ -29,8 +30,8 @@ template <class Pointer>
 Pointer find(void* library, const char* name) {
   auto* const found = ::dlsym(library, name);
   if (found == nullptr) {
-    throw_no_device(text("the driver has no ", name, ", so it is older than the CUDA Toolkit ", CUDA_VERSION / 1000, '.',
-                         CUDA_VERSION % 1000 / 10, " that this program was built with"));
+    throw_no_device(text("the driver has no ", name, ", so it is older than the CUDA Toolkit ", CUDA_VERSION / 1000,
+                         '.', CUDA_VERSION % 1000 / 10, " that this program was built with"));
   }
   return reinterpret_cast<Pointer>(found);
 }
@@ -47,8 +48,8 @@ bool means_no_device(CUresult result) {
 // The name is expanded first, where it is a macro.
 #define MUSTER_TEXT_OF(name) #name
 #define MUSTER_EXPANDED_TEXT_OF(name) MUSTER_TEXT_OF(name)
-#define MUSTER_CUDA_FIND(name, function)      \
-  name(MUSTER_EXPANDED_TEXT_OF(function),     \
+#define MUSTER_CUDA_FIND(name, function)  \
+  name(MUSTER_EXPANDED_TEXT_OF(function), \
        find<cuda_function<decltype(function)>::pointer>(library, MUSTER_EXPANDED_TEXT_OF(function))),
 
 cuda_driver::cuda_driver(void* library) : MUSTER_CUDA_FUNCTIONS(MUSTER_CUDA_FIND) end_(library) {}
