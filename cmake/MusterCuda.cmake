@@ -36,8 +36,8 @@ function(muster_lacks_cuda)
     return()
   endif()
   message(FATAL_ERROR "MUSTER_CUDA is ${MUSTER_CUDA}, but no CUDA Toolkit 12.4 or newer with nvcc was found${found}. "
-    "Install one (packages cuda-nvcc and cuda-cudart-dev of https://developer.nvidia.com/cuda-downloads) and g++, "
-    "say where it is by -DCUDAToolkit_ROOT=…, or set MUSTER_CUDA to OFF.")
+    "Install NVIDIA's packages cuda-nvcc and cuda-cudart-dev and g++, say where they are by -DCUDAToolkit_ROOT=…, "
+    "or set MUSTER_CUDA to OFF.")
 endfunction()
 
 # muster_cuda_image(TARGET SOURCE): compiles the kernels of SOURCE to ${TARGET}.fatbin in the current binary directory,

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "kernel_image.hpp"
 
-// The file is put in by the assembler, which is fast whatever its size, and is the same with GCC and Clang.
-__asm__(R"(
-  .pushsection .rodata.muster_cuda_image, "a", @progbits
-  .balign 16
-  .hidden muster_cuda_image
-  .global muster_cuda_image
-  .type muster_cuda_image, @object
-muster_cuda_image:
-  .incbin ")" MUSTER_CUDA_IMAGE R"("
-  .byte 0
-  .size muster_cuda_image, . - muster_cuda_image
-  .popsection
-)");
+#include <muster/cuda/embed.hpp>
 
-extern "C" [[gnu::visibility("hidden")]] const std::byte muster_cuda_image[];
+MUSTER_EMBED_IMAGE(muster_cuda_image, MUSTER_CUDA_IMAGE);
 
 namespace muster::detail {
 
