@@ -28,6 +28,7 @@ public:
       case errc::start_failed: return "a worker could not be started";
       case errc::peer_lost: return "a member of the group was lost";
       case errc::forked: return "it belongs to the process that this one was forked from";
+      case errc::device_lost: return "the device cannot be used any more";
     }
     return "unknown error " + std::to_string(value);
   }
