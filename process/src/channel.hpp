@@ -41,7 +41,8 @@ enum class message_kind : std::uint32_t {
   crash,   ///< worker, in a signal handler: a crash_record
   memory,  ///< worker: it has too much memory, and waits to be told to leave
   soon,    ///< worker: it will leave before long
-  begin    ///< parent: who stands by takes tasks from now on
+  begin,   ///< parent: who stands by takes tasks from now on
+  unfit    ///< worker: it leaves after the task that it is at, and why, as a string
 };
 
 struct hello_message {
@@ -66,12 +67,13 @@ struct welcome_message {
   bool reports_crashes = false;
   bool stands_by = false;       // once ready, it waits for `begin`
   bool leaves_signals = false;  // that mean "end" to the parent
+  std::string device;           // as device::parse reads it
   std::vector<std::byte> payload;
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, leaves_signals,
-            payload);
+            device, payload);
   }
 };
 

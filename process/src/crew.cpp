@@ -157,7 +157,7 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
     case worker_lifecycle::action::none: return;
     case worker_lifecycle::action::spawn: return spawn(who);
     case worker_lifecycle::action::kill: kill(who); return;
-    case worker_lifecycle::action::give_up: return give_up(who.life.failure());
+    case worker_lifecycle::action::give_up: return give_up(with_name(who.index, who.life.failure()));
   }
 }
 
@@ -194,6 +194,10 @@ void crew::impl::hear(worker& who, const detail::message& heard) {
       succeed(who);
       break;
     case detail::message_kind::soon: succeed(who); break;
+    case detail::message_kind::unfit:
+      note_unfit(who, heard.read<std::string>());
+      if (!who.stands_by) retire(who);
+      break;
     default: throw error(errc::corrupted, "a worker sent a message that only parents send");
   }
   publish(who);
@@ -219,6 +223,7 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                         .reports_crashes = options_.crash_reports,
                                         .stands_by = who.stands_by,
                                         .leaves_signals = options_.leaves_signals,
+                                        .device = text(assignment_of(who.index).device),
                                         .payload = options_.payload};
   const auto& files = shared().files();
   const std::array descriptors = {files.control.get(),    files.arena.get(),  board_.file().get(),
@@ -274,7 +279,10 @@ void crew::impl::publish(const worker& who) {
   if (who.stands_by) return;
   const scoped_lock lock(mutex_);
   const auto pid = who.lost ? 0 : who.pid;  // nobody waits for one that is lost
-  infos_[who.index] = {.index = who.index, .pid = pid, .incarnation = who.incarnation, .state = who.life.now()};
+  auto& info = infos_[who.index];
+  info.pid = pid;
+  info.incarnation = who.incarnation;
+  info.state = who.life.now();
   changed_.notify_all();
 }
 

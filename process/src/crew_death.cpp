@@ -51,7 +51,7 @@ void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
     changed_.notify_all();
   }
   guard([&] {
-    throw error(errc::pool_broken, text("worker ", who.index, " (process ", who.pid,
+    throw error(errc::pool_broken, text(name_of(who.index), " (process ", who.pid,
                                         ") can neither be ended nor watched: ", failure.what()));
   });
   publish(who);
@@ -107,7 +107,7 @@ void crew::impl::gather_words(worker& who) {
     who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
     if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
   } catch (const std::exception& failure) {
-    log(log_level::warning, text("the last words of worker ", who.index, " are lost: ", failure.what()));
+    log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));
   }
   who.crash.clear();
 }
@@ -172,6 +172,7 @@ void crew::impl::hear_last(worker& who) noexcept {
       if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
       if (heard->kind == detail::message_kind::crash) who.crash = heard->body;
       if (heard->kind == detail::message_kind::memory) who.too_big = true;
+      if (heard->kind == detail::message_kind::unfit) note_unfit(who, heard->read<std::string>());
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // It died while it sent: there is no last word.
@@ -196,7 +197,8 @@ void crew::impl::count_end(const worker& who, bool left_in_order) {
     if (before != worker_lifecycle::state::working) return;
     if (who.index >= size_) return count(who, &crew_statistics::retired);
     count(who, &crew_statistics::recycled);
-    count(who, who.too_big   ? &crew_statistics::recycled_memory
+    count(who, who.unfit     ? &crew_statistics::recycled_unfit
+               : who.too_big ? &crew_statistics::recycled_memory
                : who.too_old ? &crew_statistics::recycled_age
                              : &crew_statistics::recycled_tasks);
   } else if (who.how.how() == exit_status::kind::killed) {

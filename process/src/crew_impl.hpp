@@ -50,7 +50,9 @@ public:
     const scoped_lock lock(mutex_);
     shown_size_ = size_;
     infos_.resize(workers_.size());
-    for (std::size_t index = 0; index < infos_.size(); ++index) infos_[index].index = index;
+    for (std::size_t index = 0; index < infos_.size(); ++index) {
+      infos_[index] = {.index = index, .device = assignment_of(index).device};
+    }
     greeted_.resize(workers_.size());
     members_.resize(workers_.size());
   }
@@ -97,6 +99,7 @@ private:
     boost::asio::steady_timer age_timer;  // armed while it works, if it may only become so old
     bool too_old = false;                 // it is to be replaced for that
     bool too_big = false;                 // or for that, as it said
+    bool unfit = false;                   // or because it said so
     bool leaves = false;                  // it is told to
     bool stands_by = false;               // it is to follow another
     clock::time_point started;
@@ -165,8 +168,15 @@ private:
   void end_lack(worker& who) MUSTER_EXCLUDES(mutex_);
   void start_process(worker& who);
   void connect(worker& who, detail::child& started, unique_fd& control, std::array<detail::output_pipe, 2>& pipes);
-  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
   void watch(worker& who);
+
+  // Loop: crew_place.cpp.
+  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
+  [[nodiscard]] const cpu_list& cpus_of(std::size_t index) const;
+  [[nodiscard]] unsigned threads_of(std::size_t index) const;
+  [[nodiscard]] const device_assignment& assignment_of(std::size_t index) const;
+  [[nodiscard]] std::string name_of(std::size_t index) const;
+  [[nodiscard]] error_info with_name(std::size_t index, const error_info& why) const;
 
   // Loop: crew_death.cpp.
   void kill(worker& who) noexcept;
@@ -208,6 +218,7 @@ private:
 
   // Loop: crew_succession.cpp.
   void succeed(worker& who);
+  void note_unfit(worker& who, const std::string& why);
   void prepare_successor(const worker& who);
   void end_preparation(worker& next);
   void retire(worker& who);

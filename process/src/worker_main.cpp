@@ -35,6 +35,10 @@ void worker_environment::report_memory() { detail::send_message(control_, detail
 
 void worker_environment::report_soon() { detail::send_message(control_, detail::message_kind::soon, {}); }
 
+void worker_environment::report_unfit(std::string_view why) {
+  detail::send_message(control_, detail::message_kind::unfit, detail::body_of(std::string(why)));
+}
+
 namespace detail {
 
 namespace {
@@ -90,6 +94,7 @@ int work(message answer, int control) {
        .index = welcome.index,
        .incarnation = welcome.incarnation,
        .stands_by = welcome.stands_by,
+       .device = device::parse(welcome.device),
        .payload = std::move(welcome.payload)},
       *shared, tasks, functions,
       {.supervisor = descriptors[4].get(), .loop = descriptors.size() > 5 ? descriptors[5].get() : -1}, control);

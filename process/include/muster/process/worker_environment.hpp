@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <muster/base/device.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/error_info.hpp>
@@ -25,6 +27,7 @@ public:
     std::size_t index = 0;           ///< of the worker in its crew
     std::uint32_t incarnation = 0;   ///< 1 for the first process with that index
     bool stands_by = false;          ///< its predecessor is still at work
+    muster::device device{};         ///< that it is pinned to, as the program names it; the host where it is not
     std::vector<std::byte> payload;  ///< crew_options::payload
   };
 
@@ -61,6 +64,9 @@ public:
   void report_memory();
   /// Tells the parent that this worker will leave by itself before long.
   void report_soon();
+  /// Tells the parent that this worker leaves by itself now, or, if it is at one, after its task, and why. If it sleeps
+  /// it is woken for that. May be called by any thread.
+  void report_unfit(std::string_view why);
 
 private:
   identity identity_;

@@ -32,9 +32,11 @@ namespace muster::detail {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class pool_core final : public crew_client, public future_home, public std::enable_shared_from_this<pool_core> {
 public:
-  /// `loop`: of the program's, on which completions and callbacks are handled; nullptr: there is none.
+  /// `loop`: of the program's, on which completions and callbacks are handled; nullptr: there is none. `devices`: of
+  /// the workers, in turn.
   pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,
-            const pool_options& options, boost::asio::io_context* loop = nullptr);
+            const pool_options& options, boost::asio::io_context* loop = nullptr,
+            const std::vector<device_assignment>& devices = {});
   pool_core(const pool_core&) = delete;
   pool_core& operator=(const pool_core&) = delete;
   ~pool_core();
