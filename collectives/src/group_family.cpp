@@ -88,7 +88,7 @@ std::optional<group> group::split(int color, int key, const call_options& how) {
       block = hold(end, names[leader][0],
                    {.operation = "split", .sequence = end.sequence(), .timeout = how.timeout, .whom = leader});
     }
-    self_->calls.barrier(how);
+    static_cast<void>(self_->calls.exchange_numbers({}, how));
     self_->made += 2;
     if (failure) std::rethrow_exception(failure);
     if (color < 0) return std::nullopt;
@@ -123,6 +123,21 @@ std::uint64_t tag_of(std::span<const std::size_t> ranks) {
   return internal | mixed.value() >> 1U;
 }
 
+// What became of one of its messages became of the subset; whoever made that knows of no messages.
+template <class Make>
+auto as_subset(Make make) {
+  const auto about = [](const group_error& found) {
+    return group_error::particulars{.operation = "subset", .missing = found.missing(), .lost = found.lost()};
+  };
+  try {
+    return make();
+  } catch (const peer_lost& found) {
+    throw peer_lost(text("subset: ", found.what()), about(found));
+  } catch (const group_error& found) {
+    throw group_error(static_cast<errc>(found.code().value()), text("subset: ", found.what()), about(found));
+  }
+}
+
 }  // namespace
 
 group group::subset(std::span<const std::size_t> ranks, const call_options& how) {
@@ -133,25 +148,28 @@ group group::subset(std::span<const std::size_t> ranks, const call_options& how)
   const auto wait = [&](const std::shared_ptr<detail::transfer>& message) {
     if (!message->wait(until)) {
       message->cancel();
-      throw group_error(errc::timed_out, text("subset timed out in rank ", end.rank(), ": ", message->describe()),
-                        {.operation = "subset", .missing = message->missing(), .lost = {}});
+      throw group_error(errc::timed_out, text(message->describe(), " timed out in rank ", end.rank()),
+                        {.operation = message->name(), .missing = message->missing(), .lost = {}});
     }
     if (const auto failure = message->failure()) std::rethrow_exception(failure);
   };
   const auto new_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), end.rank()) - ranks.begin());
-  auto number = tensor::zeros<std::uint64_t>({1}, memory::local);
-  shared_block block;
-  if (new_rank != 0) {
-    wait(self_->mail->receive(&number, ranks[0], tag));
-    block = hold(end, number.item<std::uint64_t>(), {.operation = "subset", .timeout = how.timeout, .whom = ranks[0]});
-    wait(self_->mail->send(number, ranks[0], tag));
-  } else {
-    block = detail::make_group_memory(end, ranks);
-    number.fill(end.where()->blocks().name_of(block));
-    for (const auto each : ranks.subspan(1)) wait(self_->mail->send(number, each, tag));
-    for (const auto each : ranks.subspan(1)) wait(self_->mail->receive(&number, each, tag));  // it has the memory
-  }
-  return group(std::make_shared<impl>(end.where(), std::move(block), new_rank));
+  return as_subset([&] {
+    auto number = tensor::zeros<std::uint64_t>({1}, memory::local);
+    shared_block block;
+    if (new_rank != 0) {
+      wait(self_->mail->receive(&number, ranks[0], tag));
+      block =
+          hold(end, number.item<std::uint64_t>(), {.operation = "subset", .timeout = how.timeout, .whom = ranks[0]});
+      wait(self_->mail->send(number, ranks[0], tag));
+    } else {
+      block = detail::make_group_memory(end, ranks);
+      number.fill(end.where()->blocks().name_of(block));
+      for (const auto each : ranks.subspan(1)) wait(self_->mail->send(number, each, tag));
+      for (const auto each : ranks.subspan(1)) wait(self_->mail->receive(&number, each, tag));  // it has the memory
+    }
+    return group(std::make_shared<impl>(end.where(), std::move(block), new_rank));
+  });
 }
 
 }  // namespace muster

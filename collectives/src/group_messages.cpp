@@ -26,7 +26,7 @@ void wait_or_withdraw(detail::rank_end& end, detail::transfer& what, const call_
   }
   what.cancel();
   throw group_error(errc::timed_out, text(what.describe(), " timed out in rank ", end.rank()),
-                    {.operation = what.describe(), .missing = what.missing(), .lost = {}});
+                    {.operation = what.name(), .missing = what.missing(), .lost = {}});
 }
 
 }  // namespace

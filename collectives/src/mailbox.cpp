@@ -234,7 +234,7 @@ bool mailbox::wait(transfer& what, deadline until) {
   };
   if (end_->look_until(until, is_over)) return await_loss(what), true;
   absorbs = sends;
-  const waiting_for whom{.operation = sends ? "send" : "receive",
+  const waiting_for whom{.operation = what.name(),
                          .whom = what.asked_ == transfer::any_source ? rank_line::anybody : what.asked_};
   if (!end_->wait_until(whom, until, is_over)) return false;
   await_loss(what);
@@ -364,9 +364,8 @@ std::size_t transfer::source() const {
 }
 
 std::string transfer::describe() const {
-  const bool sends = direction_ == direction::send;
   const auto whom = peer_ == any_source ? std::string("any rank") : text("rank ", peer_);
-  return text(sends ? "send to " : "receive from ", whom, " with tag ", tag_);
+  return text(name(), direction_ == direction::send ? " to " : " from ", whom, " with tag ", tag_);
 }
 
 std::vector<group_member> transfer::missing() const {

@@ -39,7 +39,8 @@ bool flag(std::size_t rank, std::size_t index, reduction_op op) {
   return (rank + 3 * index) % 5 == 0;
 }
 
-// Small numbers, so that every type can hold the sum of eight of them, and products are of ones and twos.
+// Small numbers, so that every type can hold the sum of eight of them, and products are of ones and twos: that of eight
+// twos is too much for an i8.
 template <class T>
 T element(std::size_t rank, std::size_t index, reduction_op op) {
   const auto number = (rank * 7 + index * 3) % 5 + 1;
@@ -62,6 +63,7 @@ T joined_numbers(T a, T b, reduction_op op) {
       case reduction_op::band: return static_cast<T>(a & b);
       case reduction_op::bor: return static_cast<T>(a | b);
       case reduction_op::bxor: return static_cast<T>(a ^ b);
+      case reduction_op::prod: return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
       default: break;
     }
   }
@@ -99,10 +101,11 @@ bool has_meaning(reduction_op op) {
   }
 }
 
-// Products of eight twos are too much for an i8; nobody asks for them.
+// Products of integers are what is left of them modulo 2^bits; those of more than eight twos are not asked for of
+// others.
 template <class T>
 bool is_exact(reduction_op op, std::size_t ranks) {
-  return op != reduction_op::prod || std::is_same_v<T, bool> || ranks < (sizeof(T) > 1 ? 9 : 6);
+  return op != reduction_op::prod || std::is_integral_v<T> || ranks <= 8;
 }
 
 template <class T>

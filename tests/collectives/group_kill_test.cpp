@@ -14,6 +14,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -32,7 +33,9 @@ using namespace std::chrono_literals;
 using test::operation;
 using test::operation_size;
 using test::rank_processes;
+using testing::AllOf;
 using testing::Contains;
+using testing::HasSubstr;
 
 constexpr std::size_t short_count = 16;
 constexpr std::size_t long_count = 20'000;
@@ -100,17 +103,23 @@ protected:
         ++with.rounds[mine.rank()];
       }
     } catch (const peer_lost& found) {
-      std::vector<pid_t> lost;
-      for (const auto& each : found.lost()) lost.push_back(each.pid);
-      EXPECT_THAT(lost, Contains(pid)) << found.what();
-      EXPECT_EQ(found.code(), errc::peer_lost);
-      EXPECT_NE(found.operation(), "");
-      EXPECT_THAT(found.what(), testing::HasSubstr(found.operation()));
+      expect_names(found, {.rank = victim, .pid = pid}, how.round, mine.size());
       ++with.told;
     }
     auto rest = mine.shrink();
     EXPECT_EQ(rest.size(), mine.size() - 1);
     expect_right(rest);
+  }
+
+  // What was being done, and who is gone: by its rank where that was being done.
+  static void expect_names(const peer_lost& found, group_member victim, std::size_t round, std::size_t ranks) {
+    const auto& what = GetParam();
+    EXPECT_EQ(found.code(), errc::peer_lost);
+    EXPECT_THAT(what.calls, Contains(found.operation()));
+    EXPECT_THAT(found.what(), AllOf(HasSubstr(found.operation()), HasSubstr(std::to_string(victim.pid))));
+    const bool is_in_part = what.rank_in_part != nullptr && found.operation() == what.calls[1];
+    if (is_in_part) victim.rank = what.rank_in_part(victim.rank, ranks, round);
+    EXPECT_THAT(found.lost(), Contains(victim)) << found.what();
   }
 };
 

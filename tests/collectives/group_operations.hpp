@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,6 +25,9 @@ struct operation_size {
 struct operation {
   const char* name;
   void (*run)(group&, const operation_size&);
+  std::array<std::string_view, 2> calls;  ///< as errors name them; the second of the part, where one is made
+  /// Which rank of that part a rank is; nullptr: none is made.
+  std::size_t (*rank_in_part)(std::size_t rank, std::size_t ranks, std::size_t round) = nullptr;
 };
 inline std::ostream& operator<<(std::ostream& out, const operation& what) { return out << what.name; }
 
@@ -150,17 +154,24 @@ inline void run_subset(group& in, const operation_size& how) {
   run_all_reduce(part, {.count = how.count, .round = how.round});
 }
 
-inline constexpr std::array operations = {operation{"Broadcast", run_broadcast},
-                                          operation{"Reduce", run_reduce},
-                                          operation{"AllReduce", run_all_reduce},
-                                          operation{"Gather", run_gather},
-                                          operation{"AllGather", run_all_gather},
-                                          operation{"Scatter", run_scatter},
-                                          operation{"ReduceScatter", run_reduce_scatter},
-                                          operation{"AllToAll", run_all_to_all},
-                                          operation{"Barrier", run_barrier},
-                                          operation{"Messages", run_messages},
-                                          operation{"Split", run_split},
-                                          operation{"Subset", run_subset}};
+inline std::size_t rank_in_split(std::size_t rank, std::size_t ranks, std::size_t /*round*/) {
+  return ranks - 1 - rank;
+}
+inline std::size_t rank_in_subset(std::size_t rank, std::size_t ranks, std::size_t round) {
+  return (rank + ranks - round % ranks) % ranks;
+}
+
+inline constexpr std::array operations = {operation{"Broadcast", run_broadcast, {"broadcast"}},
+                                          operation{"Reduce", run_reduce, {"reduce"}},
+                                          operation{"AllReduce", run_all_reduce, {"all_reduce"}},
+                                          operation{"Gather", run_gather, {"gather"}},
+                                          operation{"AllGather", run_all_gather, {"all_gather"}},
+                                          operation{"Scatter", run_scatter, {"scatter"}},
+                                          operation{"ReduceScatter", run_reduce_scatter, {"reduce_scatter"}},
+                                          operation{"AllToAll", run_all_to_all, {"all_to_all"}},
+                                          operation{"Barrier", run_barrier, {"barrier"}},
+                                          operation{"Messages", run_messages, {"send", "receive"}},
+                                          operation{"Split", run_split, {"split", "all_reduce"}, rank_in_split},
+                                          operation{"Subset", run_subset, {"subset", "all_reduce"}, rank_in_subset}};
 
 }  // namespace muster::test

@@ -40,8 +40,10 @@ public:
   group_error(errc code, std::string what, particulars about)
       : error(code, std::move(what)), about_(std::move(about)) {}
 
+  /// What this rank was at: the name of the member function, without _async; of messages "send" or "receive", however
+  /// they were sent and are waited for.
   [[nodiscard]] const std::string& operation() const noexcept { return about_.operation; }
-  /// The number of the operation in its group, from 1; the same on all ranks.
+  /// The number of the operation in its group, from 1; the same on all ranks. Messages and subsets have none: 0.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return about_.sequence; }
   [[nodiscard]] const std::vector<group_member>& missing() const noexcept { return about_.missing; }
   [[nodiscard]] const std::vector<group_member>& lost() const noexcept { return about_.lost; }

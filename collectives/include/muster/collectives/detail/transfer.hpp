@@ -42,6 +42,8 @@ public:
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// "receive with tag 3 from rank 1".
   [[nodiscard]] std::string describe() const;
+  /// What it is called in errors (group_error::operation).
+  [[nodiscard]] const char* name() const noexcept { return direction_ == direction::send ? "send" : "receive"; }
   /// The other rank, if it is one that was asked for, and is not known to be gone.
   [[nodiscard]] std::vector<group_member> missing() const;
 
