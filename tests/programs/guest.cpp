@@ -104,6 +104,22 @@ int take_two(const std::string& path, const std::string&) {
   return 1;
 }
 
+// Passes tensors on until no more come, or until it is killed wherever it is.
+int pass_on(const std::string& path, const std::string& how) {
+  const auto host = join(path);
+  auto jobs = host.get<shared_queue<tensor>>("jobs");
+  auto results = host.get<shared_queue<tensor>>("results");
+  if (how == "pop") {
+    while (const auto next = jobs.pop()) results.push(*next);
+  } else {
+    while (auto next = jobs.lease()) {
+      results.push(**next);
+      next->ack();
+    }
+  }
+  return 0;
+}
+
 // Is killed while it does this and that.
 int toggle(const std::string& path, const std::string&) {
   const auto host = join(path);
@@ -198,6 +214,7 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"hold", hold},
     {"serve", serve},
     {"take_two", take_two},
+    {"pass_on", pass_on},
     {"toggle", toggle},
     {"leave_and_live", leave_and_live},
     {"close_all", close_all},
