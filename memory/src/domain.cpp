@@ -201,6 +201,10 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
   arena_->prefault(options.prefault_bytes);
   deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
+  dead_counts_ = deposits_->on_depositor_death([](const shared_block& anchor) {
+    auto& count = *reinterpret_cast<std::uint64_t*>(anchor.data());
+    std::atomic_ref(count).store(descriptor_exchange::dead_count, std::memory_order_seq_cst);
+  });
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 

@@ -40,7 +40,7 @@ void worker_environment::report_memory() { control_.say(detail::message_kind::me
 void worker_environment::report_soon() { control_.say(detail::message_kind::soon); }
 
 void worker_environment::report_unfit(std::string_view why) {
-  detail::send_message(control_, detail::message_kind::unfit, detail::body_of(std::string(why)));
+  control_.say(detail::message_kind::unfit, detail::body_of(std::string(why)));
 }
 
 namespace detail {

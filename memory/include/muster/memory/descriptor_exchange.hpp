@@ -35,6 +35,9 @@ namespace muster {
 /// withdraw() and let_go() are a message.
 class descriptor_exchange {
 public:
+  /// Beyond every count of who is alive, also where counts are compared by the sign of their difference.
+  static constexpr std::uint64_t dead_count = std::uint64_t{1} << 62U;
+
   descriptor_exchange(const descriptor_exchange&) = delete;
   descriptor_exchange& operator=(const descriptor_exchange&) = delete;
   virtual ~descriptor_exchange() = default;
@@ -47,7 +50,8 @@ public:
   /// descriptor itself is this process's no longer, what it leads to may be.
   ///
   /// `anchor`: what keeps it when this process has died; with an empty handle it goes then. Several descriptors may have
-  /// one anchor. The host holds it too until the descriptor is gone.
+  /// one anchor. The host holds it too until the descriptor is gone. Its first 8 bytes are for a count that others wait
+  /// for, or unused: when this process has died the host stores dead_count there.
   ///
   /// Throws errc::invalid_argument for a name that is not this process's, or was deposited before, for no descriptor,
   /// and for an anchor of another domain; errc::out_of_memory when the host keeps as many as it may (4096 of each
