@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <cuda.h>
 
@@ -100,10 +101,10 @@ public:
   /// Every element becomes `element`, which has dtype_size(which.type) bytes.
   void fill(CUstream on, const cuda_view& which, std::span<const std::byte> element) const;
 
-  /// Requires: the same dtype and shape; no overlap.
+  /// Requires: no overlap. Both have the same dtype and shape, or errc::invalid_argument is thrown.
   void copy(CUstream on, const cuda_view& to, const cuda_view& from) const;
 
-  /// By the rules of muster/device/convert.hpp. Requires: the same shape; no overlap, unless both are the same.
+  /// By the rules of muster/device/convert.hpp. Requires: no overlap, unless both are the same.
   void convert(CUstream on, const cuda_view& to, const cuda_view& from) const;
 
   /// As muster::accumulate.
@@ -131,11 +132,21 @@ public:
   void apply_rule(CUstream on, const cuda_rule& rule, const cuda_rule_arrays& arrays) const;
 
 private:
-  class loaded;
+  enum class id : std::size_t;
+
+  // With a thread for every kernel_loads items.
+  template <class Arguments>
+  void launch(CUstream on, id which, std::uint64_t items, const Arguments& given) const;
+  /// One kernel of a family that is in the order of dtypes, of which `first` is the one of dtype `of_first`.
+  [[nodiscard]] static id of_type(id first, muster::dtype of_first, muster::dtype type);
+
+  void fill_parts(CUstream on, const cuda_view& which, std::span<const std::byte> element) const;
+  void step_along(CUstream on, id first, double factor, const cuda_view& to, const cuda_view& from) const;
+  std::uint32_t reduce_once(CUstream on, element_op op, const cuda_view& from, CUdeviceptr results) const;
 
   const cuda_driver& driver_;
   CUmodule module_ = nullptr;
-  std::array<CUfunction, 64> functions_{};
+  std::vector<CUfunction> functions_;
 };
 
 }  // namespace muster::detail
