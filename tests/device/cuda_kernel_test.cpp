@@ -27,9 +27,6 @@ using test::placing;
 constexpr std::array all_ops = {element_op::sum, element_op::prod, element_op::min, element_op::max};
 constexpr std::array fractions = {dtype::f16, dtype::bf16, dtype::f32, dtype::f64, dtype::c64, dtype::c128};
 
-// More elements than any placing needs.
-constexpr std::size_t room = 101'000;
-
 // Of one shape each: what can be written first.
 const std::vector<std::vector<placing>>& placings() {
   static const std::vector<std::vector<placing>> all = {
@@ -59,6 +56,20 @@ const std::vector<std::vector<placing>>& placings() {
   return all;
 }
 
+// As many elements as the placings of a shape need, and some that must not be touched.
+std::size_t room_for(const std::vector<placing>& alike) {
+  std::size_t most = 0;
+  for (const auto& each : alike) {
+    auto last = each.offset;
+    for (std::size_t at = 0; at < each.shape.size(); ++at) {
+      const auto steps = each.shape[at] == 0 ? 0 : each.shape[at] - 1;
+      if (each.strides[at] > 0) last += steps * static_cast<std::size_t>(each.strides[at]);
+    }
+    most = std::max(most, last);
+  }
+  return most + 20;
+}
+
 template <class F>
 void for_each_dtype(const F& what) {
   for (std::size_t number = 0; number < dtype_count; ++number) what(static_cast<dtype>(number));
@@ -70,7 +81,7 @@ void for_each_pair(const F& what) {
   for (const auto& alike : placings()) {
     for (const auto& to : alike) {
       if (to.repeats) continue;
-      for (const auto& from : alike) what(to, from);
+      for (const auto& from : alike) what(to, from, room_for(alike));
     }
   }
 }
@@ -91,7 +102,7 @@ protected:
   [[nodiscard]] const kernel_set& kernels() const { return bench_->kernels(); }
   [[nodiscard]] CUstream stream() const { return bench_->stream(); }
 
-  mirrored array(dtype type, unsigned seed, std::size_t count = room) { return {*bench_, type, count, seed}; }
+  mirrored array(dtype type, unsigned seed, std::size_t count) { return {*bench_, type, count, seed}; }
 
   std::optional<cuda_bench> bench_;
 };
@@ -102,7 +113,7 @@ TEST_F(CudaKernels, FillEveryElementAndNothingElse) {
       for (const auto& where : alike) {
         if (where.repeats) continue;
         bench_->forget();
-        const auto made = array(type, 1);
+        const auto made = array(type, 1, room_for(alike));
         const auto element = array(type, 2, 1);
         for (const bool is_zero : {false, true}) {
           const std::span<std::byte> value = element.on_host({}).storage()->bytes();
@@ -118,10 +129,10 @@ TEST_F(CudaKernels, FillEveryElementAndNothingElse) {
 
 TEST_F(CudaKernels, CopyBetweenAnyPlacings) {
   for_each_dtype([this](dtype type) {
-    for_each_pair([&](const placing& to, const placing& from) {
+    for_each_pair([&](const placing& to, const placing& from, std::size_t room) {
       bench_->forget();
-      const auto made = array(type, 1);
-      const auto given = array(type, 2);
+      const auto made = array(type, 1, room);
+      const auto given = array(type, 2, room);
       made.on_host(to).copy_from(given.on_host(from));
       kernels().copy(stream(), made.on_device(to), given.on_device(from));
       ASSERT_EQ(made.differences(), 0U) << type << ", " << to.name << " from " << from.name;
@@ -136,8 +147,8 @@ TEST_F(CudaKernels, ConvertEveryDtypeToEveryOtherAsTheHostDoes) {
         const auto& to = alike.back().repeats ? alike[3] : alike.back();
         for (const auto& from : {alike.front(), alike.back()}) {
           bench_->forget();
-          const auto made = array(to_type, 1);
-          const auto given = array(from_type, 2);
+          const auto made = array(to_type, 1, room_for(alike));
+          const auto given = array(from_type, 2, room_for(alike));
           convert_into(made.on_host(to), given.on_host(from));
           kernels().convert(stream(), made.on_device(to), given.on_device(from));
           ASSERT_EQ(made.differences(), 0U) << to_type << ' ' << to.name << " from " << from_type << ' ' << from.name;
@@ -177,10 +188,10 @@ TEST_F(CudaKernels, AccumulateAsTheHostDoes) {
         expect_refused([&] { kernels().accumulate(stream(), one, one, op); }, "complex", "no order");
         continue;
       }
-      for_each_pair([&](const placing& to, const placing& from) {
+      for_each_pair([&](const placing& to, const placing& from, std::size_t room) {
         bench_->forget();
-        const auto made = array(type, 1);
-        const auto given = array(type, 2);
+        const auto made = array(type, 1, room);
+        const auto given = array(type, 2, room);
         accumulate(made.on_host(to), given.on_host(from), op);
         kernels().accumulate(stream(), made.on_device(to), given.on_device(from), op);
         ASSERT_EQ(made.differences(), 0U)
@@ -196,7 +207,7 @@ TEST_F(CudaKernels, ScaleAsTheHostDoes) {
       for (const auto& where : alike) {
         if (where.repeats) continue;
         bench_->forget();
-        const auto made = array(type, 1);
+        const auto made = array(type, 1, room_for(alike));
         scale(made.on_host(where), 1.0 / 3);
         kernels().scale(stream(), made.on_device(where), 1.0 / 3);
         ASSERT_EQ(made.differences(), 0U) << type << ' ' << where.name;
@@ -207,10 +218,10 @@ TEST_F(CudaKernels, ScaleAsTheHostDoes) {
 
 TEST_F(CudaKernels, StepAlongAsTheHostDoes) {
   for (const auto type : fractions) {
-    for_each_pair([&](const placing& to, const placing& from) {
+    for_each_pair([&](const placing& to, const placing& from, std::size_t room) {
       bench_->forget();
-      const auto made = array(type, 1);
-      const auto given = array(type, 2);
+      const auto made = array(type, 1, room);
+      const auto given = array(type, 2, room);
       axpy(-0.1, given.on_host(from), made.on_host(to));
       kernels().axpy(stream(), -0.1, given.on_device(from), made.on_device(to));
       ASSERT_EQ(made.differences(), 0U) << type << ' ' << to.name << " along " << from.name;
@@ -273,7 +284,7 @@ TEST_F(CudaKernels, ReduceInTheOrderThatIsDocumented) {
           if (!takes<T>(op)) continue;
           bench_->forget();
           const placing where{"", {count}, {1}, 0};
-          const auto given = array(type, 1);
+          const auto given = array(type, 1, count);
           const auto result = bench_->take(16);
           const auto scratch = bench_->take(kernel_set::reduce_scratch_bytes);
           kernels().reduce(stream(), op, given.on_device(where), result, scratch, kernel_set::reduce_scratch_bytes);
@@ -293,8 +304,8 @@ TEST_F(CudaKernels, ReduceToTheSameBitsWhateverTheStrides) {
     for (const auto& alike : placings()) {
       for (const auto& where : alike) {
         bench_->forget();
-        const auto given = array(type, 1);
-        const auto row = array(type, 2);
+        const auto given = array(type, 1, room_for(alike));
+        const auto row = array(type, 2, room_for(alike));
         const auto elements = given.on_host(where);
         if (elements.size() == 0) continue;
         const placing in_a_row{"", {elements.size()}, {1}, 0};

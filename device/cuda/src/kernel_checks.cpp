@@ -7,6 +7,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
+#include "kernel_layout.hpp"
 #include "visit_dtype.hpp"
 
 namespace muster::detail {
@@ -32,8 +33,6 @@ const char* name_of(element_op op) {
   }
   return "unknown element_op";
 }
-
-bool is_complex(dtype type) { return type == dtype::c64 || type == dtype::c128; }
 
 bool is_fraction(dtype type) {
   return type == dtype::f16 || type == dtype::bf16 || type == dtype::f32 || type == dtype::f64;
@@ -61,12 +60,12 @@ void require_same_shape(const cuda_view& to, const cuda_view& from) {
 
 void require_op(dtype type, element_op op) {
   if (op > element_op::max) refuse("there is no element_op ", static_cast<int>(op));
-  if (!is_complex(type) || op == element_op::sum || op == element_op::prod) return;
+  if (!is_complex_type(type) || op == element_op::sum || op == element_op::prod) return;
   refuse("elements of dtype ", type, " have no ", name_of(op), ": complex numbers have no order");
 }
 
 void require_scalable(const char* operation, dtype type) {
-  if (is_fraction(type) || is_complex(type)) return;
+  if (is_fraction(type) || is_complex_type(type)) return;
   refuse(operation, " takes f16, bf16, f32, f64, c64 or c128, not ", type, ": convert() to one of these first");
 }
 
@@ -130,8 +129,6 @@ bool is_packed(const rule_arguments& given, std::size_t element_bytes) {
          std::ranges::all_of(given.new_states, [&](const std::byte* each) { return is_aligned(each, 16); });
 }
 
-std::byte* pointer(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
-
 }  // namespace
 
 rule_arguments rule_arguments_of(const cuda_rule& rule, const cuda_rule_arrays& arrays) noexcept {
@@ -151,14 +148,16 @@ rule_arguments rule_arguments_of(const cuda_rule& rule, const cuda_rule_arrays& 
                       .gradient_count = static_cast<std::uint32_t>(arrays.gradients.size()),
                       .gradients = {},
                       .weights = {},
-                      .value = pointer(rule.kind == cuda_rule_kind::assign ? 0 : arrays.value),
-                      .new_value = pointer(arrays.new_value),
+                      .value = device_pointer(rule.kind == cuda_rule_kind::assign ? 0 : arrays.value),
+                      .new_value = device_pointer(arrays.new_value),
                       .old_states = {},
                       .new_states = {}};
-  std::ranges::transform(arrays.gradients, made.gradients, pointer);
+  std::ranges::transform(arrays.gradients, made.gradients, device_pointer);
   std::ranges::copy(arrays.weights, made.weights);
-  std::transform(arrays.old_states.begin(), arrays.old_states.begin() + made.state_count, made.old_states, pointer);
-  std::transform(arrays.new_states.begin(), arrays.new_states.begin() + made.state_count, made.new_states, pointer);
+  std::transform(arrays.old_states.begin(), arrays.old_states.begin() + made.state_count, made.old_states,
+                 device_pointer);
+  std::transform(arrays.new_states.begin(), arrays.new_states.begin() + made.state_count, made.new_states,
+                 device_pointer);
   made.is_packed = is_packed(made, dtype_size(arrays.type));
   return made;
 }

@@ -53,7 +53,7 @@ void go_forwards(dimensions& all, kernel_elements& made) {
 
 // Neighbours in what is written are neighbours in the order.
 void sort(dimensions& all) {
-  std::ranges::stable_sort(all, [](const dimension& a, const dimension& b) {
+  std::ranges::sort(all, [](const dimension& a, const dimension& b) {
     if (a.steps[0] != b.steps[0]) return a.steps[0] > b.steps[0];
     return std::abs(a.steps[1]) > std::abs(b.steps[1]);
   });
@@ -88,18 +88,23 @@ void write(dimensions& all, kernel_elements& made) {
   }
 }
 
-std::byte* pointer(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
-
 std::uint64_t address(const std::byte* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
+
+bool is_complex_type(dtype type) noexcept { return type == dtype::c64 || type == dtype::c128; }
+
+dtype part_type(dtype type) noexcept {
+  if (type == dtype::c64) return dtype::f32;
+  return type == dtype::c128 ? dtype::f64 : type;
+}
 
 kernel_elements paired(const cuda_view& to, const cuda_view& from, pairing how) {
   MUSTER_ASSERT(to.shape == from.shape && to.strides.size() == to.shape.size() &&
                 from.strides.size() == from.shape.size());
   kernel_elements made{};
-  made.first[0] = pointer(to.first);
-  made.first[1] = pointer(from.first);
+  made.first[0] = device_pointer(to.first);
+  made.first[1] = device_pointer(from.first);
   auto all = of_views(to, from, how.by_parts);
   if (!how.in_order) {
     go_forwards(all, made);

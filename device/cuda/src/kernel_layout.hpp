@@ -13,6 +13,15 @@
 
 namespace muster::detail {
 
+/// An address on a device, as kernels are told it.
+[[nodiscard]] inline std::byte* device_pointer(CUdeviceptr address) noexcept {
+  return reinterpret_cast<std::byte*>(address);
+}
+
+[[nodiscard]] bool is_complex_type(dtype type) noexcept;
+/// What the parts of complex numbers are; of others, what they are themselves.
+[[nodiscard]] dtype part_type(dtype type) noexcept;
+
 /// How the elements of two views are made pairs.
 struct pairing {
   bool by_parts = false;  ///< complex numbers as two elements each

@@ -28,13 +28,6 @@ constexpr std::array kernel_names = {MUSTER_CUDA_KERNELS(MUSTER_KERNEL_NAME)};
 // Of a grid; threads go round for the rest.
 constexpr std::uint64_t most_blocks = std::uint64_t{1} << 20U;
 
-bool is_complex(dtype type) { return type == dtype::c64 || type == dtype::c128; }
-
-dtype part_of(dtype type) {
-  if (type == dtype::c64) return dtype::f32;
-  return type == dtype::c128 ? dtype::f64 : type;
-}
-
 bool is_empty(const tensor_shape& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }
 
 std::uint64_t count_of(const tensor_shape& shape) {
@@ -78,14 +71,15 @@ kernel_set::id kernel_set::of_type(id first, dtype of_first, dtype type) {
 void kernel_set::fill(CUstream on, const cuda_view& which, std::span<const std::byte> element) const {
   require_element(which, element);
   if (is_empty(which.shape)) return;
-  fill_arguments given{.elements = paired(which, which), .element_bytes = static_cast<std::uint32_t>(element.size())};
+  fill_arguments given{
+      .elements = paired(which, which), .element_bytes = static_cast<std::uint32_t>(element.size()), .element = {}};
   const bool is_one_byte = std::ranges::all_of(element, [&](std::byte each) { return each == element[0]; });
   if (is_one_byte && are_adjacent(given.elements, element.size(), element.size())) {
     const auto first = reinterpret_cast<CUdeviceptr>(given.elements.first[0]);
     return driver_.set_async_8(first, static_cast<unsigned char>(element[0]), given.elements.count * element.size(),
                                on);
   }
-  if (is_complex(which.type) && which.first % element.size() != 0) return fill_parts(on, which, element);
+  if (is_complex_type(which.type) && which.first % element.size() != 0) return fill_parts(on, which, element);
   set_packs(given.elements, element.size(), element.size());
   std::ranges::copy(element, given.element);
   launch(on, id::fill, items_of(given.elements, element.size()), given);
@@ -94,7 +88,7 @@ void kernel_set::fill(CUstream on, const cuda_view& which, std::span<const std::
 // Complex numbers need to be aligned as their parts only.
 void kernel_set::fill_parts(CUstream on, const cuda_view& which, std::span<const std::byte> element) const {
   auto part = which;
-  part.type = part_of(which.type);
+  part.type = part_type(which.type);
   for (std::size_t at = 0; at < part.strides.size(); ++at) part.strides[at] *= 2;
   const auto bytes = element.size() / 2;
   fill(on, part, element.first(bytes));
@@ -147,8 +141,8 @@ void kernel_set::accumulate(CUstream on, const cuda_view& into, const cuda_view&
   require_alike("accumulate", into, from);
   require_op(into.type, op);
   if (is_empty(into.shape)) return;
-  const bool by_parts = is_complex(into.type) && op == element_op::sum;
-  const auto type = by_parts ? part_of(into.type) : into.type;
+  const bool by_parts = is_complex_type(into.type) && op == element_op::sum;
+  const auto type = by_parts ? part_type(into.type) : into.type;
   accumulate_arguments given{.elements = paired(into, from, {.by_parts = by_parts}), .op = kernel_op_of(op)};
   set_packs(given.elements, dtype_size(type), dtype_size(type));
   launch(on, of_type(id::accumulate_bool, dtype::boolean, type), items_of(given.elements, dtype_size(type)), given);
@@ -156,8 +150,8 @@ void kernel_set::accumulate(CUstream on, const cuda_view& into, const cuda_view&
 
 void kernel_set::step_along(CUstream on, id first, double factor, const cuda_view& to, const cuda_view& from) const {
   if (is_empty(to.shape)) return;
-  const auto type = part_of(to.type);
-  factor_arguments given{.elements = paired(to, from, {.by_parts = is_complex(to.type)}), .factor = factor};
+  const auto type = part_type(to.type);
+  factor_arguments given{.elements = paired(to, from, {.by_parts = is_complex_type(to.type)}), .factor = factor};
   set_packs(given.elements, dtype_size(type), dtype_size(type));
   launch(on, of_type(first, dtype::f16, type), items_of(given.elements, dtype_size(type)), given);
 }
@@ -187,7 +181,7 @@ std::uint32_t lanes_of(std::uint64_t count, std::size_t element_bytes) {
   return static_cast<std::uint32_t>(std::min(std::bit_floor(packs / packs_of_a_lane), most_lanes));
 }
 
-bool is_half(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
+bool is_half_type(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
 
 cuda_view row_of(CUdeviceptr first, dtype type, std::size_t count) {
   return {.first = first, .type = type, .shape = {count}, .strides = {1}};
@@ -199,7 +193,7 @@ std::uint32_t kernel_set::reduce_once(CUstream on, element_op op, const cuda_vie
   reduce_arguments given{.elements = paired(from, from, {.in_order = true}),
                          .op = kernel_op_of(op),
                          .lanes = lanes_of(count_of(from.shape), dtype_size(from.type)),
-                         .results = reinterpret_cast<std::byte*>(results)};
+                         .results = device_pointer(results)};
   set_packs(given.elements, dtype_size(from.type), dtype_size(from.type));
   given.elements.is_packed = given.elements.is_packed && given.elements.head == 0;
   launch(on, of_type(id::reduce_bool, dtype::boolean, from.type), std::uint64_t{given.lanes} * kernel_loads, given);
@@ -212,7 +206,7 @@ void kernel_set::reduce(CUstream on, element_op op, const cuda_view& from, CUdev
   require_scratch(scratch, scratch_bytes, reduce_scratch_bytes);
   const auto one = row_of(result, from.type, 1);
   if (is_empty(from.shape)) return fill(on, one, neutral_element(from.type, op));
-  const auto wide = is_half(from.type) ? dtype::f32 : from.type;
+  const auto wide = is_half_type(from.type) ? dtype::f32 : from.type;
   const std::array<CUdeviceptr, 2> places = {scratch, scratch + most_lanes * 16};
   // The last pass writes where the result is to be, unless it is still to be rounded.
   const auto place_of = [&](std::uint64_t count, std::size_t bytes, std::size_t pass) {
