@@ -69,7 +69,7 @@ TEST_F(CudaTensorPool, AResultStaysOnTheDevice) {
 
 TEST_F(CudaTensorPool, GoesFromWorkerToWorkerAndBackToItsOwner) {
   auto made = pool_->on(0).apply(make, 1.0F);
-  for (const std::size_t worker : {1, 0, 1, 1, 0}) made = pool_->on(worker).apply(doubled_in_place, made);
+  for (const std::size_t worker : std::vector<std::size_t>{1, 0, 1, 1, 0}) made = pool_->on(worker).apply(doubled_in_place, made);
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 32.0F)));
 }
 
