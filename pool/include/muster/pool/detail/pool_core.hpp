@@ -92,6 +92,11 @@ public:
   /// Unblocked by: whoever sets `done` and wakes its futex.
   bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
 
+  /// Handles the completions that there are. Does not wait.
+  void catch_up() {
+    if (tasks_.has_completions()) tasks_.drain();
+  }
+
   /// Says whose loop audits, looks at the time when that is due, and starts workers again; nullptr: nobody's.
   void set_watch(crew* workers) MUSTER_EXCLUDES(watch_mutex_);
 
