@@ -84,6 +84,10 @@ int tell_and_hang(const event& began) {
   began.set();
   return hang(1);
 }
+int wait_for_it(const event& end) {
+  end.wait();
+  return 1;
+}
 int nested_sum(int x) {
   auto one = this_pool::apply_async(add, x, 1);
   return this_pool::apply(add, x, 2) + one.get();
@@ -346,6 +350,33 @@ TYPED_TEST(Conformance, EndlessInputIsTakenAWindowAhead) {
   for (int consumed = 1; consumed <= 100; ++consumed) {
     ASSERT_TRUE(unordered.next());
     ASSERT_LE(taken, consumed + 5);
+  }
+}
+
+TYPED_TEST(Conformance, StreamsAreWaitedForAsLongAsOneLikes) {
+  const auto pool = TypeParam::make();
+  for (const std::size_t chunk : {0U, 1U}) {
+    auto squares = pool.with({.chunk = chunk}).imap(call<square>, std::views::iota(0, 3));
+    for (int x = 0; x < 3; ++x) {
+      EXPECT_TRUE(squares.wait_for(60s));
+      EXPECT_TRUE(squares.wait_for(0s)) << "it is there";
+      EXPECT_EQ(squares.next(), x * x);
+    }
+    EXPECT_TRUE(squares.wait_for(60s)) << "the end";
+    EXPECT_EQ(squares.next(), std::nullopt);
+    auto all = pool.with({.chunk = chunk}).imap_unordered(call<square>, std::views::iota(0, 3)).as_results();
+    int count = 0;
+    while (all.wait_for(60s) && all.next()) ++count;
+    EXPECT_EQ(count, 3);
+  }
+  if constexpr (!TypeParam::is_serial) {
+    const event end;
+    auto late = pool.imap(call<wait_for_it>, std::vector{end});
+    EXPECT_FALSE(late.wait_for(1ms));
+    EXPECT_FALSE(late.wait_for(1ms));
+    end.set();
+    EXPECT_TRUE(late.wait_for(60s));
+    EXPECT_EQ(late.next(), 1);
   }
 }
 

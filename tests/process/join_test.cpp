@@ -137,7 +137,7 @@ TEST_F(Join, DescriptorsGoBothWays) {
   auto& exchange = domain_->descriptors();
   const auto wanted = exchange.make_name();
   door_->offer("wanted", wanted.bits());
-  auto guest = start("pass_on", "waits");
+  auto guest = start("pass_descriptor_on", "waits");
   EXPECT_TRUE(test::eventually([&] { return domain_->deposits().read_statistics().waiting == 1; }));
   exchange.deposit(wanted, make_memfd(label, 12'345), {});
   done_.wait();
@@ -158,7 +158,7 @@ TEST_F(Join, WhatAGuestWithdrawsBeforeItEndsIsWithdrawn) {
   const auto wanted = domain_->descriptors().make_name();
   door_->offer("wanted", wanted.bits());
   domain_->descriptors().deposit(wanted, make_memfd("join-test", 1), {});
-  run("pass_on", "withdraws");
+  run("pass_descriptor_on", "withdraws");
   expect_nobody_is_there();
   EXPECT_EQ(domain_->deposits().read_statistics().kept, 1U) << "the program's own";
 }

@@ -45,7 +45,7 @@ int join_and_leave(const std::string& path, const std::string&) {
 
 // Fetches what the host will deposit, and deposits it again under a name of its own, anchored to a block of the host's.
 // Then it ends, or waits until it is killed.
-int pass_on(const std::string& path, const std::string& how) {
+int pass_descriptor_on(const std::string& path, const std::string& how) {
   const auto host = join(path);
   auto& exchange = host.shared()->descriptors();
   const muster::descriptor_name wanted(host.get<std::uint64_t>("wanted"));
@@ -246,7 +246,7 @@ int get_unknown(const std::string& path, const std::string& file) {
 
 const std::map<std::string, std::function<int(const std::string&, const std::string&)>> commands = {
     {"join_and_leave", join_and_leave},
-    {"pass_on", pass_on},
+    {"pass_descriptor_on", pass_descriptor_on},
     {"ask_and_fetch", ask_and_fetch},
     {"add", add},
     {"tensors", tensors},

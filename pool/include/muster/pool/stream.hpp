@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -231,6 +232,15 @@ public:
   /// As next(), with a failing element as data.
   std::optional<result<value_type>> next_result() { return source_->next(); }
 
+  /// Waits until next() would not, be it for a result or the end; false when the time passed first. Takes from the
+  /// input as async_next does, and is held up by one that blocks. In a task of the same pool of threads it does not
+  /// work the element out itself, as next() does.
+  /// Unblocked by: as next().
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return detail::await_next(*source_, deadline::after(time));
+  }
+
   /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr,
   /// std::optional<value_type>): takes any completion token, `co_await results.async_next(asio::use_awaitable)`. Gives
   /// and throws what next() does; an element that is ready is decoded where the handler runs, and the input is taken
@@ -273,6 +283,11 @@ public:
 
   /// As stream::next_result.
   std::optional<value_type> next() { return from_.next_result(); }
+  /// As stream::wait_for.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return from_.wait_for(time);
+  }
   /// As stream::async_next_result.
   template <class Token>
   auto async_next(Token&& token) {

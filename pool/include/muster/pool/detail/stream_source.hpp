@@ -10,7 +10,9 @@
 #include <utility>
 #include <variant>
 
+#include <muster/base/clock.hpp>
 #include <muster/pool/detail/future_home.hpp>
+#include <muster/pool/detail/local_state.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {
@@ -58,5 +60,14 @@ public:
   /// Where callbacks run.
   [[nodiscard]] virtual std::shared_ptr<future_home> home() const = 0;
 };
+
+/// Whether next() would not wait; false when `until` passed first.
+template <class R>
+bool await_next(stream_source<R>& from, deadline until) {
+  const auto is_ready = std::make_shared<local_state<void>>();  // may be told when nobody waits any more
+  const auto listening = from.home()->listen();
+  from.when_ready([is_ready] { is_ready->complete(outcome<void>::of_value()); });
+  return is_ready->wait(until);
+}
 
 }  // namespace muster::detail
