@@ -50,6 +50,7 @@ void crew::impl::disconnect(worker& who) {
   who.start_timer.cancel();
   who.death_timer.cancel();
   who.age_timer.cancel();
+  who.clerk.reset();
   who.control.reset();
   for (auto& stream : who.streams) stream.pipe.reset();
   if (!who.process) return;
@@ -170,7 +171,7 @@ void crew::impl::listen(worker& who) {
 // Whether there is more to come. A worker that says what cannot be understood or answered is to go.
 bool crew::impl::hear_next(worker& who) {
   try {
-    const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+    auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
     if (heard && heard->kind == detail::message_kind::closed) {
       look_again(who);
       return false;
@@ -183,7 +184,8 @@ bool crew::impl::hear_next(worker& who) {
   }
 }
 
-void crew::impl::hear(worker& who, const detail::message& heard) {
+void crew::impl::hear(worker& who, detail::message& heard) {
+  if (who.clerk && who.clerk->hear(heard)) return;
   switch (heard.kind) {
     case detail::message_kind::hello: answer_hello(who, heard); break;
     case detail::message_kind::ready: be_ready(who); break;
@@ -225,6 +227,7 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                   hub().lifeline().get(), hub().bell().get(), options_.loop_bell};
   detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome),
                        std::span(descriptors).first(options_.loop_bell != -1 ? 6 : 5));
+  who.clerk = std::make_shared<detail::descriptor_clerk>(shared(), *who.control, who.participant);
   perform(who, who.life.greeted());
   bool all = false;
   {

@@ -159,11 +159,13 @@ bool crew::impl::all_are_gone() const {
          std::all_of(successors_.begin(), successors_.end(), is_gone);
 }
 
-// A last word may still be in the socket: that it has become ready, why its initializer failed, or where it crashed.
+// A last word may still be in the socket: that it has become ready, why its initializer failed, where it crashed, or
+// that it withdraws a descriptor.
 void crew::impl::hear_last(worker& who) noexcept {
   try {
-    while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
+    while (auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
       if (heard->kind == detail::message_kind::closed) break;
+      if (who.clerk && who.clerk->hear(*heard)) continue;
       if (heard->kind == detail::message_kind::ready) {
         who.ready = clock::now();
         if (!who.stands_by) note_ready(who);

@@ -16,6 +16,7 @@
 
 #include "channel.hpp"
 #include "death_delay.hpp"
+#include "descriptor_clerk.hpp"
 #include "environment_copy.hpp"
 #include "line_splitter.hpp"
 #include "log_relay.hpp"
@@ -88,7 +89,8 @@ private:
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
-    boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
+    std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
+    boost::asio::steady_timer start_timer;            // of its process; or until it is tried to make one
     static constexpr std::chrono::nanoseconds first_start_delay = std::chrono::milliseconds(10);
     std::chrono::nanoseconds start_delay = first_start_delay;  // how long that is next time
     boost::asio::steady_timer death_timer;
@@ -145,7 +147,7 @@ private:
   void disconnect(worker& who);
   void listen(worker& who);
   [[nodiscard]] bool hear_next(worker& who);
-  void hear(worker& who, const detail::message& heard);
+  void hear(worker& who, detail::message& heard);
   void answer_hello(worker& who, const detail::message& heard);
   void refuse(worker& who, const std::string& reason);
   void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);

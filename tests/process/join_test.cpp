@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/memfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/device/tensor.hpp>
@@ -104,6 +105,45 @@ TEST_F(Join, AnotherProgramGetsByNameWhatIsOffered) {
   run("add");
   EXPECT_TRUE(done_.is_set());
   EXPECT_EQ(number_in(number_), 42U);
+  expect_nobody_is_there();
+}
+
+TEST_F(Join, DescriptorsGoBothWays) {
+  constexpr const char* label = "join-test";
+  auto& exchange = domain_->descriptors();
+  const auto wanted = exchange.make_name();
+  door_->offer("wanted", wanted.bits());
+  auto guest = start("pass_on", "waits");
+  EXPECT_TRUE(test::eventually([&] { return domain_->deposits().read_statistics().waiting == 1; }));
+  exchange.deposit(wanted, make_memfd(label, 12'345), {});
+  done_.wait();
+  exchange.withdraw(wanted);
+  const descriptor_name name(number_in(mailbox_));
+  for (const bool lives : {true, false}) {
+    const auto found = exchange.fetch(name, deadline::never());
+    ASSERT_TRUE(found);
+    EXPECT_EQ(::lseek(found->get(), 0, SEEK_END), 12'345);
+    if (!lives) break;
+    guest->kill(0);
+    expect_nobody_is_there();
+  }
+  EXPECT_EQ(domain_->deposits().read_statistics().kept, 1U) << "the program has the anchor";
+}
+
+TEST_F(Join, WhatAGuestWithdrawsBeforeItEndsIsWithdrawn) {
+  const auto wanted = domain_->descriptors().make_name();
+  door_->offer("wanted", wanted.bits());
+  domain_->descriptors().deposit(wanted, make_memfd("join-test", 1), {});
+  run("pass_on", "withdraws");
+  expect_nobody_is_there();
+  EXPECT_EQ(domain_->deposits().read_statistics().kept, 1U) << "the program's own";
+}
+
+TEST_F(Join, OneThreadAsksForValuesWhileAnotherWaitsForADescriptor) {
+  door_->offer("wanted", domain_->descriptors().make_name().bits());
+  run("ask_and_fetch");
+  EXPECT_EQ(number_in(number_), 100U);
+  EXPECT_EQ(domain_->deposits().read_statistics().waiting, 0U);
   expect_nobody_is_there();
 }
 
@@ -323,7 +363,8 @@ protected:
 TEST_F(Stranger, OfAnotherVersionIsToldSo) {
   const auto said = refusal_of(static_cast<std::uint32_t>(detail::message_kind::join),
                                detail::body_of(detail::join_message{.version = 99}));
-  EXPECT_THAT(said, AllOf(HasSubstr("version 99"), HasSubstr("version 1"), HasSubstr("build both")));
+  EXPECT_THAT(
+      said, AllOf(HasSubstr("version 99"), HasSubstr(text("version ", detail::join_version)), HasSubstr("build both")));
   EXPECT_TRUE(comes_to_be_logged("version 99"));
   expect_nobody_is_there();
 }

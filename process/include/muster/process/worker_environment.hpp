@@ -13,6 +13,10 @@
 
 namespace muster {
 
+namespace detail {
+class conversation;
+}
+
 /// What a worker process is given for its life. The crew's entry function gets it and returns when the worker is to
 /// exit.
 ///
@@ -34,8 +38,9 @@ public:
     int loop = -1;
   };
 
+  /// Lifetime: borrows all.
   worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, bells parents,
-                     int control) noexcept
+                     detail::conversation& control) noexcept
       : identity_(std::move(who)),
         domain_(shared),
         board_(tasks),
@@ -68,7 +73,7 @@ private:
   board& board_;
   token_decoder& functions_;
   bells bells_;
-  int control_;
+  detail::conversation& control_;
 };
 
 /// What a crew's entry token names. The result is the worker's exit code.
