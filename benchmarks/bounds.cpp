@@ -5,13 +5,21 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 
+#include <muster/device/tensor.hpp>
 #include <muster/parallel/world.hpp>
+#include <muster/pool/p2p_pool.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/pool/process.hpp>
+#include <muster/queue/event.hpp>
+
+#include "windows.hpp"
 
 namespace bench {
 
@@ -87,6 +95,75 @@ duration map_async_returns() {
   });
 }
 
+// ---- workers of one task, tasks dealt out in turn, tensors, events
+
+duration each_of(int count, const std::function<void()>& what) {
+  return time_of([&] {
+           for (int each = 0; each < count; ++each) what();
+         }) /
+         count;
+}
+
+// A new process for each task; the next one is there before the old one goes.
+duration turnover() {
+  const muster::pool pool({.workers = 1, .max_tasks_per_worker = 1, .log = [](muster::log_level, std::string_view) {}});
+  pool.apply(add_one, 1);
+  return each_of(100, [&] { pool.apply(add_one, 1); });
+}
+
+duration tasks_dealt_in_turn() {
+  const muster::p2p_pool pool(quiet_pair());
+  pool.apply(add_one, 1);
+  return time_of([&] { run_window(100'000, [&] { return pool.apply_async(add_one, 1); }); });
+}
+
+duration call_dealt_in_turn() {
+  const muster::p2p_pool pool(quiet_pair());
+  for (int each = 0; each < 100; ++each) pool.apply(add_one, each);
+  return each_of(1000, [&] { pool.apply(add_one, 1); });
+}
+
+unsigned last_of(const muster::tensor& given) { return given.span<std::uint8_t>().back(); }
+
+duration tensor_of(std::size_t bytes) {
+  const muster::pool pool(quiet_pair());
+  const auto sent = muster::tensor::ones<std::uint8_t>({bytes});
+  for (int each = 0; each < 100; ++each) pool.apply(last_of, sent);
+  return each_of(1000, [&] {
+    if (pool.apply(last_of, sent) != 1) std::abort();
+  });
+}
+
+duration small_tensor() { return tensor_of(std::size_t{64} << 10U); }
+duration large_tensor() { return tensor_of(std::size_t{256} << 20U); }
+
+duration wait_for_what_is_set() {
+  const muster::event is_set;
+  const muster::event other;
+  is_set.set();
+  return time_of([&] {
+    if (!muster::any_of(other, is_set).wait_for(1s)) std::abort();
+  });
+}
+
+// Of another process, which sets it 0.9 s after the wait has begun.
+duration wait_that_is_set_meanwhile() {
+  const muster::event set_later;
+  const muster::event other;
+  const muster::event begun;
+  const muster::process setter(
+      [](const muster::event& start, const muster::event& what) {
+        start.wait();
+        std::this_thread::sleep_for(900ms);
+        what.set();
+      },
+      begun, set_later);
+  return time_of([&] {
+    begun.set();
+    if (!muster::any_of(other, set_later).wait_for(1s)) std::abort();
+  });
+}
+
 // ---- worlds
 
 muster::world_options quiet_ranks() {
@@ -137,6 +214,13 @@ const std::vector<bounded>& bounded_workloads() {
       bound_of("close_join_lost", 500ms, close_and_join_after_lost_task),
       bound_of("terminate_full", 1s, terminate_full_pool),
       bound_of("map_async_returns", 20ms, map_async_returns),
+      bound_of("turnover", 5ms, turnover),
+      bound_of("p2p_100k_tasks", 1s, tasks_dealt_in_turn),
+      bound_of("p2p_round_trip", 50us, call_dealt_in_turn),
+      bound_of("handover_64KiB", 200us, small_tensor),
+      bound_of("handover_256MiB", 200us, large_tensor),
+      bound_of("any_of_already_set", 5ms, wait_for_what_is_set),
+      bound_of("any_of_set_at_900ms", 950ms, wait_that_is_set_meanwhile),
       bound_of("throw_to_rank_error", 1s, throw_to_rank_error),
       bound_of("death_to_rank_error", 2s, death_to_rank_error),
       bound_of("world_destructor", 1s, world_destructor),

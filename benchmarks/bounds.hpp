@@ -15,7 +15,7 @@ struct bounded {
   std::function<row(const effort&)> run;
 };
 
-/// Deaths, endings and long submissions, with the bounds that users of the predecessor asked for.
+/// Deaths, endings, long submissions, hand-overs and waits, with the bounds that users of the predecessor asked for.
 [[nodiscard]] const std::vector<bounded>& bounded_workloads();
 
 }  // namespace bench

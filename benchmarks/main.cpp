@@ -9,6 +9,7 @@
 //   imap_vs_python            imap with chunks of one ÷ multiprocessing.Pool.imap with the same
 //
 //   submit_throughput         apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1), futures
+//   thread_pool_submit        the same with a thread_pool of one
 //   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
 //   p2p_throughput            256 tiny tasks under way in a p2p_pool of 2 ÷ in a pool of 2
 //   map_tiny                  map of x + 1 over a million ints, per element ÷ tbb::parallel_for writing an array
@@ -71,6 +72,12 @@
 //   death_to_result, exit_to_result, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
 //   map_async_returns, throw_to_rank_error, death_to_rank_error, world_destructor
 //                             how long these take ÷ the longest that they may take
+//   turnover                  a task of a worker that has one only, and its successor ÷ 5 ms
+//   p2p_100k_tasks            so many tiny tasks through a p2p_pool of 2, 256 under way ÷ 1 s
+//   p2p_round_trip            a call of that pool ÷ 50 us
+//   handover_64KiB, handover_256MiB  a call with a shared tensor of that size ÷ 200 us
+//   any_of_already_set        a wait for any of two events, of which one is set ÷ 5 ms
+//   any_of_set_at_900ms       the same, set 0.9 s later by another process ÷ 0.95 s
 //
 // Those with a peer are medians over rounds in which each side has a turn; all sides are bound to processors alike.
 #include <algorithm>

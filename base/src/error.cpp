@@ -28,6 +28,8 @@ public:
       case errc::start_failed: return "a worker could not be started";
       case errc::peer_lost: return "a member of the group was lost";
       case errc::forked: return "it belongs to the process that this one was forked from";
+      case errc::device_lost: return "the device cannot be used any more";
+      case errc::no_device: return "no such device, or no driver for it";
     }
     return "unknown error " + std::to_string(value);
   }

@@ -6,10 +6,12 @@
 
 namespace muster::detail {
 
-/// Whether other ranks can read and write its elements where they are: contiguous, in that domain.
+/// Whether its elements can be read and written here as they are: in a row, in memory of the host.
+[[nodiscard]] inline bool is_row(const tensor& what) { return what.is_contiguous() && what.device().is_cpu(); }
+
+/// Whether other ranks can too: in that domain besides.
 [[nodiscard]] inline bool is_reachable(const tensor& what, const domain& where) {
-  return what.size() == 0 ||
-         (what.is_contiguous() && what.is_shared() && what.storage()->block().owner()->owner() == &where);
+  return what.size() == 0 || (is_row(what) && what.is_shared() && what.storage()->block().owner()->owner() == &where);
 }
 
 /// This rank's contribution. Where others cannot reach it a copy that they can is made, on request.

@@ -55,7 +55,7 @@ std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std:
   end_->use_meanwhile();
   auto made = make(transfer::direction::send, to, tag, &what);
   if (what.nbytes() > message_entry::inline_bytes) {
-    made->staged_ = is_reachable(what, *end_->where()) ? what : what.clone(memory::shared);
+    made->staged_ = local_input(what).reachable(*end_->where());
   }
   transfer_queue ended;
   {

@@ -193,7 +193,7 @@ mailbox::find mailbox::take_short(const tensor& into, std::size_t from, std::uin
   if (entry.stamp.load(std::memory_order_acquire) != in.position + 1) return find::nothing;
   bool fits = entry.tag == tag && entry.form == message_entry::pack_form(into, false);
   for (std::size_t each = 0; each < into.dimensions(); ++each) fits &= entry.size_of(each) == into.shape()[each];
-  if (!fits || !into.is_contiguous()) return find::another;
+  if (!fits || !is_row(into)) return find::another;
   if (into.size() > 0) std::memcpy(into.data(), entry.after(into.dimensions()), into.nbytes());
   pass_entry(from);
   return find::taken;

@@ -4,6 +4,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
+#include "device_of.hpp"
 #include "element_ops.hpp"
 #include "visit.hpp"
 
@@ -110,6 +111,12 @@ void require_alike(const char* operation, const tensor& to, const tensor& from) 
                                            ' ', to.shape(), ": dtype and shape must be the same"));
 }
 
+// A device has nothing to do for tensors without elements.
+template <class F>
+void given_to(device_operations& device, const tensor& which, const F& what) {
+  if (which.size() != 0) what(device);
+}
+
 void require_as_many(const char* operation, dtype type, std::size_t to, std::size_t from) {
   if (to == from) return;
   throw error(errc::invalid_argument, text(operation, " of ", from / dtype_size(type), " elements into ",
@@ -120,14 +127,18 @@ void require_as_many(const char* operation, dtype type, std::size_t to, std::siz
 
 void accumulate(const tensor& into, const tensor& from, element_op op) {
   require_alike("accumulate", into, from);
+  auto* const there = detail::one_device_of("accumulate", into, from);
   visit_join(into.dtype(), op, [&](auto* join) {
+    if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, from, op); });
     const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
     detail::for_each_run(each, into, from);
   });
 }
 
 void scale(const tensor& which, double factor) {
+  auto* const there = detail::device_of(which);
   visit_scalable("scale", which.dtype(), [&]<class T>(std::type_identity<T>) {
+    if (there != nullptr) return given_to(*there, which, [&](auto& device) { device.scale(which, factor); });
     const auto each = [factor](detail::runs<1> at, std::size_t count) { return scale_run<T>(at, count, factor), true; };
     detail::for_each_run(each, which);
   });
@@ -135,7 +146,9 @@ void scale(const tensor& which, double factor) {
 
 void axpy(double factor, const tensor& x, const tensor& y) {
   require_alike("axpy", y, x);
+  auto* const there = detail::one_device_of("axpy", y, x);
   visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
+    if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, x, y); });
     const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
     detail::for_each_run(each, y, x);
   });

@@ -8,6 +8,7 @@
 #include <muster/base/text.hpp>
 
 #include "convert_element.hpp"
+#include "device_of.hpp"
 #include "visit.hpp"
 
 namespace muster {
@@ -84,6 +85,10 @@ bool is_lossless(dtype from, dtype to) noexcept {
 void convert_into(const tensor& to, const tensor& from) {
   require_same_shape(to, from);
   if (to.dtype() == from.dtype()) return to.copy_from(from);
+  if (auto* const there = detail::one_device_of("convert_into", to, from)) {
+    if (to.size() != 0) there->convert(to, from);
+    return;
+  }
   detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
     detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
       if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, from);
@@ -114,7 +119,8 @@ void detail::convert_elements(dtype to_type, std::span<std::byte> to, dtype from
 
 tensor convert(const tensor& from, dtype to, memory where) {
   if (from.dtype() == to) return from;
-  auto made = tensor::empty(to, from.shape(), where);
+  auto made = from.device().is_cpu() ? tensor::empty(to, from.shape(), where)
+                                     : tensor::empty(to, from.shape(), from.device());
   convert_into(made, from);
   return made;
 }

@@ -7,27 +7,21 @@
 // Thread safety: pure functions; safe.
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
-#include <muster/device/float16.hpp>
-
-#include "visit.hpp"
+#include "element_kind.hpp"
 
 namespace muster::detail {
 
 __extension__ using wide_int = __int128;
 
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-
 /// The number as a float, of the two next to it the one with an odd mantissa if it is none itself. Rounded once more,
 /// to a format of 22 bits of mantissa or less, that gives what rounding the number itself would: two roundings to
 /// nearest would not.
 template <class T>
-[[nodiscard]] float rounded_to_odd(T value) noexcept {
+[[nodiscard]] constexpr float rounded_to_odd(T value) noexcept {
   const auto nearest = static_cast<float>(value);
   if constexpr (std::numeric_limits<T>::digits > std::numeric_limits<float>::digits) {
     using exact = std::conditional_t<std::is_integral_v<T>, wide_int, double>;
@@ -42,21 +36,26 @@ template <class T>
   return nearest;
 }
 
+template <class T>
+[[nodiscard]] constexpr bool is_nan(T value) noexcept {
+  return value != value;  // NOLINT(misc-redundant-expression): a NaN alone is unequal to itself
+}
+
 /// Towards zero, and into the range.
 template <class To, class From>
-[[nodiscard]] To nearest_integer(From value) noexcept {
+[[nodiscard]] constexpr To nearest_integer(From value) noexcept {
   constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
   // 2^digits, which is a From where the largest To need not be; and the last From before it.
   constexpr auto end = static_cast<From>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1)) * 2;
   constexpr auto last = end * (1 - std::numeric_limits<From>::epsilon() / 2);
   const auto above_low = value > low ? value : low;
   const auto within = above_low < last ? above_low : last;
-  const auto found = static_cast<To>(std::isnan(value) ? From(0) : within);
+  const auto found = static_cast<To>(is_nan(value) ? From(0) : within);
   return value >= end ? std::numeric_limits<To>::max() : found;
 }
 
 template <class To, class From>
-[[nodiscard]] To converted(From value) noexcept {
+[[nodiscard]] constexpr To converted(From value) noexcept {
   if constexpr (is_complex<From> && is_complex<To>) {
     return To(value);
   } else if constexpr (is_complex<From>) {

@@ -10,6 +10,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 
 #include "layout.hpp"
 
@@ -42,7 +43,14 @@ struct exported {
   explicit exported(const tensor& what) : kept(what) {
     std::copy(what.shape().begin(), what.shape().end(), shape.begin());
     std::copy(what.strides().begin(), what.strides().end(), strides.begin());
-    managed.dl_tensor.data = what.data();
+    const auto where = what.device();
+    if (where.is_cpu()) {
+      managed.dl_tensor.data = what.data();
+    } else {
+      if (what.storage() != nullptr) what.storage()->on_device()->operations().synchronize();
+      managed.dl_tensor.data = reinterpret_cast<void*>(what.device_address());
+      managed.dl_tensor.device = {dlpack_device::cuda, where.index()};
+    }
     managed.dl_tensor.ndim = static_cast<std::int32_t>(what.dimensions());
     managed.dl_tensor.dtype = types[static_cast<std::size_t>(what.dtype())];
     managed.dl_tensor.shape = shape.data();
@@ -96,8 +104,8 @@ tensor_shape shape_from(const dlpack_tensor& given) {
 }
 
 detail::placement placement_from(const dlpack_tensor& given) {
-  if (given.device.device_type != dlpack_device::cpu) {
-    refuse(text("is on a device of type ", given.device.device_type), "copy it to the CPU (type 1) first");
+  if (given.device.device_type != dlpack_device::cpu && given.device.device_type != dlpack_device::cuda) {
+    refuse(text("is on a device of type ", given.device.device_type), "copy it to the CPU (type 1) or CUDA (2) first");
   }
   detail::placement found;
   found.type = dtype_from(given.dtype);
@@ -109,6 +117,14 @@ detail::placement placement_from(const dlpack_tensor& given) {
     found.strides = tensor_strides(std::span(given.strides, static_cast<std::size_t>(given.ndim)));
   }
   return found;
+}
+
+std::shared_ptr<const storage> storage_over(const dlpack_device& where, std::span<std::byte> bytes,
+                                            std::shared_ptr<void> owner) {
+  if (where.device_type == dlpack_device::cpu) return storage::over(bytes, std::move(owner));
+  const auto device = device::cuda(static_cast<std::uint16_t>(where.device_id));
+  return storage::over(kind_of(device).over(device, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(),
+                                            std::move(owner)));
 }
 
 template <class Managed>
@@ -124,8 +140,8 @@ tensor import_from(Managed* theirs) {
   auto* const first = is_empty ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
   const auto size = static_cast<std::size_t>(reach->last - reach->first);
   const auto owner = std::make_shared<imported<Managed>>();
-  auto made = tensor::over(storage::over({first + reach->first, size}, owner), found.type, found.shape, found.strides,
-                           static_cast<std::size_t>(-reach->first));
+  auto made = tensor::over(storage_over(given.device, {first + reach->first, size}, owner), found.type, found.shape,
+                           found.strides, static_cast<std::size_t>(-reach->first));
   owner->theirs = theirs;
   return made;
 }

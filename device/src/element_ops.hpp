@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "convert_element.hpp"
-#include "visit.hpp"
+#include "element_kind.hpp"
 
 namespace muster::detail {
 
@@ -21,7 +21,7 @@ using wrapping = std::conditional_t<sizeof(T) == sizeof(std::uint64_t), std::uin
 struct add {
   static constexpr const char* name = "sum";
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     if constexpr (std::is_same_v<T, bool>) {
       return a || b;
     } else if constexpr (std::is_integral_v<T>) {
@@ -35,7 +35,7 @@ struct add {
 struct multiply {
   static constexpr const char* name = "prod";
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     if constexpr (std::is_same_v<T, bool>) {
       return a && b;
     } else if constexpr (std::is_integral_v<T>) {
@@ -48,15 +48,10 @@ struct multiply {
   }
 };
 
-template <class T>
-bool is_nan(T value) {
-  return value != value;  // NOLINT(misc-redundant-expression): a NaN alone is unequal to itself
-}
-
 struct least {
   static constexpr const char* name = "min";
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return a <= b || is_nan(a) ? a : b;
   }
 };
@@ -64,7 +59,7 @@ struct least {
 struct greatest {
   static constexpr const char* name = "max";
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return a >= b || is_nan(a) ? a : b;
   }
 };
@@ -73,7 +68,7 @@ template <class Op, class T>
 inline constexpr bool has = !is_complex<T> || std::is_same_v<Op, add> || std::is_same_v<Op, multiply>;
 
 template <class Op, class T>
-T joined(T a, T b) {
+constexpr T joined(T a, T b) {
   if constexpr (is_half<T>) {
     return T(Op::of(static_cast<float>(a), static_cast<float>(b)));
   } else {
@@ -94,7 +89,7 @@ template <class T>
 using part_of = typename part<T>::type;
 
 template <class T>
-T scaled(T value, part_of<T> factor) {
+constexpr T scaled(T value, part_of<T> factor) {
   if constexpr (is_half<T>) {
     return T(static_cast<float>(value) * factor);
   } else {
@@ -103,7 +98,7 @@ T scaled(T value, part_of<T> factor) {
 }
 
 template <class T>
-T stepped(T y, part_of<T> factor, T x) {
+constexpr T stepped(T y, part_of<T> factor, T x) {
   if constexpr (is_half<T>) {
     return T(static_cast<float>(y) + factor * static_cast<float>(x));
   } else {

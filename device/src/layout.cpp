@@ -77,6 +77,19 @@ bool is_row_major(const tensor_shape& shape, const tensor_strides& strides) noex
   return true;
 }
 
+std::optional<tensor_shape> broadcast(const tensor_shape& a, const tensor_shape& b) noexcept {
+  const auto& shorter = a.size() < b.size() ? a : b;
+  auto common = a.size() < b.size() ? b : a;
+  const auto ahead = common.size() - shorter.size();
+  for (std::size_t dimension = 0; dimension < shorter.size(); ++dimension) {
+    const auto size = shorter[dimension];
+    auto& found = common[ahead + dimension];
+    if (found == 1) found = size;
+    if (size != 1 && size != found) return std::nullopt;
+  }
+  return common;
+}
+
 std::optional<byte_reach> reach_of(dtype type, const tensor_shape& shape, const tensor_strides& strides) noexcept {
   const auto element = static_cast<std::ptrdiff_t>(dtype_size(type));
   if (!bytes_of(type, shape)) return std::nullopt;

@@ -31,6 +31,10 @@ namespace muster::detail {
 /// Strides of dimensions of one element do not matter, nor any where there are no elements.
 [[nodiscard]] bool is_row_major(const tensor_shape& shape, const tensor_strides& strides) noexcept;
 
+/// The shape in which those of both are compared: last dimensions stand below one another, and where only one has a
+/// dimension, or one has a size of 1 there, the other's size counts. Nothing where two other sizes meet.
+[[nodiscard]] std::optional<tensor_shape> broadcast(const tensor_shape& a, const tensor_shape& b) noexcept;
+
 /// The bytes, counted from the first element's address, that elements lie in.
 struct byte_reach {
   std::ptrdiff_t first = 0;  ///< not positive

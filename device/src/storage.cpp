@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/storage.hpp>
 
+#include <cstdint>
 #include <new>
 #include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/memory/domain.hpp>
 
 namespace muster {
@@ -24,8 +26,9 @@ std::shared_ptr<void> heap_bytes(std::size_t bytes) {
 
 }  // namespace
 
-storage::storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block) noexcept
-    : keeper_(std::move(keeper)), block_(std::move(block)), bytes_(bytes) {}
+storage::storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
+                 std::shared_ptr<const device_block> on_device) noexcept
+    : keeper_(std::move(keeper)), block_(std::move(block)), on_device_(std::move(on_device)), bytes_(bytes) {}
 
 std::shared_ptr<const storage> storage::allocate(std::size_t bytes, memory where) {
   if (bytes == 0) return nullptr;
@@ -45,6 +48,13 @@ std::shared_ptr<const storage> storage::over(shared_block block) {
 
 std::shared_ptr<const storage> storage::over(std::span<std::byte> bytes, std::shared_ptr<void> keeper) {
   return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), shared_block());
+}
+
+std::shared_ptr<const storage> storage::over(std::shared_ptr<const device_block> block) {
+  // No program has memory there, and none of the processor's addresses is: whoever reads it by mistake is told.
+  constexpr auto nowhere = std::uintptr_t{1} << 56U;
+  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(nowhere), block->size());
+  return std::make_shared<const storage>(only_here{}, bytes, nullptr, shared_block(), std::move(block));
 }
 
 }  // namespace muster

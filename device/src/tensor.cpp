@@ -7,6 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 
 #include "layout.hpp"
 
@@ -16,6 +17,19 @@ namespace muster {
 
 tensor tensor::empty(muster::dtype type, const tensor_shape& shape, memory where) {
   return over(muster::storage::allocate(detail::require_bytes_of(type, shape), where), type, shape);
+}
+
+tensor tensor::empty(muster::dtype type, const tensor_shape& shape, muster::device where) {
+  if (where.is_cpu()) return empty(type, shape, memory::shared);
+  const auto bytes = detail::require_bytes_of(type, shape);
+  return over(muster::storage::over(kind_of(where).open(where)->allocate(bytes)), type, shape);
+}
+
+tensor tensor::zeros(muster::dtype type, const tensor_shape& shape, muster::device where) {
+  if (where.is_cpu()) return zeros(type, shape, memory::shared);
+  auto made = empty(type, shape, where);
+  made.fill(detail::wide_number(std::int64_t{0}));
+  return made;
 }
 
 tensor tensor::zeros(muster::dtype type, const tensor_shape& shape, memory where) {
@@ -57,7 +71,8 @@ tensor::tensor(std::shared_ptr<const muster::storage> bytes, const detail::place
       data_(storage_ != nullptr ? storage_->bytes().data() + where.offset_bytes : nullptr),
       shape_(where.shape),
       strides_(where.strides),
-      type_(where.type) {}
+      type_(where.type),
+      on_device_(storage_ != nullptr && storage_->on_device() != nullptr) {}
 
 // ---- what it is
 
@@ -66,6 +81,27 @@ std::size_t tensor::size() const noexcept { return detail::count_of(shape_); }
 std::size_t tensor::rows() const {
   if (!shape_.empty()) return shape_[0];
   throw error(errc::invalid_argument, "a tensor without dimensions, shape (), has no rows: reshape it to (1,)");
+}
+
+device tensor::device() const noexcept {
+  return on_device_ ? storage_->on_device()->where() : muster::device::cpu();
+}
+
+bool tensor::is_shared() const noexcept {
+  if (on_device_) return storage_->on_device()->is_shareable();
+  return storage_ != nullptr && storage_->block();
+}
+
+std::uintptr_t tensor::device_address() const {
+  if (on_device_) return storage_->on_device()->address() + static_cast<std::size_t>(data_ - storage_->bytes().data());
+  throw error(errc::invalid_argument,
+              text("the address on a device was asked for of a tensor of shape ", shape_, " in memory of the host: call "
+                   "to(device) first, or use data()"));
+}
+
+void tensor::refuse_access() const {
+  throw error(errc::invalid_argument, text("elements of a tensor of shape ", shape_, " on ", device(), " cannot be looked at "
+                                           "from the host: call to(device::cpu()) first; device_data() is for kernels"));
 }
 
 bool tensor::is_contiguous() const noexcept { return detail::is_row_major(shape_, strides_); }
@@ -171,16 +207,35 @@ tensor tensor::reshape(const tensor_shape& shape) const {
   return same;
 }
 
+tensor tensor::broadcast_to(const tensor_shape& shape) const {
+  static_cast<void>(detail::require_bytes_of(type_, shape));
+  if (detail::broadcast(shape_, shape) != shape) {
+    throw error(errc::invalid_argument,
+                text("a tensor of shape ", shape_, " was to be broadcast to ", shape,
+                     ": from the last dimension on, each size must be the same, or be 1 in the tensor"));
+  }
+  auto larger = *this;
+  larger.shape_ = shape;
+  larger.strides_ = tensor_strides();
+  const auto added = shape.size() - dimensions();
+  for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
+    const bool repeats = dimension < added || shape_[dimension - added] != shape[dimension];
+    larger.strides_.push_back(repeats ? 0 : strides_[dimension - added]);
+  }
+  return larger;
+}
+
 tensor tensor::to(muster::device where) const {
   if (where == device()) return *this;
-  throw error(errc::invalid_argument,
-              text("a tensor was to go to ", where, ", but muster::device has memory of the host only: write cpu"));
+  auto made = empty(type_, shape_, where);
+  made.copy_from(*this);
+  return made;
 }
 
 tensor tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 tensor tensor::clone(memory where) const {
-  auto made = empty(type_, shape_, where);
+  auto made = on_device_ ? empty(type_, shape_, device()) : empty(type_, shape_, where);
   made.copy_from(*this);
   return made;
 }

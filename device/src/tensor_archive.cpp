@@ -7,6 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
@@ -29,7 +30,7 @@ struct header {
   std::uint8_t type = 0;
   std::uint8_t dimensions = 0;
   std::uint8_t flags = 0;
-  std::uint8_t unused = 0;
+  device::kind kind = device::kind::cpu;  ///< of what the block is a piece of
 
   [[nodiscard]] bool has(flag which) const noexcept { return (flags & which) != 0; }
 };
@@ -122,7 +123,8 @@ header header_of(const tensor& what, std::size_t offset, bool attaches) {
   if (!narrow) flags |= wide;
   return {.type = static_cast<std::uint8_t>(what.dtype()),
           .dimensions = static_cast<std::uint8_t>(what.dimensions()),
-          .flags = static_cast<std::uint8_t>(flags)};
+          .flags = static_cast<std::uint8_t>(flags),
+          .kind = what.device().type()};
 }
 
 void write_elements(frame_writer& out, const tensor& what) {
@@ -149,11 +151,12 @@ header read_header(frame_reader& in) {
   header head;
   in.read(&head, sizeof head);
   const bool sound = head.type < dtype_count && head.dimensions <= tensor::max_dimensions && head.flags <= all_flags &&
-                     head.unused == 0 && (head.has(by_reference) || (head.flags & (strided | with_offset)) == 0);
+                     (head.kind == device::kind::cpu || (head.kind == device::kind::cuda && head.has(by_reference))) &&
+                     (head.has(by_reference) || (head.flags & (strided | with_offset)) == 0);
   if (!sound) {
     throw_corrupted(text("its dtype is ", int{head.type}, " of ", dtype_count, ", its dimensions are ",
                          int{head.dimensions}, " of at most ", tensor::max_dimensions, ", its flags are ",
-                         int{head.flags}, " and ", int{head.unused}));
+                         int{head.flags}, ", its kind of device is ", static_cast<int>(head.kind)));
   }
   return head;
 }
@@ -184,11 +187,23 @@ read_form read_placement(frame_reader& in, const header& head) {
   return found;
 }
 
-std::shared_ptr<const storage> storage_over(shared_block block, const header& head, const read_form& what) {
-  const bool fits = head.has(strided) ? detail::fits(what.where, block.bytes())
-                                      : detail::fits_in_a_row(what.where, what.bytes, block.bytes());
-  if (!fits) throw_corrupted(detail::problem_of(what.where, block.bytes()));
-  return storage::over(std::move(block));
+std::shared_ptr<const storage> take_storage(frame_reader& in, const header& head) {
+  if (head.kind == device::kind::cpu) return storage::over(in.take_attachment());
+  return storage::over(kind_of(device::cuda()).read_from(in));
+}
+
+void require_fit(std::span<const std::byte> bytes, const header& head, const read_form& what) {
+  const bool fits =
+      head.has(strided) ? detail::fits(what.where, bytes) : detail::fits_in_a_row(what.where, what.bytes, bytes);
+  if (!fits) throw_corrupted(detail::problem_of(what.where, bytes));
+}
+
+// Counts what it writes, where the writer only counts.
+void write_storage(frame_writer& out, const storage& bytes) {
+  if (bytes.on_device() != nullptr)
+    bytes.on_device()->write_to(out);
+  else
+    out.attach(bytes.block());
 }
 
 // The elements are there before room for them is made.
@@ -202,15 +217,16 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
+  if (on_device_ && !(out.attaches() && is_shared())) return to(muster::device::cpu()).write_to(out);
   const auto offset = is_shared() ? static_cast<std::size_t>(data_ - storage_->bytes().data()) : 0;
   const auto head = header_of(*this, offset, out.attaches());
   if (out.only_counts()) {
     out.count(sizeof head + bytes_of_numbers(head) + (head.has(by_reference) ? 0 : nbytes()));
-    if (head.has(by_reference)) out.attach(storage_->block());
+    if (head.has(by_reference)) write_storage(out, *storage_);
     return;
   }
   out.write(&head, sizeof head);
-  if (head.has(by_reference)) out.attach(storage_->block());
+  if (head.has(by_reference)) write_storage(out, *storage_);
   if (head.has(wide)) {
     write_numbers<std::uint64_t>(out, head, offset, *this);
   } else {
@@ -221,10 +237,11 @@ void tensor::write_to(frame_writer& out) const {
 
 tensor tensor::read_from(frame_reader& in) {
   const auto head = read_header(in);
-  auto block = head.has(by_reference) ? in.take_attachment() : shared_block();
+  auto bytes = head.has(by_reference) ? take_storage(in, head) : nullptr;
   const auto what = read_placement(in, head);
-  if (head.has(by_reference)) return {storage_over(std::move(block), head, what), what.where};
-  return copied_tensor(in, what);
+  if (bytes == nullptr) return copied_tensor(in, what);
+  require_fit(bytes->bytes(), head, what);
+  return {std::move(bytes), what.where};
 }
 
 }  // namespace muster

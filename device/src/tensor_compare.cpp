@@ -7,6 +7,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
+#include "layout.hpp"
 #include "visit.hpp"
 
 namespace muster {
@@ -25,6 +26,7 @@ auto comparable(T value) {
 template <class Same>
 bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (!a.device().is_cpu() || !b.device().is_cpu()) return all_pairs(a.to(device::cpu()), b.to(device::cpu()), same);
   return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto all_same = [&](detail::runs<2> at, std::size_t count) {
       for (; count != 0; --count) {
@@ -39,18 +41,34 @@ bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   });
 }
 
+template <class T>
+bool is_nan(const T& value) {
+  if constexpr (detail::is_complex<T>)
+    return std::isnan(value.real()) || std::isnan(value.imag());
+  else
+    return std::isnan(value);
+}
+
+template <class T>
+bool same(const T& left, const T& right, nans how) {
+  return left == right || (how == nans::same && is_nan(left) && is_nan(right));
+}
+
+template <class T>
+bool close(const T& left, const T& right, const closeness& how) {
+  if (same(left, right, how.nans)) return true;
+  const auto size = std::abs(right);
+  return std::isfinite(size) && std::abs(left - right) <= how.absolute + how.relative * size;
+}
+
 }  // namespace
 
-bool equal(const tensor& a, const tensor& b) {
-  return all_pairs(a, b, [](const auto& left, const auto& right) { return left == right; });
+bool equal(const tensor& a, const tensor& b, nans how) {
+  return all_pairs(a, b, [how](const auto& left, const auto& right) { return same(left, right, how); });
 }
 
 bool all_close(const tensor& a, const tensor& b, closeness how) {
-  return all_pairs(a, b, [how](const auto& left, const auto& right) {
-    if (left == right) return true;  // infinities
-    const auto size = std::abs(right);
-    return std::isfinite(size) && std::abs(left - right) <= how.absolute + how.relative * size;
-  });
+  return all_pairs(a, b, [&how](const auto& left, const auto& right) { return close(left, right, how); });
 }
 
 // ---- element by element
@@ -69,18 +87,32 @@ std::string_view name_of(comparison how) {
   return "?";
 }
 
-[[noreturn]] void refuse(const tensor& a, comparison how, const tensor& b, const char* expected) {
-  throw error(errc::invalid_argument, text("compare ", name_of(how), ": ", a.dtype(), " of shape ", a.shape(), " with ",
-                                           b.dtype(), " of shape ", b.shape(), ": ", expected));
+[[noreturn]] void refuse(std::string_view what, const tensor& a, const tensor& b, const char* expected) {
+  throw error(errc::invalid_argument, text(what, ": ", a.dtype(), " of shape ", a.shape(), " with ", b.dtype(),
+                                           " of shape ", b.shape(), ": ", expected));
 }
 
-// The one element of `what`, as often as that shape wants it.
-tensor repeated(const tensor& what, const tensor_shape& shape) {
-  tensor_strides strides;
-  for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) strides.push_back(0);
-  const auto first = what.is_contiguous() ? what : what.clone();
-  const auto offset = static_cast<std::size_t>(first.data() - first.storage()->bytes().data());
-  return tensor::over(first.storage(), what.dtype(), shape, strides, offset);
+// Calls `element` with each two elements, and keeps what that says. `what` is its name in errors.
+template <class Element>
+tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const Element& element) {
+  if (a.dtype() != b.dtype()) refuse(what, a, b, "convert one of them to the other's dtype");
+  const auto shape = detail::broadcast(a.shape(), b.shape());
+  if (!shape) {
+    refuse(what, a, b, "from the last dimension on, each two sizes must be the same, or one of them be 1");
+  }
+  const auto made = tensor::empty(dtype::boolean, *shape, memory::local);
+  detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto run = [&element](detail::runs<3> at, std::size_t count) {
+      for (; count != 0; --count) {
+        *reinterpret_cast<bool*>(at[0].first) =
+            element(*reinterpret_cast<const T*>(at[1].first), *reinterpret_cast<const T*>(at[2].first));
+        for (auto& each : at) each.first += each.step_bytes;
+      }
+      return true;
+    };
+    static_cast<void>(detail::for_each_run(run, made, a.broadcast_to(*shape), b.broadcast_to(*shape)));
+  });
+  return made;
 }
 
 // As it is compared fastest, and exactly.
@@ -122,27 +154,18 @@ void for_each_element(const tensor& of, const F& what) {
 }  // namespace
 
 tensor compare(const tensor& a, comparison how, const tensor& b) {
-  if (a.dtype() != b.dtype()) refuse(a, how, b, "convert one of them to the other's dtype");
-  if (a.shape() != b.shape() && b.size() != 1)
-    refuse(a, how, b, "the shapes must be the same, or the second have one element");
+  const auto what = text("compare ", name_of(how));
   const bool orders = how != comparison::equal && how != comparison::not_equal;
   if (orders && (a.dtype() == dtype::c64 || a.dtype() == dtype::c128))
-    refuse(a, how, b, "complex numbers have no order");
-  const auto others = a.shape() == b.shape() || a.size() == 0 ? b : repeated(b, a.shape());
-  const auto made = tensor::empty(dtype::boolean, a.shape(), memory::local);
-  if (a.size() == 0) return made;
-  detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto run = [how](detail::runs<3> at, std::size_t count) {
-      for (; count != 0; --count) {
-        *reinterpret_cast<bool*>(at[0].first) = holds(plain(*reinterpret_cast<const T*>(at[1].first)), how,
-                                                      plain(*reinterpret_cast<const T*>(at[2].first)));
-        for (auto& each : at) each.first += each.step_bytes;
-      }
-      return true;
-    };
-    static_cast<void>(detail::for_each_run(run, made, a, others));
+    refuse(what, a, b, "complex numbers have no order");
+  return map_pairs(what, a, b,
+                   [how](const auto& left, const auto& right) { return holds(plain(left), how, plain(right)); });
+}
+
+tensor is_close(const tensor& a, const tensor& b, closeness how) {
+  return map_pairs("is_close", a, b, [&how](const auto& left, const auto& right) {
+    return close(comparable(left), comparable(right), how);
   });
-  return made;
 }
 
 std::size_t count_nonzero(const tensor& what) {

@@ -7,9 +7,11 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "convert_element.hpp"
+#include "device_of.hpp"
 #include "layout.hpp"
 #include "visit.hpp"
 
@@ -67,6 +69,10 @@ void set(const detail::run& where, std::size_t index, T value) {
 }
 
 void copy_elements(const tensor& to, const tensor& from) {
+  if (auto* const there = detail::device_of(to, from)) {
+    if (to.size() != 0) there->copy(to, from);
+    return;
+  }
   const auto item = static_cast<std::ptrdiff_t>(dtype_size(to.dtype()));
   detail::visit_dtype(to.dtype(), [&]<class T>(std::type_identity<T>) {
     detail::for_each_run(
@@ -99,6 +105,10 @@ void require_bytes(const tensor& what, std::size_t bytes) {
 void tensor::fill(const detail::wide_number& value) const {
   detail::visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
     const auto same = narrow_or_throw<T>(value, type_);
+    if (auto* const there = detail::device_of(*this)) {
+      if (size() != 0) there->fill(*this, std::as_bytes(std::span(&same, 1)));
+      return;
+    }
     detail::for_each_run(
         [same](const detail::runs<1>& at, std::size_t count) {
           for (std::size_t index = 0; index < count; ++index) set<T>(at[0], index, same);

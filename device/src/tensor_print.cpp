@@ -2,9 +2,12 @@
 #include <muster/device/tensor_print.hpp>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+
+#include <muster/base/text.hpp>
 
 #include "number_format.hpp"
 #include "visit.hpp"
@@ -15,6 +18,9 @@ namespace {
 
 constexpr std::size_t most_in_full = 1000;
 constexpr std::size_t shown_at_ends = 3;
+constexpr std::size_t longest_line = 75;
+constexpr std::string_view opening = "tensor(";
+constexpr std::string_view omission = "...";
 
 /// Texts of a tensor's elements, all of one width.
 ///
@@ -27,7 +33,8 @@ class element_format {
   }
 
 public:
-  explicit element_format(dtype type) : type_(type) {}
+  /// As wide as "False" are bools, unless it is one that stands alone.
+  element_format(dtype type, bool is_alone) : type_(type), width_(type == dtype::boolean && !is_alone ? 5 : 0) {}
 
   /// First with all elements that are to be shown, then settle() once, then texts may be asked for.
   void look_at(const std::byte* element) {
@@ -66,7 +73,7 @@ private:
   template <class T>
   static std::string text_of_integer(T value) {
     if constexpr (std::is_same_v<T, bool>)
-      return value ? "true" : "false";
+      return value ? "True" : "False";
     else
       return std::to_string(value);
   }
@@ -80,78 +87,115 @@ private:
   const dtype type_;
   detail::number_format real_;
   detail::number_format imaginary_{detail::number_format::signs::of_all};
-  std::size_t width_ = 0;
+  std::size_t width_;
 };
 
-// Goes over the tensor twice: first to find how its elements are written, then to write them.
+// Goes over the tensor twice: first to find how its elements are written, then to write them. Lines are broken where
+// NumPy breaks those of "tensor(" + array + ",". Source: numpy/core/arrayprint.py, _formatArray.
 class printer {
 public:
   explicit printer(const tensor& what)
-      : what_(what), abbreviates_(what.size() > most_in_full), elements_(what.dtype()) {}
+      : what_(what), abbreviates_(what.size() > most_in_full), elements_(what.dtype(), what.dimensions() == 0) {}
 
-  void print(std::ostream& out) {
-    std::ostringstream nowhere;
-    print_from(nowhere, 0, what_.data(), 0);
+  [[nodiscard]] std::string print() {
+    look_at(0, what_.data());
     elements_.settle();
-    is_settled_ = true;
-    print_from(out, 0, what_.data(), std::string_view("tensor(").size());
+    print_from(0, what_.data());
+    return std::move(text_);
   }
 
   [[nodiscard]] bool abbreviates() const noexcept { return abbreviates_; }
 
 private:
-  void print_from(std::ostream& out, std::size_t dimension, const std::byte* at, std::size_t indent) {
-    if (dimension == what_.dimensions()) return print_element(out, at);
+  // Calls `shown` with each place along a dimension that is shown, and with null where some are left out.
+  template <class F>
+  void for_each_shown(std::size_t dimension, const std::byte* at, const F& shown) const {
     const auto size = what_.shape()[dimension];
     const auto step = what_.strides()[dimension] * static_cast<std::ptrdiff_t>(dtype_size(what_.dtype()));
-    out << '[';
     for (std::size_t index = 0; index < size; ++index) {
-      if (index != 0) separate(out, dimension, indent);
       if (abbreviates_ && size > 2 * shown_at_ends && index == shown_at_ends) {
-        out << "...";
-        index = size - shown_at_ends - 1;
-      } else {
-        print_from(out, dimension + 1, at + static_cast<std::ptrdiff_t>(index) * step, indent + 1);
+        shown(nullptr);
+        index = size - shown_at_ends;
       }
-    }
-    out << ']';
-  }
-
-  void separate(std::ostream& out, std::size_t dimension, std::size_t indent) const {
-    const auto deeper = what_.dimensions() - dimension - 1;  // as many line breaks as brackets close
-    if (deeper == 0) {
-      out << ", ";
-    } else {
-      out << ',' << std::string(deeper, '\n') << std::string(indent + 1, ' ');
+      shown(at + static_cast<std::ptrdiff_t>(index) * step);
     }
   }
 
-  void print_element(std::ostream& out, const std::byte* at) {
-    if (is_settled_)
-      out << elements_.text_of(at);
+  void look_at(std::size_t dimension, const std::byte* at) {
+    if (dimension == what_.dimensions()) return elements_.look_at(at);
+    for_each_shown(dimension, at, [&](const std::byte* part) {
+      if (part != nullptr) look_at(dimension + 1, part);
+    });
+  }
+
+  void print_from(std::size_t dimension, const std::byte* at) {
+    if (dimension == what_.dimensions()) {
+      text_ += elements_.text_of(at);
+      return;
+    }
+    text_ += '[';
+    if (dimension + 1 == what_.dimensions())
+      print_row(dimension, at);
     else
-      elements_.look_at(at);
+      print_parts(dimension, at);
+    text_ += ']';
   }
+
+  // Elements beside each other, in as many lines as they take, each with room for brackets and a comma.
+  void print_row(std::size_t dimension, const std::byte* at) {
+    const auto indent = indent_of(dimension);
+    const auto most = longest_line - 2 - dimension;
+    auto column = indent;
+    for_each_shown(dimension, at, [&](const std::byte* element) {
+      const auto word = element != nullptr ? elements_.text_of(element) : std::string(omission);
+      if (column != indent) {
+        text_ += ',';
+        column += 2;
+        if (column + word.size() > most) column = indent;
+        text_ += column == indent ? '\n' + std::string(indent, ' ') : " ";
+      }
+      text_ += word;
+      column += word.size();
+    });
+  }
+
+  // Below one another, with as many line breaks between two as brackets close there.
+  void print_parts(std::size_t dimension, const std::byte* at) {
+    const auto breaks = what_.dimensions() - dimension - 1;
+    const auto separator = ',' + std::string(breaks, '\n') + std::string(indent_of(dimension), ' ');
+    bool is_first = true;
+    for_each_shown(dimension, at, [&](const std::byte* part) {
+      if (!is_first) text_ += separator;
+      is_first = false;
+      if (part != nullptr)
+        print_from(dimension + 1, part);
+      else
+        text_ += omission;
+    });
+  }
+
+  static std::size_t indent_of(std::size_t dimension) { return opening.size() + dimension + 1; }
 
   const tensor& what_;
   bool abbreviates_;
   element_format elements_;
-  bool is_settled_ = false;
+  std::string text_;
 };
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const tensor& what) {
+std::ostream& operator<<(std::ostream& out, const tensor& given) {
+  const auto what = given.to(device::cpu());
   printer elements(what);
-  out << "tensor(";
-  if (what.size() == 0) {
-    out << "[]";
-  } else {
-    elements.print(out);
-  }
-  out << ", " << what.dtype();
-  if (elements.abbreviates() || what.size() == 0) out << ", shape " << what.shape();
-  return out << ')';
+  auto written = std::string(opening) + (what.size() == 0 ? "[]" : elements.print()) + ',';
+  const bool has_shape = elements.abbreviates() || what.size() == 0;
+  const auto where = given.device().is_cpu() ? std::string() : text(", ", given.device());
+  const auto rest =
+      has_shape ? text(what.dtype(), where, ", shape ", what.shape(), ')') : text(what.dtype(), where, ')');
+  const auto last_line = written.size() - (written.rfind('\n') + 1);
+  const bool fits = last_line + 1 + rest.size() <= longest_line;
+  written += fits ? " " : '\n' + std::string(opening.size(), ' ');
+  return out << written << rest;
 }
 
 }  // namespace muster

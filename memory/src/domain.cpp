@@ -201,6 +201,11 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   participants_ = std::make_unique<participant_table>(members_, ::getpid());
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
   arena_->prefault(options.prefault_bytes);
+  deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
+  dead_counts_ = deposits_->on_depositor_death([](const shared_block& anchor) {
+    auto& count = *reinterpret_cast<std::uint64_t*>(anchor.data());
+    std::atomic_ref(count).store(descriptor_exchange::dead_count, std::memory_order_seq_cst);
+  });
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
@@ -226,6 +231,18 @@ bool domain::restore_header() noexcept {
 
 participant_table& domain::participants() noexcept { return *participants_; }
 
+descriptor_exchange& domain::descriptors() {
+  if (deposits_) {
+    made_in_.require_here("a domain");
+    return *deposits_;
+  }
+  if (exchange_) return *exchange_;
+  throw error(errc::invalid_argument,
+              text("participant ", index_of(self_),
+                   " cannot exchange descriptors: it has no connection to the host of its domain, as workers of pools and "
+                   "programs that joined by muster::join have"));
+}
+
 const std::atomic<std::uint32_t>& domain::deaths() const noexcept {
   return reinterpret_cast<const header*>(control_.bytes().data())->deaths;
 }
@@ -238,11 +255,13 @@ std::uint64_t domain::occupant(participant_id id) const noexcept {
 void domain::bury(participant_id dead) {
   participants_->withdraw(dead);
   recoveries_.run(dead);
+  deposits_->bury(dead);
   participants_->retire(dead);
   auto& deaths = reinterpret_cast<header*>(control_.bytes().data())->deaths;
   deaths.fetch_add(1, std::memory_order_acq_rel);
   futex_wake(futex_address(deaths), INT_MAX, futex_scope::shared);
   keepsakes_.tidy();
+  deposits_->tidy();  // keepsakes may have held anchors
 }
 
 }  // namespace muster

@@ -29,6 +29,7 @@ participant_id participant_table::enrol() {
                                           "use fewer workers, or raise domain_options::max_participants"));
   }
   free->taken = true;
+  free->withdrawn = false;
   ++free->incarnation;
   return static_cast<participant_id>(free - records_.begin());
 }
@@ -40,6 +41,8 @@ void participant_table::publish(participant_id id, pid_t pid) {
 }
 
 void participant_table::withdraw(participant_id id) noexcept {
+  const scoped_lock lock(mutex_);
+  records_[index_of(id)].withdrawn = true;
   entries_[index_of(id)].word.store(0, std::memory_order_seq_cst);
 }
 
@@ -54,6 +57,13 @@ std::size_t participant_table::count() const {
   const scoped_lock lock(mutex_);
   const auto taken = std::count_if(records_.begin(), records_.end(), [](const record& each) { return each.taken; });
   return static_cast<std::size_t>(taken) - 1;  // "none" is no participant
+}
+
+std::optional<std::uint32_t> participant_table::incarnation_of(participant_id id) const {
+  const scoped_lock lock(mutex_);
+  if (index_of(id) == 0 || index_of(id) >= records_.size()) return std::nullopt;
+  const auto& found = records_[index_of(id)];
+  return found.taken && !found.withdrawn ? std::optional(found.incarnation) : std::nullopt;
 }
 
 }  // namespace muster

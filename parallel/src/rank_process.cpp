@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include <muster/parallel/detail/world_member.hpp>
+#include <muster/pool/this_worker.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster::detail {
@@ -14,7 +15,9 @@ namespace {
 void be_rank(const world_ticket& ticket, std::size_t rank) {
   const auto memory = world_memory::attach(ticket.memory.bytes());
   if (rank >= memory.shape().ranks) return;
-  world_member member(domain::of_program(), memory, rank, memory.line(rank).bell);
+  // Whatever the program calls its device, here it is the first one.
+  const auto on = this_worker::device().is_cpu() ? device::cpu() : device::cuda(0);
+  world_member member(domain::of_program(), memory, rank, memory.line(rank).bell, on);
   member.join();
   member.serve();
 }

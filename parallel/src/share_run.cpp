@@ -25,10 +25,16 @@ rank_context share_run::context_of(std::size_t slice, row_range rows) const {
           .slice = slice,
           .slices = inputs_.slices(),
           .rows = {.first = first + rows.first, .last = first + rows.last},
+          .device = around_.device,
           .function = spec().name};
 }
 
-std::vector<tensor> share_run::take(row_range rows) { return inputs_.take(rows, around_.buffers); }
+std::vector<tensor> share_run::take(row_range rows) {
+  auto taken = inputs_.take(rows, around_.buffers);
+  if (around_.device.is_cpu()) return taken;
+  for (auto& each : taken) each = each.to(around_.device);
+  return taken;
+}
 
 void share_run::add_update(std::size_t index, const tensor& value, double weight) {
   updates_[index].add(value, weight);

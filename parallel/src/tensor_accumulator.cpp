@@ -53,7 +53,9 @@ void tensor_accumulator::require_alike(const tensor& value) const {
                    " needs the same everywhere. Is the function to give one value for each row? Then gather them"));
 }
 
-void tensor_accumulator::add(const tensor& value, double weight) {
+// TODO(perf): on the device where the values are, and to the host once.
+void tensor_accumulator::add(const tensor& given, double weight) {
+  const auto value = given.to(device::cpu());
   if (is_empty()) {
     static_cast<void>(result_type(op_, value.dtype(), what_));
     joined_ = value;

@@ -25,8 +25,6 @@ std::size_t ranks_of(const world_options& options) {
     refuse("master_rank = ", options.master_rank, " and ", ranks, " ranks was asked for: the ranks are 0 to ",
            ranks - 1);
   }
-  if (options.device != device::cpu())
-    refuse("device = ", options.device, " was asked for: this build has only the cpu");
   return ranks;
 }
 
@@ -59,6 +57,7 @@ world_core::world_core(const world_options& options)
       memory_(world_memory::attach(ticket_.memory.bytes())),
       encoder_(memory_.modules()),
       own_rank_(options.caller_computes ? std::optional<std::size_t>(options.master_rank) : std::nullopt),
+      devices_(options.devices.resolve()),
       told_(memory_.shape().ranks),
       arguments_(domain_->blocks()),
       lent_(domain_->blocks()),
@@ -67,7 +66,7 @@ world_core::world_core(const world_options& options)
   const scoped_lock lock(mutex_);
   for (std::size_t rank = 0; rank < ranks(); ++rank) news_.emplace_back(domain_->blocks());
   if (own_rank_) {
-    own_ = std::make_unique<world_member>(domain_, memory_, *own_rank_, memory_.bell());
+    own_ = std::make_unique<world_member>(domain_, memory_, *own_rank_, memory_.bell(), device_of(*own_rank_));
     own_->join();
   }
   start_ranks();

@@ -70,7 +70,8 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
                    .ranks = 1,
                    .variables = table,
                    .others = others,
-                   .buffers = buffers});
+                   .buffers = buffers,
+                   .device = own_rank_ ? device_of(*own_rank_) : device::cpu()});
   const auto outputs = encoded(found.code->run(share, values));
   input_archive in(outputs);
   request.read_outputs(in);

@@ -13,10 +13,11 @@
 namespace muster::detail {
 
 world_member::world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
-                           std::atomic<std::uint32_t>& bell)
+                           std::atomic<std::uint32_t>& bell, device on)
     : domain_(std::move(where)),
       memory_(memory),
       rank_(rank),
+      device_(on),
       line_(memory.line(rank)),
       sleeper_(domain_, memory.shape(), bell),
       decoder_(memory.modules()),
@@ -133,7 +134,8 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
                    .ranks = memory_.shape().ranks,
                    .variables = variables_,
                    .others = *this,
-                   .buffers = buffers_[header.function]});
+                   .buffers = buffers_[header.function],
+                   .device = device_});
   encode_outputs_ = what.code->run(share, values);
   if (command() == command_word{.epoch = epoch, .what = world_order::abort}) throw call_dropped{};
   const auto write = [&](frame_writer& out) {

@@ -33,11 +33,13 @@ pinning pin_by_rank(const pinning& given, std::size_t workers, std::optional<std
   return pinning::to(std::move(made));
 }
 
-pool_options pool_for(const world_options& options, std::size_t workers, std::optional<std::size_t> own_rank) {
+pool_options pool_for(const world_options& options, std::size_t workers, std::optional<std::size_t> own_rank,
+                      device_choice devices) {
   return {.workers = static_cast<unsigned>(workers),
           .max_workers = static_cast<unsigned>(workers),
           .name = options.name,
           .initializer = options.initializer,
+          .devices = std::move(devices),
           .pin = pin_by_rank(options.pin, workers, own_rank),
           .output = output_by_rank(options.output, own_rank),
           .start_timeout = options.start_timeout,
@@ -49,13 +51,27 @@ pool_options pool_for(const world_options& options, std::size_t workers, std::op
 void world_core::start_ranks() {
   const auto workers = ranks() - (own_rank_ ? 1 : 0);
   if (workers == 0) return;
-  pool_ = std::make_unique<pool>(pool_for(options_, workers, own_rank_));
+  pool_ = std::make_unique<pool>(pool_for(options_, workers, own_rank_, devices_of_workers()));
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (own_rank_ == rank) continue;
     processes_.emplace_back(*pool_, processes_.size(), rank);
     processes_.back().start(ticket_, memory_);
   }
   await_ranks();
+}
+
+device world_core::device_of(std::size_t rank) const {
+  return devices_.empty() ? device::cpu() : devices_[rank % devices_.size()].device;
+}
+
+// The pool knows of workers only, of which the program's own rank is none.
+device_choice world_core::devices_of_workers() const {
+  if (devices_.empty()) return {};
+  std::vector<device> by_worker;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (own_rank_ != rank) by_worker.push_back(device_of(rank));
+  }
+  return options_.devices.choosing(std::move(by_worker));
 }
 
 rank_process* world_core::process_of(std::size_t rank) noexcept {

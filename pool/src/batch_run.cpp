@@ -214,7 +214,7 @@ void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
     which.task = nullptr;
   }
   const auto element = record.element();
-  const auto place = record.place();
+  const auto place = core_->tasks().place_of(record);
   auto reply = core_->tasks().take(record);
   ending end;
   {
@@ -261,7 +261,8 @@ void batch_run::account_reply(const range& which, task_reply& reply, const task_
       account_failure(which, finished, std::move(error));
     }
   } else if (finished < which.count && !given_up_) {
-    // It was told to stop by a chunk whose failure is still on its way to us, or was lost with its worker.
+    // It was told to stop by a chunk whose failure is still on its way to us, or was lost with its worker; or its
+    // worker is to be replaced before it runs anything else.
     job_->resume();
     range rest{.first = which.first + finished, .count = which.count - finished};
     if (finished == 0) rest = which;

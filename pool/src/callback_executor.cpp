@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include <muster/base/assert.hpp>
 #include <muster/base/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/start_thread.hpp>
@@ -39,18 +40,32 @@ bool callback_executor::try_post(const job& what) {
     return true;
   }
   jobs_.push_back(what);
-  try {
-    require_thread();
-  } catch (const error& failure) {
-    log_(log_level::error, text("a callback waits for a thread: ", failure.what()));
-  }
+  have_thread();
   changed_.notify_one();
+  return true;
+}
+
+bool callback_executor::post_at(clock::time_point when, job what) {
+  MUSTER_ASSERT(loop_ == nullptr);
+  const scoped_lock lock(mutex_);
+  if (stopped_) return false;
+  later_.emplace(when, std::move(what));
+  have_thread();
+  changed_.notify_one();  // who waits for a later one
   return true;
 }
 
 void callback_executor::prepare() {
   const scoped_lock lock(mutex_);
   if (!stopped_ && loop_ == nullptr) require_thread();
+}
+
+void callback_executor::have_thread() {
+  try {
+    require_thread();
+  } catch (const error& failure) {
+    log_(log_level::error, text("a callback waits for a thread: ", failure.what()));
+  }
 }
 
 void callback_executor::require_thread() {
@@ -71,9 +86,11 @@ std::thread callback_executor::take_thread() {
 
 void callback_executor::stop() {
   bool never_started = false;
+  decltype(later_) dropped;  // without the lock: what it captured may be the last to hold the pool
   {
     const scoped_lock lock(mutex_);
     stopped_ = true;
+    dropped.swap(later_);
     never_started = !std::exchange(started_, true);
     changed_.notify_all();
   }
@@ -87,9 +104,10 @@ void callback_executor::work() {
   auto* const before = std::exchange(running_here, this);
   scoped_lock lock(mutex_);
   while (!jobs_.empty() || !stopped_) {
+    const auto next = take_due();
     if (jobs_.empty() || running_ || ready_ != 0) {
       ++idle_;
-      changed_.wait(lock);
+      changed_.wait_until(lock, next);
       --idle_;
       continue;
     }
@@ -104,6 +122,13 @@ void callback_executor::work() {
     if (ready_ != 0) turn_.notify_one();
   }
   running_here = before;
+}
+
+// Those whose time has come are jobs like others. When that is so of the next.
+deadline callback_executor::take_due() {
+  const auto due = later_.empty() ? later_.end() : later_.upper_bound(clock::now());
+  for (auto each = later_.begin(); each != due; each = later_.erase(each)) jobs_.push_back(std::move(each->second));
+  return later_.empty() ? deadline::never() : deadline(later_.begin()->first);
 }
 
 void callback_executor::begin_pause() {

@@ -6,6 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/pool/detail/replacement.hpp>
 
 namespace muster::detail {
 
@@ -46,6 +47,8 @@ chunk_run::chunk_run(task_call& call) : call_(call), start_(clock::now()) {
   if (!fits) throw error(errc::corrupted, "a chunk does not lie in its batch");
 }
 
+const std::atomic<bool>& chunk_run::process_is_unfit() noexcept { return replacement::of_this_process().is_due(); }
+
 chunk_reply& chunk_run::line() const noexcept { return *reinterpret_cast<chunk_reply*>(call_.reply_line().data()); }
 
 std::span<std::byte> chunk_run::append_result(std::size_t bytes) {
@@ -68,6 +71,7 @@ void chunk_run::grow(std::size_t bytes) {
 }
 
 block chunk_run::keep_error() {
+  note_failed_task();
   const auto error = call_.describe_current_exception();
   output_archive counter;
   counter(error);

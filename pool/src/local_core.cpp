@@ -100,7 +100,7 @@ void local_core::work(std::size_t index, const context_maker& make_context) noex
   while (const auto job = next_job(index)) run(*job, self);
   run_finalizer(index);
   workers_[index]->context = nullptr;
-  leave();
+  leave(index);
 }
 
 void local_core::run(local_job& job, local_worker& here) noexcept {
@@ -118,7 +118,8 @@ void local_core::run_finalizer(std::size_t index) noexcept {
   }
 }
 
-void local_core::leave() {
+void local_core::leave(std::size_t index) {
+  workers_[index]->has_left.store(true, std::memory_order_release);
   const scoped_lock lock(end_mutex_);
   ++left_;
   end_changed_.notify_all();

@@ -100,10 +100,13 @@ bool local_core::is_empty() const noexcept {
 }
 
 void local_core::announce_end() noexcept {
+  std::vector<std::function<void()>> told;
   {
     const scoped_lock lock(end_mutex_);
     end_changed_.notify_all();
+    if (must_leave()) told.swap(when_empty_);
   }
+  for (const auto& each : told) each();
   wake_all();  // once the pool is closed they are to leave now
 }
 
@@ -135,6 +138,18 @@ bool local_core::wait_until_empty(deadline until) {
   }
   end_watchers_.fetch_sub(1);
   return is_empty();
+}
+
+// Whoever ends the last unit after this look takes the lock after it, and finds `then`.
+void local_core::when_empty(std::function<void()> then) {
+  {
+    const scoped_lock lock(end_mutex_);
+    if (!is_empty()) {
+      when_empty_.push_back(std::move(then));
+      return;
+    }
+  }
+  then();
 }
 
 bool local_core::wait_until_left(deadline until) {

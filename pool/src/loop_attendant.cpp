@@ -27,7 +27,7 @@ namespace {
 // For so long other handlers of the loop wait at most for this one, besides for those that it calls.
 constexpr std::chrono::nanoseconds slice = std::chrono::microseconds(10);
 // Handlers may take this long before the supervisor stands in for their loop, about.
-constexpr std::chrono::nanoseconds patience = std::chrono::milliseconds(10);
+constexpr std::chrono::nanoseconds loop_patience = std::chrono::milliseconds(10);
 
 unique_fd make_bell() {
   return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
@@ -201,7 +201,7 @@ void loop_attendant::sleep() {
 // ---- the supervisor
 
 void loop_attendant::ensure_watched() {
-  if (!watched_.exchange(true)) watch_(clock::now() + patience);
+  if (!watched_.exchange(true)) watch_(clock::now() + loop_patience);
 }
 
 clock::time_point loop_attendant::look_after(dispatcher& tasks) {
@@ -218,7 +218,7 @@ clock::time_point loop_attendant::look_after(dispatcher& tasks) {
     // It may have begun just now, and found itself watched.
     if (!is_in_charge() || tasks.loop() == state::sleeps || watched_.exchange(true)) return clock::time_point::max();
   }
-  return clock::now() + patience;
+  return clock::now() + loop_patience;
 }
 
 bool loop_attendant::sees_to_it(const dispatcher& tasks) {

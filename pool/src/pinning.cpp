@@ -10,6 +10,8 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
+#include "near_cpus.hpp"
+
 namespace muster {
 
 namespace {
@@ -24,12 +26,23 @@ std::optional<cpu_list> read_cpus(const fs::path& file) {
 
 }  // namespace
 
+std::optional<cpu_list> detail::cpus_near(const fs::path& system_root, const std::string& address) {
+  return read_cpus(system_root / "sys/bus/pci/devices" / address / "local_cpulist");
+}
+
+cpu_list detail::in_both(const cpu_list& one, const cpu_list& other) {
+  cpu_list both;
+  std::set_intersection(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(both));
+  return both;
+}
+
 /// Asks the machine.
 ///
 /// Thread safety: belongs to one thread.
 class pinning::resolver {
 public:
-  explicit resolver(const fs::path& system_root) : system_(system_root / "sys"), allowed_(allowed_cpus()) {}
+  explicit resolver(const fs::path& system_root)
+      : system_root_(system_root), system_(system_root / "sys"), allowed_(allowed_cpus()) {}
 
   std::vector<cpu_list> operator()(const none& /*nothing*/) const { return {}; }
 
@@ -68,7 +81,7 @@ public:
   }
 
   std::vector<cpu_list> operator()(const device& which) const {
-    const auto cpus = read_cpus(system_ / "bus/pci/devices" / which.address / "local_cpulist");
+    const auto cpus = detail::cpus_near(system_root_, which.address);
     if (!cpus) refuse(text("there is no PCI device '", which.address, "' (one would be 0000:3b:00.0)"));
     return {usable(*cpus, text("PCI device ", which.address, " is near processors ", describe(*cpus)))};
   }
@@ -86,11 +99,7 @@ private:
   [[nodiscard]] std::optional<cpu_list> cpus_of(unsigned node) const {
     return read_cpus(system_ / text("devices/system/node/node", node, "/cpulist"));
   }
-  [[nodiscard]] cpu_list usable(const cpu_list& cpus) const {
-    cpu_list both;
-    std::set_intersection(cpus.begin(), cpus.end(), allowed_.begin(), allowed_.end(), std::back_inserter(both));
-    return both;
-  }
+  [[nodiscard]] cpu_list usable(const cpu_list& cpus) const { return detail::in_both(cpus, allowed_); }
   [[nodiscard]] cpu_list usable(const cpu_list& cpus, const std::string& what) const {
     auto both = usable(cpus);
     if (both.empty()) refuse(what);
@@ -101,7 +110,8 @@ private:
                 text("pool_options::pin: ", what, "; this program may use processors ", describe(allowed_)));
   }
 
-  const fs::path system_;
+  const fs::path system_root_;
+  const fs::path system_;  // its /sys
   const cpu_list allowed_;
 };
 

@@ -27,9 +27,9 @@ std::size_t worker_count(std::size_t asked, std::size_t most, const char* hint =
                    ", or 0 for as many as there are processors (", effective_cpus(), ')', hint));
 }
 
-board_sizes sizes_of(const pool_options& options) {
+board_sizes sizes_of(const pool_options& options, std::size_t devices) {
   constexpr std::size_t usual = 64;
-  const auto workers = worker_count(options.workers, most_workers);
+  const auto workers = worker_count(options.workers != 0 ? options.workers : devices, most_workers);
   if (options.max_workers == 0) return {.workers = std::max(workers, usual), .active = workers};
   if (options.max_workers >= workers && options.max_workers <= most_workers)
     return {.workers = options.max_workers, .active = workers};
@@ -132,12 +132,12 @@ private:
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class pool::impl {
 public:
-  impl(const pool_options& options, std::span<const worker_task> contexts, std::shared_ptr<supervisor> watcher,
-       std::shared_ptr<detail::pool_core> core)
+  impl(const pool_options& options, std::vector<device_assignment> devices, std::span<const worker_task> contexts,
+       std::shared_ptr<supervisor> watcher, std::shared_ptr<detail::pool_core> core)
       : grace_(options.destructor_grace),
         always_timed_(options.timing),
         core_(std::move(core)),
-        crew_options_(make_crew_options(options, contexts)) {
+        crew_options_(make_crew_options(options, std::move(devices), contexts)) {
     core_->tasks().time_statistics(always_timed_);
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
     if (always_timed_) {
@@ -159,6 +159,7 @@ public:
   }
 
   [[nodiscard]] crew& workers() noexcept { return *crew_; }
+  [[nodiscard]] std::size_t devices() const noexcept { return crew_options_.devices.size(); }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
 
   void close() {
@@ -246,7 +247,8 @@ private:
     ended->finish();
   }
 
-  crew_options make_crew_options(const pool_options& options, std::span<const worker_task> contexts) {
+  crew_options make_crew_options(const pool_options& options, std::vector<device_assignment> devices,
+                                 std::span<const worker_task> contexts) {
     detail::worker_settings settings;
     settings.initializer = send(options.initializer);
     settings.finalizer = send(options.finalizer);
@@ -272,6 +274,7 @@ private:
             .own_groups = options.worker_groups,
             .max_age = options.max_worker_age,
             .age_jitter = options.age_jitter,
+            .devices = std::move(devices),
             .cpus = options.pin.resolve(),
             .memory_group = options.worker_cgroup,
             .memory_limit = options.worker_memory,
@@ -325,11 +328,13 @@ pool::pool(const pool_options& options, detail::lane_route route, std::span<cons
   check(options);
   const domain_options size{
       .arena_bytes = options.arena_bytes, .prefault_bytes = options.prefault_bytes, .huge_pages = options.huge_pages};
+  auto devices = options.devices.resolve();
   auto watcher = options.isolated ? std::make_shared<supervisor>(size, options.log) : supervisor::of_program(size);
-  core_ = std::make_shared<detail::pool_core>(watcher->shared(), watcher->spin(), sizes_of(options), options, loop);
+  core_ = std::make_shared<detail::pool_core>(watcher->shared(), watcher->spin(), sizes_of(options, devices.size()),
+                                              options, loop, devices);
   if (loop != nullptr) core_->attendant()->attend(core_);
   try {
-    impl_ = std::make_unique<impl>(options, contexts, std::move(watcher), core_);
+    impl_ = std::make_unique<impl>(options, std::move(devices), contexts, std::move(watcher), core_);
   } catch (...) {
     core_->stop_callbacks();  // workers that failed may have written
     if (loop != nullptr) core_->attendant()->stop();
@@ -368,7 +373,8 @@ future<void> pool::drain_async() {
 }
 
 future<void> pool::resize_async(std::size_t workers) {
-  const auto count = worker_count(workers, core_->most_workers(), " (pool_options::max_workers)");
+  const auto wanted = workers != 0 ? workers : own().devices();
+  const auto count = worker_count(wanted, core_->most_workers(), " (pool_options::max_workers)");
   if (own().is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
   auto resized = std::make_shared<detail::local_state<void>>();
   own().resize(count, resized);

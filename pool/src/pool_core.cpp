@@ -21,8 +21,19 @@ void require_valid(const task_options& options) {
   if (options.retry_delay.count() < 0) refuse("retry_delay", options.retry_delay, "0 is at once");
 }
 
+namespace {
+
+std::vector<device> names_of(const std::vector<device_assignment>& assignments) {
+  std::vector<device> names;
+  for (const auto& each : assignments) names.push_back(each.device);
+  return names;
+}
+
+}  // namespace
+
 pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,
-                     const pool_options& options, boost::asio::io_context* loop)
+                     const pool_options& options, boost::asio::io_context* loop,
+                     const std::vector<device_assignment>& devices)
     : future_home(options.log, loop),
       domain_(std::move(shared)),
       max_tasks_per_worker_(options.max_tasks_per_worker),
@@ -38,6 +49,7 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, co
               .overflow = options.overflow,
               .overflow_wait = options.overflow_wait,
               .quarantine_after = options.quarantine_after,
+              .devices = names_of(devices),
               .watch = [this] { start_watch(); },
               .call_back = [this](std::size_t worker) { call_back(worker); },
               .watch_time = [this](clock::time_point when) { watch_time(when); },

@@ -26,8 +26,9 @@ stream_engine::~stream_engine() {
 }
 
 std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
+  core_->require_here();
   ahead_ -= consumed;
-  fill(true);
+  while (wants_more() && !must_hand_out()) take(next_size());
   if (settings_.progress) settings_.progress->show();
   if (under_way_.empty()) {
     if (settings_.progress) settings_.progress->finish();
@@ -39,46 +40,53 @@ std::shared_ptr<batch_run> stream_engine::next_batch(std::size_t consumed) {
   return done;
 }
 
-void stream_engine::when_next(std::size_t consumed, std::function<void()> then) {
+std::optional<std::chrono::nanoseconds> stream_engine::when_next(std::size_t consumed, std::function<void()> then) {
+  core_->require_here();
   ahead_ -= consumed;
-  fill(false);
+  while (!input_->may_be_slow() && wants_more()) take(next_size());
   if (settings_.progress) settings_.progress->show();
-  if (under_way_.empty()) return then();
+  const auto patience = wants_more() ? std::optional(input_->patience()) : std::nullopt;
+  if (under_way_.empty()) {
+    if (patience) return std::chrono::nanoseconds(0);
+    then();
+    return std::nullopt;
+  }
   finished_->when(settings_.ordered ? under_way_.front().get() : nullptr, std::move(then));
+  core_->catch_up();  // which may be what it waits for
+  return patience;
 }
 
-// An input that is slow is not asked while there is a result to hand out.
-void stream_engine::fill(bool may_wait) {
-  core_->require_here();
-  while (!exhausted_) {
-    const auto most = next_size();
-    if (most == 0) return;
-    const auto patience = input_->patience();
-    if (patience.count() > 0 && !under_way_.empty()) {
-      if (is_ready(may_wait ? deadline::after(patience) : deadline(clock::time_point()))) return;
-    }
-    try {
-      take(most);
-    } catch (...) {
-      exhausted_ = true;
-      input_failure_ = std::current_exception();
-    }
+// An input that may make wait is not asked while there is a result to hand out.
+bool stream_engine::must_hand_out() {
+  if (!input_->may_be_slow() || under_way_.empty()) return false;
+  const auto patience = input_->patience();
+  if (patience.count() == 0) {
+    core_->catch_up();
+    return has_result();
   }
+  const auto until = deadline::after(patience);
+  return settings_.ordered ? under_way_.front()->wait(until) : core_->wait_helping(finished_->some, until);
+}
+
+bool stream_engine::has_result() const noexcept {
+  if (settings_.ordered) return under_way_.front()->is_done();
+  return finished_->some.load(std::memory_order_acquire) != 0;
 }
 
 void stream_engine::take(std::size_t most) {
-  auto taken = input_->pull(most);
-  exhausted_ = taken.ended;
-  if (taken.count != 0) begin(std::move(taken.batch), taken.count);
-}
-
-bool stream_engine::is_ready(deadline until) {
-  return settings_.ordered ? under_way_.front()->wait(until) : core_->wait_helping(finished_->some, until);
+  try {
+    auto taken = input_->pull(most);
+    exhausted_ = taken.ended;
+    if (taken.count != 0) begin(std::move(taken.batch), taken.count);
+  } catch (...) {
+    exhausted_ = true;
+    input_failure_ = std::current_exception();
+  }
 }
 
 // How many elements to take now; 0 when the window is full.
 std::size_t stream_engine::next_size() const noexcept {
-  const auto wanted = policy_.next(SIZE_MAX);
+  const auto wanted = input_->may_be_slow() ? 1 : policy_.next(SIZE_MAX);
   if (settings_.window == 0) return under_way_.size() < batches_per_worker * workers() ? wanted : 0;
   const auto room = settings_.window - std::min(settings_.window, ahead_);
   // Of a small window every worker should get something.

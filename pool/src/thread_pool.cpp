@@ -41,6 +41,18 @@ void require_closed(const local_core& core) {
 
 pid_t this_process() noexcept { return ::getpid(); }
 
+std::vector<worker_info> threads_of(const local_core& core) {
+  std::vector<worker_info> all(core.workers());
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    const bool has_left = core.has_left(index);
+    all[index] = {.index = index,
+                  .pid = has_left ? 0 : ::getpid(),
+                  .incarnation = 1,
+                  .state = has_left ? worker_lifecycle::state::absent : worker_lifecycle::state::working};
+  }
+  return all;
+}
+
 void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
   if (::getpid() != owner) {
     // A forked child has none of the threads: nothing here is its to undo.

@@ -26,6 +26,7 @@
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/detail/local_worker.hpp>
 #include <muster/pool/detail/process_call.hpp>
+#include <muster/pool/detail/replacement.hpp>
 #include <muster/pool/this_worker.hpp>
 #include <muster/pool/worker_task.hpp>
 #include <muster/queue/worker_end.hpp>
@@ -39,6 +40,7 @@ struct worker_self {
   int id = -1;
   std::uint32_t incarnation = 0;
   std::string pool_name;
+  muster::device device{};
 };
 
 worker_self& self() {
@@ -68,6 +70,7 @@ template <class Run>
 bool prepare(worker_environment& environment, const char* what, Run run) {
   try {
     run();
+    detail::replacement::of_this_process().require_none();
     return true;
   } catch (...) {
     auto why = capture_current_exception();
@@ -146,9 +149,9 @@ void run_finalizer(const detail::sent_worker_task& task, worker_environment& env
   try {
     run_task(task, environment);
   } catch (...) {
-    log_to_stderr(log_level::error,
-                  text("the finalizer of worker ", self().id, " of '", self().pool_name, "' (process ", ::getpid(),
-                       ") failed: ", capture_current_exception().describe()));
+    log_to_stderr(log_level::error, text("the finalizer of worker ", self().id, " of '", self().pool_name, '\'',
+                                         self().device.is_cpu() ? "" : text(" on ", self().device), " (process ",
+                                         ::getpid(), ") failed: ", capture_current_exception().describe()));
   }
 }
 
@@ -161,7 +164,10 @@ void run_tasks(const detail::worker_settings& settings, worker_environment& envi
                  {.index = environment.who().index,
                   .bell = environment.parents_bells().supervisor,
                   .loop_bell = environment.parents_bells().loop,
-                  .max_tasks = max_tasks});
+                  .max_tasks = max_tasks,
+                  .device = self().device,
+                  .unfit = &detail::replacement::of_this_process().is_due(),
+                  .note_failed_task = &detail::note_failed_task});
   auto soon = settings.early_successors != 0 ? tasks_until_soon(max_tasks) : 0;
   memory_watch memory(settings.max_rss);
   bool too_much = false;
@@ -192,6 +198,8 @@ const std::string& this_worker::pool_name() noexcept {
   return thread != nullptr ? *thread->pool_name : self().pool_name;
 }
 
+device this_worker::device() noexcept { return self().device; }
+
 int detail::run_process(worker_environment& environment) {
   const auto& who = environment.who();
   self() = {.id = static_cast<int>(who.index), .incarnation = who.incarnation, .pool_name = who.crew_name};
@@ -209,17 +217,26 @@ bool& detail::function_has_returned() noexcept {
 
 int detail::run_pool_worker(worker_environment& environment) {
   const auto& who = environment.who();
-  self() = {.id = static_cast<int>(who.index), .incarnation = who.incarnation, .pool_name = who.crew_name};
+  self() = {.id = static_cast<int>(who.index),
+            .incarnation = who.incarnation,
+            .pool_name = who.crew_name,
+            .device = who.device};
   worker_settings settings;
   if (who.payload.size() != sizeof settings) throw error(errc::corrupted, "the worker's settings have the wrong size");
   std::memcpy(&settings, who.payload.data(), sizeof settings);
   limit_memory(settings.memory_limit);
   keep_heap(settings.heap_bytes);
+  auto& unfit = replacement::of_this_process();
+  unfit.prepare();
   const bool ready =
       prepare(environment, "the initializer", [&] { run_task(settings.initializer, environment); }) &&
       prepare(environment, "making the worker's context", [&] { make_own_context(settings, environment); });
   if (!ready) return EXIT_FAILURE;
-  if (environment.report_ready()) run_tasks(settings, environment);
+  if (environment.report_ready()) {
+    unfit.serve(environment);
+    run_tasks(settings, environment);
+    unfit.leave();
+  }
   run_finalizer(settings.finalizer, environment);
   set_process_context(nullptr);
   return EXIT_SUCCESS;

@@ -2,9 +2,13 @@
 #include "channel.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include <muster/base/standard_streams.hpp>
@@ -69,7 +73,10 @@ std::pair<unique_fd, unique_fd> make_channel() {
   return {above_standard_streams(std::move(first)), above_standard_streams(std::move(second))};
 }
 
-void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors) {
+namespace {
+
+ssize_t send(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors,
+             int flags) {
   std::array<iovec, 2> parts = {iovec{&kind, sizeof kind},
                                 iovec{const_cast<std::byte*>(body.data()), body.size()}};  // NOLINT: sendmsg only reads
   msghdr header{};
@@ -77,7 +84,20 @@ void send_message(int socket, message_kind kind, std::span<const std::byte> body
   header.msg_iovlen = parts.size();
   descriptor_buffer buffer{};
   attach_descriptors(header, buffer, descriptors);
-  system_call("sendmsg", ::sendmsg, socket, static_cast<const msghdr*>(&header), MSG_NOSIGNAL);
+  return try_system_call("sendmsg", ::sendmsg, socket, static_cast<const msghdr*>(&header), MSG_NOSIGNAL | flags);
+}
+
+}  // namespace
+
+void send_message(int socket, message_kind kind, std::span<const std::byte> body, std::span<const int> descriptors) {
+  if (send(socket, kind, body, descriptors, 0) < 0) throw_system_error_with(errno, "sendmsg", socket);
+}
+
+bool try_send_message(int socket, message_kind kind, std::span<const std::byte> body,
+                      std::span<const int> descriptors) {
+  if (send(socket, kind, body, descriptors, MSG_DONTWAIT) >= 0) return true;
+  if (errno == EAGAIN) return false;
+  throw_system_error_with(errno, "sendmsg", socket);
 }
 
 std::optional<message> receive_message(int socket, wait_mode mode) {
@@ -102,6 +122,16 @@ std::optional<message> receive_message(int socket, wait_mode mode) {
   }
   received.descriptors = detach_descriptors(header);
   return received;
+}
+
+std::optional<message> receive_message_until(int socket, deadline until) {
+  pollfd look{.fd = socket, .events = POLLIN, .revents = 0};
+  const auto left = std::max(until.when() - clock::now(), clock::duration(0));
+  const auto whole = std::chrono::floor<std::chrono::seconds>(left);
+  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+  const auto wait = [&](int) { return ::ppoll(&look, 1, until.is_never() ? nullptr : &limit, nullptr); };
+  if (wait(socket) < 0 && errno != EINTR) throw_system_error_with(errno, "ppoll", socket);
+  return receive_message(socket, wait_mode::poll);
 }
 
 }  // namespace muster::detail

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/process/worker_environment.hpp>
 #include <muster/serialize/archive.hpp>
@@ -18,7 +19,7 @@
 namespace muster::detail {
 
 /// The version of the messages below and of the layouts that they lead to.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 
 /// What parent and worker say to each other over the control socket, in this order.
 enum class message_kind : std::uint32_t {
@@ -41,7 +42,15 @@ enum class message_kind : std::uint32_t {
   crash,   ///< worker, in a signal handler: a crash_record
   memory,  ///< worker: it has too much memory, and waits to be told to leave
   soon,    ///< worker: it will leave before long
-  begin    ///< parent: who stands by takes tasks from now on
+  begin,   ///< parent: who stands by takes tasks from now on
+  unfit,   ///< worker: it leaves after the task that it is at, and why, as a string
+  // The exchange of descriptors, of workers and joined programs with the host (descriptor_messages.hpp):
+  deposit,   ///< with the descriptor; the host answers
+  fetch,     ///< the host answers, as soon as it can
+  forget,    ///< a fetch that need not be answered any more
+  withdraw,  ///< of what was deposited
+  let_go,    ///< of the anchor of what another has deposited
+  answer     ///< host, with the descriptor that was fetched
 };
 
 struct hello_message {
@@ -66,12 +75,13 @@ struct welcome_message {
   bool reports_crashes = false;
   bool stands_by = false;       // once ready, it waits for `begin`
   bool leaves_signals = false;  // that mean "end" to the parent
+  std::string device;           // as device::parse reads it
   std::vector<std::byte> payload;
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, leaves_signals,
-            payload);
+            device, payload);
   }
 };
 
@@ -108,11 +118,16 @@ template <class T>
 /// Sends one message. Throws muster::error when the peer is gone (EPIPE, ECONNRESET) or the message is too long.
 void send_message(int socket, message_kind kind, std::span<const std::byte> body,
                   std::span<const int> descriptors = {});
+/// The same, but never waits; false when there is no room at present.
+[[nodiscard]] bool try_send_message(int socket, message_kind kind, std::span<const std::byte> body,
+                                    std::span<const int> descriptors = {});
 
 enum class wait_mode { block, poll };
 
 /// The next message, or message_kind::closed; nothing when, with wait_mode::poll, there is none yet.
 /// Throws errc::corrupted when the peer sends nonsense.
 [[nodiscard]] std::optional<message> receive_message(int socket, wait_mode mode);
+/// The same; nothing when there is none at the deadline, or, for no reason, before.
+[[nodiscard]] std::optional<message> receive_message_until(int socket, deadline until);
 
 }  // namespace muster::detail

@@ -50,6 +50,7 @@ void crew::impl::disconnect(worker& who) {
   who.start_timer.cancel();
   who.death_timer.cancel();
   who.age_timer.cancel();
+  who.clerk.reset();
   who.control.reset();
   for (auto& stream : who.streams) stream.pipe.reset();
   if (!who.process) return;
@@ -157,7 +158,7 @@ void crew::impl::perform(worker& who, worker_lifecycle::action what) {
     case worker_lifecycle::action::none: return;
     case worker_lifecycle::action::spawn: return spawn(who);
     case worker_lifecycle::action::kill: kill(who); return;
-    case worker_lifecycle::action::give_up: return give_up(who.life.failure());
+    case worker_lifecycle::action::give_up: return give_up(with_name(who.index, who.life.failure()));
   }
 }
 
@@ -170,7 +171,7 @@ void crew::impl::listen(worker& who) {
 // Whether there is more to come. A worker that says what cannot be understood or answered is to go.
 bool crew::impl::hear_next(worker& who) {
   try {
-    const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
+    auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
     if (heard && heard->kind == detail::message_kind::closed) {
       look_again(who);
       return false;
@@ -183,7 +184,8 @@ bool crew::impl::hear_next(worker& who) {
   }
 }
 
-void crew::impl::hear(worker& who, const detail::message& heard) {
+void crew::impl::hear(worker& who, detail::message& heard) {
+  if (who.clerk && who.clerk->hear(heard)) return;
   switch (heard.kind) {
     case detail::message_kind::hello: answer_hello(who, heard); break;
     case detail::message_kind::ready: be_ready(who); break;
@@ -194,6 +196,10 @@ void crew::impl::hear(worker& who, const detail::message& heard) {
       succeed(who);
       break;
     case detail::message_kind::soon: succeed(who); break;
+    case detail::message_kind::unfit:
+      note_unfit(who, heard.read<std::string>());
+      if (!who.stands_by) retire(who);
+      break;
     default: throw error(errc::corrupted, "a worker sent a message that only parents send");
   }
   publish(who);
@@ -219,12 +225,14 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                         .reports_crashes = options_.crash_reports,
                                         .stands_by = who.stands_by,
                                         .leaves_signals = options_.leaves_signals,
+                                        .device = text(assignment_of(who.index).device),
                                         .payload = options_.payload};
   const auto& files = shared().files();
   const std::array descriptors = {files.control.get(),    files.arena.get(),  board_.file().get(),
                                   hub().lifeline().get(), hub().bell().get(), options_.loop_bell};
   detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome),
                        std::span(descriptors).first(options_.loop_bell != -1 ? 6 : 5));
+  who.clerk = std::make_shared<detail::descriptor_clerk>(shared(), *who.control, who.participant);
   perform(who, who.life.greeted());
   bool all = false;
   {
@@ -274,7 +282,10 @@ void crew::impl::publish(const worker& who) {
   if (who.stands_by) return;
   const scoped_lock lock(mutex_);
   const auto pid = who.lost ? 0 : who.pid;  // nobody waits for one that is lost
-  infos_[who.index] = {.index = who.index, .pid = pid, .incarnation = who.incarnation, .state = who.life.now()};
+  auto& info = infos_[who.index];
+  info.pid = pid;
+  info.incarnation = who.incarnation;
+  info.state = who.life.now();
   changed_.notify_all();
 }
 

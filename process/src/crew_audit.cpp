@@ -63,7 +63,7 @@ bool crew::impl::is_leaving() const {
 
 void crew::impl::kill_suspect(worker& who) {
   if (who.pid == 0) return;
-  log(log_level::warning, text("worker ", who.index, " of '", options_.name, "' (process ", who.pid,
+  log(log_level::warning, text(name_of(who.index), " (process ", who.pid,
                                ") is killed: what only it writes in shared memory was overwritten"));
   who.life.excuse();
   kill(who);

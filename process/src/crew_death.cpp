@@ -51,7 +51,7 @@ void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
     changed_.notify_all();
   }
   guard([&] {
-    throw error(errc::pool_broken, text("worker ", who.index, " (process ", who.pid,
+    throw error(errc::pool_broken, text(name_of(who.index), " (process ", who.pid,
                                         ") can neither be ended nor watched: ", failure.what()));
   });
   publish(who);
@@ -107,7 +107,7 @@ void crew::impl::gather_words(worker& who) {
     who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
     if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
   } catch (const std::exception& failure) {
-    log(log_level::warning, text("the last words of worker ", who.index, " are lost: ", failure.what()));
+    log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));
   }
   who.crash.clear();
 }
@@ -159,11 +159,13 @@ bool crew::impl::all_are_gone() const {
          std::all_of(successors_.begin(), successors_.end(), is_gone);
 }
 
-// A last word may still be in the socket: that it has become ready, why its initializer failed, or where it crashed.
+// A last word may still be in the socket: that it has become ready, why its initializer failed, where it crashed, or
+// that it withdraws a descriptor.
 void crew::impl::hear_last(worker& who) noexcept {
   try {
-    while (const auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
+    while (auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll)) {
       if (heard->kind == detail::message_kind::closed) break;
+      if (who.clerk && who.clerk->hear(*heard)) continue;
       if (heard->kind == detail::message_kind::ready) {
         who.ready = clock::now();
         if (!who.stands_by) note_ready(who);
@@ -172,6 +174,7 @@ void crew::impl::hear_last(worker& who) noexcept {
       if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
       if (heard->kind == detail::message_kind::crash) who.crash = heard->body;
       if (heard->kind == detail::message_kind::memory) who.too_big = true;
+      if (heard->kind == detail::message_kind::unfit) note_unfit(who, heard->read<std::string>());
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // It died while it sent: there is no last word.
@@ -196,7 +199,8 @@ void crew::impl::count_end(const worker& who, bool left_in_order) {
     if (before != worker_lifecycle::state::working) return;
     if (who.index >= size_) return count(who, &crew_statistics::retired);
     count(who, &crew_statistics::recycled);
-    count(who, who.too_big   ? &crew_statistics::recycled_memory
+    count(who, who.unfit     ? &crew_statistics::recycled_unfit
+               : who.too_big ? &crew_statistics::recycled_memory
                : who.too_old ? &crew_statistics::recycled_age
                              : &crew_statistics::recycled_tasks);
   } else if (who.how.how() == exit_status::kind::killed) {

@@ -16,6 +16,7 @@
 
 #include "channel.hpp"
 #include "death_delay.hpp"
+#include "descriptor_clerk.hpp"
 #include "environment_copy.hpp"
 #include "line_splitter.hpp"
 #include "log_relay.hpp"
@@ -50,7 +51,9 @@ public:
     const scoped_lock lock(mutex_);
     shown_size_ = size_;
     infos_.resize(workers_.size());
-    for (std::size_t index = 0; index < infos_.size(); ++index) infos_[index].index = index;
+    for (std::size_t index = 0; index < infos_.size(); ++index) {
+      infos_[index] = {.index = index, .device = assignment_of(index).device};
+    }
     greeted_.resize(workers_.size());
     members_.resize(workers_.size());
   }
@@ -89,6 +92,7 @@ private:
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
+    std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
     boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
     detail::start_delay delay;              // how long that is next time
     boost::asio::steady_timer death_timer;
@@ -97,6 +101,7 @@ private:
     boost::asio::steady_timer age_timer;  // armed while it works, if it may only become so old
     bool too_old = false;                 // it is to be replaced for that
     bool too_big = false;                 // or for that, as it said
+    bool unfit = false;                   // or because it said so
     bool leaves = false;                  // it is told to
     bool stands_by = false;               // it is to follow another
     clock::time_point started;
@@ -145,7 +150,7 @@ private:
   void disconnect(worker& who);
   void listen(worker& who);
   [[nodiscard]] bool hear_next(worker& who);
-  void hear(worker& who, const detail::message& heard);
+  void hear(worker& who, detail::message& heard);
   void answer_hello(worker& who, const detail::message& heard);
   void refuse(worker& who, const std::string& reason);
   void give_up(const error_info& why) MUSTER_EXCLUDES(mutex_);
@@ -165,8 +170,15 @@ private:
   void end_lack(worker& who) MUSTER_EXCLUDES(mutex_);
   void start_process(worker& who);
   void connect(worker& who, detail::child& started, unique_fd& control, std::array<detail::output_pipe, 2>& pipes);
-  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
   void watch(worker& who);
+
+  // Loop: crew_place.cpp.
+  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
+  [[nodiscard]] const cpu_list& cpus_of(std::size_t index) const;
+  [[nodiscard]] unsigned threads_of(std::size_t index) const;
+  [[nodiscard]] const device_assignment& assignment_of(std::size_t index) const;
+  [[nodiscard]] std::string name_of(std::size_t index) const;
+  [[nodiscard]] error_info with_name(std::size_t index, const error_info& why) const;
 
   // Loop: crew_death.cpp.
   void kill(worker& who) noexcept;
@@ -208,6 +220,7 @@ private:
 
   // Loop: crew_succession.cpp.
   void succeed(worker& who);
+  void note_unfit(worker& who, const std::string& why);
   void prepare_successor(const worker& who);
   void end_preparation(worker& next);
   void retire(worker& who);

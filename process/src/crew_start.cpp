@@ -45,7 +45,7 @@ bool is_lack(const std::exception& failure) {
 void crew::impl::spawn(worker& who) {
   if (replacing_ || giving_up_) return;  // when all are gone; or never
   client_.repair_start();
-  who.too_old = who.too_big = who.leaves = false;
+  who.too_old = who.too_big = who.unfit = who.leaves = false;
   board_.line(who.index).order.store(static_cast<std::uint32_t>(order_for(who)), std::memory_order_release);
   try {
     start_process(who);
@@ -59,8 +59,7 @@ void crew::impl::spawn(worker& who) {
 // Not called again from here: a million tries neither nest nor keep the loop from others.
 void crew::impl::fail_start(worker& who, const std::exception& failure) {
   if (who.life.failures() == 0) {
-    log(log_level::warning,
-        text("worker ", who.index, " of '", options_.name, "' could not be started: ", failure.what()));
+    log(log_level::warning, text(name_of(who.index), " could not be started: ", failure.what()));
   }
   static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
   const auto next = who.life.ended(exit_status::lost());
@@ -83,8 +82,8 @@ void crew::impl::put_off(worker& who, const std::exception& failure) {
   const auto now = clock::now();
   if (!lacking_since_) {
     lacking_since_ = now;
-    log(log_level::warning, text("worker ", who.index, " of '", options_.name,
-                                 "' cannot be started at present, which is tried again: ", failure.what()));
+    log(log_level::warning,
+        text(name_of(who.index), " cannot be started at present, which is tried again: ", failure.what()));
   }
   const bool alone = std::all_of(workers_.begin(), workers_.end(), [](const auto& each) { return each->pid == 0; });
   const auto since = alone ? std::max(*lacking_since_, last_end_) : *lacking_since_;
@@ -133,6 +132,7 @@ void crew::impl::start_process(worker& who) {
                                        .label = text("[muster worker ", options_.name, '#', who.index, ']'),
                                        .worker_mark = mark,
                                        .environment = environment_,
+                                       .own_environment = assignment_of(who.index).environment,
                                        .control = theirs.get(),
                                        .out = pipes[0].write_end.get(),
                                        .err = pipes[1].write_end.get()});
@@ -183,17 +183,6 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
   who.pid = started.pid;
   who.serial = ++processes_;
   who.lost = false;
-}
-
-// What a thread starts may run where the thread may.
-detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
-  request.own_group = options_.own_groups;
-  request.threads_each = std::max(1U, supervisor_.spin().processors / static_cast<unsigned>(size_));
-  if (options_.cpus.empty()) return detail::spawn_worker(request);
-  const auto& cpus = options_.cpus[index % options_.cpus.size()];
-  request.threads_each = static_cast<unsigned>(cpus.size());
-  const affinity_scope bound(cpus);
-  return detail::spawn_worker(request);
 }
 
 void crew::impl::watch(worker& who) {

@@ -31,7 +31,7 @@ void crew::impl::prepare_successor(const worker& who) {
   if (!next) next = std::make_unique<worker>(who.index, options_.start_tries, hub().loop());
   client_.repair_start();
   next->incarnation = who.incarnation;
-  next->too_old = next->too_big = next->leaves = false;
+  next->too_old = next->too_big = next->unfit = next->leaves = false;
   next->stands_by = true;
   static_cast<void>(next->life.start());
   try {
@@ -46,9 +46,17 @@ void crew::impl::end_preparation(worker& next) {
   static_cast<void>(next.life.ended(exit_status::lost()));
 }
 
-// Who leaves by itself is not told.
+// It runs nothing more, whatever it is told; nobody is prepared for its place, because what it has (of a device's
+// memory, say) may be what the next one needs.
+void crew::impl::note_unfit(worker& who, const std::string& why) {
+  if (std::exchange(who.unfit, true)) return;
+  log(log_level::warning,
+      text(name_of(who.index), " (process ", who.pid, ") is replaced after the task that it is at: ", why));
+}
+
+// Who leaves by itself is not told, unless it may sleep.
 void crew::impl::retire(worker& who) {
-  if (!who.too_old && !who.too_big) return;
+  if (!who.too_old && !who.too_big && !who.unfit) return;
   who.leaves = true;
   give_orders();
 }
@@ -66,8 +74,7 @@ void crew::impl::bury_successor(worker& next) {
   const bool failed = !next.life.is_excused();
   if (failed) {
     const auto why = next.life.has_failed() ? next.life.failure().describe() : text("it ", to_string(next.how));
-    log(log_level::warning,
-        text("who was to follow worker ", next.index, " of '", options_.name, "' came to nothing: ", why));
+    log(log_level::warning, text("who was to follow ", name_of(next.index), " came to nothing: ", why));
   }
   {
     const scoped_lock lock(mutex_);

@@ -32,7 +32,7 @@ void crew::impl::check_times() {
 void crew::impl::kill_for_task(worker& who, bool cancelled) {
   if (who.pid == 0) return;
   log(cancelled ? log_level::info : log_level::warning,
-      text("worker ", who.index, " of '", options_.name, "' (process ", who.pid, ") is killed: its task ",
+      text(name_of(who.index), " (process ", who.pid, ") is killed: its task ",
            cancelled ? "was cancelled" : "has run for longer than its timeout"));
   who.life.excuse();
   kill(who);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "spawn.hpp"
 
@@ -25,6 +26,16 @@ environment_copy::environment_copy() {
 
 bool environment_copy::has(std::string_view name) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) { return names(each, name); });
+}
+
+std::vector<std::string> environment_copy::with(std::span<const std::string> others) const {
+  const auto is_replaced = [&](std::string_view entry) {
+    const auto has_its_name = [&](std::string_view other) { return names(entry, other.substr(0, other.find('='))); };
+    return std::any_of(others.begin(), others.end(), has_its_name);
+  };
+  std::vector<std::string> all(others.begin(), others.end());
+  std::remove_copy_if(entries_.begin(), entries_.end(), std::back_inserter(all), is_replaced);
+  return all;
 }
 
 }  // namespace muster::detail

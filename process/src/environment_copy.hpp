@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ public:
   /// `NAME=value` each, except that of worker_variable.
   [[nodiscard]] const std::vector<std::string>& entries() const noexcept { return entries_; }
   [[nodiscard]] bool has(std::string_view name) const;
+  /// The same entries, with `others`, `NAME=value` too, in the place of those with their names.
+  [[nodiscard]] std::vector<std::string> with(std::span<const std::string> others) const;
 
 private:
   std::vector<std::string> entries_;

@@ -74,7 +74,10 @@ void guest::begin(std::chrono::nanoseconds hello_timeout) {
 }
 
 void guest::watch() {
-  process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) { self.leave(); }));
+  process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) {
+                        self.hear_last();
+                        self.leave();
+                      }));
 }
 
 void guest::listen() {
@@ -84,7 +87,7 @@ void guest::listen() {
 void guest::hear() {
   if (!control_) return;
   try {
-    const auto heard = receive_message(control_->native_handle(), wait_mode::poll);
+    auto heard = receive_message(control_->native_handle(), wait_mode::poll);
     if (heard && heard->kind == message_kind::closed) return hang_up();
     if (heard && heard->kind == message_kind::leave) return leave();
     if (heard) answer(*heard);
@@ -94,7 +97,21 @@ void guest::hear() {
   }
 }
 
-void guest::answer(const message& heard) {
+// That it withdraws a descriptor may still be in the socket.
+void guest::hear_last() noexcept {
+  if (!clerk_) return;
+  try {
+    while (auto heard = receive_message(control_->native_handle(), wait_mode::poll)) {
+      if (heard->kind == message_kind::closed) return;
+      static_cast<void>(clerk_->hear(*heard));
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // It died while it sent.
+  }
+}
+
+void guest::answer(message& heard) {
+  if (clerk_ && clerk_->hear(heard)) return;
   const bool has_joined = who_.participant != participant_id::none;
   if (heard.kind == message_kind::join && !has_joined) return answer_join(heard);
   if (heard.kind == message_kind::ask && has_joined) return answer_ask(heard);
@@ -115,6 +132,7 @@ void guest::answer_join(const message& heard) {
   send_message(socket, message_kind::joined,
                body_of(joined_message{.participant = static_cast<std::uint16_t>(who_.participant)}),
                std::array{files.control.get(), files.arena.get()});
+  clerk_ = std::make_shared<descriptor_clerk>(*hub_.shared(), *control_, who_.participant);
 }
 
 void guest::answer_ask(const message& heard) {
@@ -147,6 +165,7 @@ void guest::complain(const std::exception& failure) {
 }
 
 void guest::hang_up() {
+  clerk_.reset();
   control_.reset();
   hello_timer_.cancel();
   if (who_.participant == participant_id::none) hub_.drop(this);

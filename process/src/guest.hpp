@@ -15,6 +15,7 @@
 #include <muster/process/listener.hpp>
 
 #include "channel.hpp"
+#include "descriptor_clerk.hpp"
 #include "log_relay.hpp"
 #include "supervisor_impl.hpp"
 #include "unix_socket.hpp"
@@ -45,10 +46,11 @@ private:
   void watch();
   void listen();
   void hear();
-  void answer(const message& heard);
+  void answer(message& heard);
   void answer_join(const message& heard);
   void answer_ask(const message& heard);
   void answer_list();
+  void hear_last() noexcept;
   void complain(const std::exception& failure);
   void hang_up();
   void leave();
@@ -58,6 +60,7 @@ private:
   const std::shared_ptr<log_relay> log_;
   guest_info who_;  // no participant: it has not joined
   std::optional<stream> control_;
+  std::shared_ptr<descriptor_clerk> clerk_;  // once it has joined
   stream process_;  // pidfd
   boost::asio::steady_timer hello_timer_;
 };

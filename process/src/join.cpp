@@ -14,7 +14,9 @@
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
+#include "conversation.hpp"
 #include "join_messages.hpp"
+#include "remote_exchange.hpp"
 #include "unix_socket.hpp"
 
 namespace muster {
@@ -37,7 +39,7 @@ public:
     if (!made_in_.is_here()) return;
     shared_.reset();  // from here on nothing of the domain is used: the host may give it to others
     try {
-      detail::send_message(socket_.get(), detail::message_kind::leave, {});
+      host_->say(detail::message_kind::leave);
     } catch (const error&) {  // NOLINT(bugprone-empty-catch): there is no host any more
     }
   }
@@ -50,6 +52,7 @@ public:
     shared_.emplace(
         domain_files{.control = std::move(answer.descriptors[0]), .arena = std::move(answer.descriptors[1])},
         static_cast<participant_id>(welcome.participant));
+    shared_->exchange_by(std::make_unique<detail::remote_exchange>(*shared_, host_, timeout_));
   }
   [[nodiscard]] domain& shared() noexcept { return *shared_; }
 
@@ -57,8 +60,8 @@ public:
   [[nodiscard]] detail::message ask(detail::message_kind what, std::span<const std::byte> body,
                                     detail::message_kind wanted) MUSTER_EXCLUDES(asking_) {
     const scoped_lock lock(asking_);
-    detail::send_message(socket_.get(), what, body);
-    auto answer = detail::receive_message(socket_.get(), detail::wait_mode::block);
+    host_->say(what, body);
+    auto answer = host_->hear_word(deadline::after(timeout_));
     if (!answer) {  // what comes later would be taken for the answer to another question
       ::shutdown(socket_.get(), SHUT_RD);
       throw error(errc::timed_out, text("the host did not answer within ", timeout_.count(), " ns"));
@@ -80,6 +83,7 @@ private:
   const std::chrono::nanoseconds timeout_;
   mutex asking_;
   unique_fd socket_;
+  const std::shared_ptr<detail::conversation> host_ = std::make_shared<detail::conversation>(socket_.get());
   std::optional<domain> shared_;
 };
 

@@ -11,7 +11,7 @@
 namespace muster::detail {
 
 /// The version of the messages below. That of the shared memory is in the domain's header.
-inline constexpr std::uint32_t join_version = 1;
+inline constexpr std::uint32_t join_version = 2;
 
 /// First in what a joining program says, whatever its version, and in what the host answers.
 struct join_message {

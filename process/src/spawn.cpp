@@ -85,10 +85,12 @@ private:
   posix_spawnattr_t attributes_{};
 };
 
-/// The parent's environment as it was, with the worker's mark and the thread counts that are not set.
+/// The parent's environment as it was, with what is this worker's own, its mark, and the thread counts that are not
+/// set.
 class child_environment {
 public:
-  explicit child_environment(const spawn_request& request) : entries_(request.environment.entries()) {
+  explicit child_environment(const spawn_request& request)
+      : entries_(request.environment.with(request.own_environment)) {
     entries_.push_back(std::string(worker_variable) + '=' + request.worker_mark);
     constexpr std::array thread_variables = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
     for (const char* name : thread_variables) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <csignal>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,9 +34,10 @@ struct spawn_request {
   std::string label;        // shows up in ps
   std::string worker_mark;  // value of worker_variable
   const environment_copy& environment;
-  unsigned threads_each = 1;  // for OMP_NUM_THREADS and its like, where they are not set
-  int control = -1;           // borrowed, as these; above the standard three
-  int out = -1;               // its stdout; -1: as ours
+  std::span<const std::string> own_environment{};  // `NAME=value`, in the place of what that has; borrowed
+  unsigned threads_each = 1;                       // for OMP_NUM_THREADS and its like, where they are not set
+  int control = -1;                                // borrowed, as these; above the standard three
+  int out = -1;                                    // its stdout; -1: as ours
   int err = -1;
   bool own_group = true;  // it leads a process group; else it is in ours
 };

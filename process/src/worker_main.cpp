@@ -6,34 +6,42 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include <muster/base/system_call.hpp>
 #include <muster/process/worker_environment.hpp>
 
 #include "channel.hpp"
+#include "conversation.hpp"
 #include "crash_handler.hpp"
 #include "lifeline.hpp"
+#include "remote_exchange.hpp"
 #include "spawn.hpp"
 
 namespace muster {
 
 bool worker_environment::report_ready() {
-  detail::send_message(control_, detail::message_kind::ready, {});
+  control_.say(detail::message_kind::ready);
   if (!identity_.stands_by) return true;
-  const auto answer = detail::receive_message(control_, detail::wait_mode::block);
+  const auto answer = control_.hear_word(deadline::never());
   return answer && answer->kind == detail::message_kind::begin;
 }
 
 void worker_environment::report_failure(const error_info& why) {
-  detail::send_message(control_, detail::message_kind::failure, detail::body_of(why));
+  control_.say(detail::message_kind::failure, detail::body_of(why));
 }
 
-void worker_environment::report_memory() { detail::send_message(control_, detail::message_kind::memory, {}); }
+void worker_environment::report_memory() { control_.say(detail::message_kind::memory); }
 
-void worker_environment::report_soon() { detail::send_message(control_, detail::message_kind::soon, {}); }
+void worker_environment::report_soon() { control_.say(detail::message_kind::soon); }
+
+void worker_environment::report_unfit(std::string_view why) {
+  control_.say(detail::message_kind::unfit, detail::body_of(std::string(why)));
+}
 
 namespace detail {
 
@@ -80,6 +88,8 @@ int work(message answer, int control) {
   const auto shared =
       std::make_shared<domain>(domain_files{.control = std::move(descriptors[0]), .arena = std::move(descriptors[1])},
                                static_cast<participant_id>(welcome.participant));
+  const auto host = std::make_shared<conversation>(control);  // which is open until the process has ended
+  shared->exchange_by(std::make_unique<remote_exchange>(*shared, host, std::chrono::nanoseconds::max()));
   domain::enter(shared);
   board tasks(std::move(descriptors[2]));
   token_decoder functions(tasks.modules());
@@ -90,9 +100,10 @@ int work(message answer, int control) {
        .index = welcome.index,
        .incarnation = welcome.incarnation,
        .stands_by = welcome.stands_by,
+       .device = device::parse(welcome.device),
        .payload = std::move(welcome.payload)},
       *shared, tasks, functions,
-      {.supervisor = descriptors[4].get(), .loop = descriptors.size() > 5 ? descriptors[5].get() : -1}, control);
+      {.supervisor = descriptors[4].get(), .loop = descriptors.size() > 5 ? descriptors[5].get() : -1}, *host);
   return functions.decode<worker_entry>(static_cast<function_token>(welcome.entry))(environment);
 }
 

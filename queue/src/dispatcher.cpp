@@ -253,13 +253,27 @@ task_reply dispatcher::take(task_record& record) {
     if (record.sink_ != nullptr) finished.tell(*std::exchange(record.sink_, nullptr), record);
     if (record.timed_) end_timing(record, reply);
   }
-  if (!reply.succeeded()) reply.set_place(record.place());
+  if (!reply.succeeded()) reply.set_place(place_of(record));
   recycle(record);
   const auto fed = take_fed();
   lock.unlock();
   if (fed != 0) wake_for(1, fed);
   finished.finish();
   return reply;
+}
+
+task_place dispatcher::place_of(const task_record& record) const {
+  task_place place{.task = record.id_,
+                   .label = text_of(record.label_),
+                   .element = std::nullopt,
+                   .attempt = record.attempt_,
+                   .worker = record.worker_,
+                   .pid = record.pid_};
+  const auto& devices = options_.devices;
+  if (place.worker >= 0 && !devices.empty()) {
+    place.device = devices[static_cast<std::size_t>(place.worker) % devices.size()];
+  }
+  return place;
 }
 
 // Moves the reply out of the slot and gives the slot away.
@@ -343,7 +357,7 @@ void dispatcher::settle(task_record& record, task_reply reply, finished_list& fi
 }
 
 void dispatcher::give_reply(task_record& record, task_reply&& reply, finished_list& finished) {
-  if (!reply.succeeded()) reply.set_place(record.place());
+  if (!reply.succeeded()) reply.set_place(place_of(record));
   auto& receiver = static_cast<reply_sink&>(*record.sink_);
   receiver.keep(std::move(reply));
   finished.tell(receiver, record);

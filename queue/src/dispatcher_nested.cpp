@@ -143,7 +143,7 @@ void dispatcher::post_nested(nested_request& request, const cell_word& accepted,
 void dispatcher::answer(nested_request& request, task_record& record) noexcept {
   const scoped_lock lock(mutex_);
   auto reply = std::move(record.reply_);
-  if (!reply.succeeded()) reply.set_place(record.place());
+  if (!reply.succeeded()) reply.set_place(place_of(record));
   const bool wanted = request.child == &record;  // else the worker that made the call is dead
   recycle(record);
   if (!wanted) return;

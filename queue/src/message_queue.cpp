@@ -6,7 +6,9 @@
 namespace muster::detail {
 
 void throw_no_queue() {
-  throw error(errc::invalid_argument, "a queue was used that was made without a capacity: assign one to it first");
+  throw error(errc::invalid_argument,
+              "a queue was used that there is not: the object was made without a capacity, or has been moved from; "
+              "assign a queue to it first");
 }
 
 void throw_queue_cannot_go() {

@@ -42,9 +42,17 @@ std::shared_ptr<message_ring> message_ring::make(queue_kind kind, std::size_t ca
   return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
 }
 
+// A queue of another domain has its sleepers, its dead and its keeper there.
 std::shared_ptr<message_ring> message_ring::attach(queue_kind kind, shared_block memory) {
   const auto ring = ring_memory::attach(memory.bytes(), kind);
-  return std::shared_ptr<message_ring>(new message_ring(domain::of_program(), std::move(memory), ring));
+  auto where = domain::of_program();
+  if (memory.owner() != &where->blocks()) {
+    throw error(errc::invalid_argument,
+                text("a queue of ", ring.capacity(),
+                     " messages was received that lies in another domain than this program's (that of a pool made with "
+                     "`isolated`, or of another host): only those who share a domain can share its queues"));
+  }
+  return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
 }
 
 message_ring::message_ring(std::shared_ptr<domain> where, shared_block memory, const ring_memory& ring) noexcept

@@ -220,7 +220,7 @@ task_reply nested_end::run(task_call& call) {
     try {
       worker_.functions_.decode<task_thunk>(static_cast<function_token>(call.slot_.token))(call);
     } catch (...) {
-      call.fail_with_current_exception();
+      worker_.fail(call);
     }
   }
   --depth_;
@@ -231,6 +231,7 @@ task_reply nested_end::run(task_call& call) {
     task_place here;
     here.worker = static_cast<int>(worker_.options_.index);
     here.pid = ::getpid();
+    here.device = worker_.options_.device;
     reply.set_place(std::move(here));
   }
   return reply;

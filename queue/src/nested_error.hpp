@@ -14,7 +14,7 @@ namespace muster {
 
 template <class Archive>
 void serialize_nested_error(Archive& archive, error_info& error, task_place& place) {
-  archive(error, place.task, place.attempt, place.worker, place.pid);
+  archive(error, place.task, place.attempt, place.worker, place.pid, place.device);
 }
 
 [[nodiscard]] inline error_info read_nested_error(std::span<const std::byte> bytes) {

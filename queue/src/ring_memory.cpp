@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -33,15 +34,22 @@ struct ring_header {
 constexpr std::size_t header_bytes = 8 * line_bytes;
 static_assert(sizeof(ring_header) == header_bytes);
 
+// A negative number that became a huge one on its way here is shown as both.
+std::string text_of_count(std::size_t number) {
+  const auto as_signed = static_cast<std::ptrdiff_t>(number);
+  return as_signed >= 0 ? text(number) : text(as_signed, " (as std::size_t: ", number, ")");
+}
+
 }  // namespace
 
 ring_shape ring_shape::of(queue_kind kind, std::size_t capacity, std::size_t inline_bytes,
                           std::chrono::nanoseconds spin) {
   constexpr auto most_inline = most_stride_bytes - cell_head_bytes;
   if (capacity == 0 || capacity > ring_position::most_cells || inline_bytes > most_inline) {
-    throw error(errc::invalid_argument, text("a queue of ", capacity, " messages with ", inline_bytes,
-                                             " bytes of room each was asked for: 1 to ", ring_position::most_cells,
-                                             " messages and up to ", most_inline, " bytes are possible"));
+    throw error(errc::invalid_argument,
+                text("a queue of ", text_of_count(capacity), " messages with ", text_of_count(inline_bytes),
+                     " bytes of room each was asked for: 1 to ", ring_position::most_cells, " messages and up to ",
+                     most_inline, " bytes are possible; longer messages take blocks of their own"));
   }
   const auto needed = cell_head_bytes + std::max(inline_bytes, sizeof(std::uint64_t));
   return {.kind = kind,

@@ -41,7 +41,8 @@ bool worker_end::is_ordered_to_leave() const noexcept {
 }
 
 bool worker_end::told_to_leave() const noexcept {
-  return must_end_ || order() == worker_order::leave || (options_.max_tasks != 0 && finished_ >= options_.max_tasks);
+  return must_end_ || is_unfit() || order() == worker_order::leave ||
+         (options_.max_tasks != 0 && finished_ >= options_.max_tasks);
 }
 
 bool worker_end::run_next() {
@@ -116,7 +117,7 @@ bool worker_end::has_work() {
   return false;
 }
 
-bool worker_end::is_wanted() { return has_work() || is_ordered_to_leave(); }
+bool worker_end::is_wanted() { return has_work() || is_ordered_to_leave() || is_unfit(); }
 
 void worker_end::run(const claimed_task& task) {
   auto& where = board_.slot(task.slot);
@@ -132,7 +133,7 @@ void worker_end::run(const claimed_task& task) {
     try {
       functions_.decode<task_thunk>(static_cast<function_token>(where.token))(call);
     } catch (...) {
-      call.fail_with_current_exception();
+      fail(call);
     }
   }
   if (!call.keep_borrowed()) must_end_ = true;
@@ -148,6 +149,12 @@ void worker_end::run(const claimed_task& task) {
     if (asked.has(slot_flag::doomed)) task_call::await_death();  // it was too late, and is done all the same
   }
   line_.current.store(0, std::memory_order_release);
+}
+
+// Inside of a catch block.
+void worker_end::fail(task_call& call) const noexcept {
+  if (options_.note_failed_task != nullptr) options_.note_failed_task();
+  call.fail_with_current_exception();
 }
 
 std::uint64_t worker_end::now() noexcept { return static_cast<std::uint64_t>(clock::now().time_since_epoch().count()); }
@@ -188,7 +195,7 @@ void worker_end::ring_bell() {
 bool worker_end::spin(claimed_task& task) {
   if (spin_.budget.count() == 0 || options_.index >= 64) return false;
   bool claimed = false;
-  const auto look = [&] { return (claimed = claim_any(task)) || is_ordered_to_leave(); };
+  const auto look = [&] { return is_unfit() || (claimed = claim_any(task)) || is_ordered_to_leave(); };
   const auto spin_alone = [&] { return spin_until(spin_.budget, look); };
   if (!has_others()) return spin_alone() && claimed;
   if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too

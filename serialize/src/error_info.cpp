@@ -66,7 +66,9 @@ std::string text_of_place(const task_place& place) {
   if (!place.label.empty()) where += text(" '", place.label, '\'');
   if (place.element) where += text(", element ", *place.element);
   if (place.attempt > 1) where += text(", attempt ", place.attempt);
-  if (place.worker >= 0) where += text(", worker ", place.worker, " (process ", place.pid, ')');
+  if (place.worker >= 0) where += text(", worker ", place.worker);
+  if (!place.device.is_cpu()) where += text(" on ", place.device);
+  if (place.worker >= 0) where += text(" (process ", place.pid, ')');
   return where + ": ";
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// What dlpack_numpy.py loads: makes tensors for it and looks at its arrays.
+// What dlpack_library.py loads: makes tensors for other libraries and looks at their arrays.
 #include <exception>
 #include <iostream>
 #include <optional>
 #include <sstream>
 #include <string>
 
+#include <muster/device/convert.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/device/tensor_print.hpp>
@@ -14,10 +15,11 @@ namespace {
 
 using namespace muster;
 
-// 0 to 23 of any type, in shape (2, 3, 4), without the first of the innermost.
+// 0 to 23 of any type, in shape (2, 3, 4), without the first of the innermost. Of bools: whether they are odd.
 tensor expected(int type) {
   const auto all = tensor::empty(static_cast<dtype>(type), {24});
-  for (std::size_t index = 0; index < 24; ++index) all.slice(index, index + 1).fill(index);
+  const std::size_t values = all.dtype() == dtype::boolean ? 2 : 24;
+  for (std::size_t index = 0; index < 24; ++index) all.slice(index, index + 1).fill(index % values);
   return all.reshape({2, 3, 4}).slice(1, 4, 2);
 }
 
@@ -76,10 +78,30 @@ extern "C" {
 
 // Whether the array is taken, and is what make() makes of that type, if that is asked for.
 bool take(dlpack_managed_tensor* theirs, int type) { return take_any(theirs, type); }
+// The same of bytes that are bools: what knows no bools sends them so.
+bool take_bools(dlpack_managed_tensor* theirs) {
+  if (!take_any(theirs, -1)) return false;
+  taken = convert(*taken, dtype::boolean, memory::local);
+  return true;
+}
 bool take_versioned(dlpack_versioned_tensor* theirs, int type) { return take_any(theirs, type); }
 
 bool refuses(dlpack_managed_tensor* theirs) { return refuses_any(theirs); }
 bool refuses_versioned(dlpack_versioned_tensor* theirs) { return refuses_any(theirs); }
+
+// Which elements of two arrays compare so, as u8. 6: which are close, 7: NaNs to one another, too.
+dlpack_managed_tensor* compare_arrays(dlpack_managed_tensor* left, dlpack_managed_tensor* right, int how) {
+  try {
+    const auto a = from_dlpack(left);
+    const auto b = from_dlpack(right);
+    const auto found = how < 6 ? compare(a, static_cast<comparison>(how), b)
+                               : is_close(a, b, {.nans = how == 7 ? nans::same : nans::differ});
+    return to_dlpack(convert(found, dtype::u8)).release();
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << "\n";
+    return nullptr;
+  }
+}
 
 // What was taken, as it is printed; until the next call.
 const char* text() {

@@ -229,7 +229,8 @@ TEST_F(ForgedTensor, AHeaderOutOfRangeIsRefused) {
   expect_corrupted(forged({15, 1, 1, 0}, narrow{1}), "dtype is 15");
   expect_corrupted(forged({f32_code, 9, 1, 0}, narrow(9, 1)), "9 of at most 8");
   expect_corrupted(forged({f32_code, 1, 17, 0}, narrow{1}), "flags are 17");
-  expect_corrupted(forged({f32_code, 1, 1, 1}, narrow{1}), "and 1");
+  expect_corrupted(forged({f32_code, 1, 1, 2}, narrow{1}), "kind of device is 2");
+  expect_corrupted(forged({f32_code, 1, 0, 1}, narrow{1}), "kind of device is 1");
   expect_corrupted(forged({f32_code, 1, 2, 0}, narrow{1}), "flags are 2");
   expect_corrupted(forged({f32_code, 1, 4, 0}, narrow{1}), "flags are 4");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/tensor_compare.hpp>
+// What tensors do with their elements.
+#include <muster/device/tensor.hpp>
 
+#include <array>
 #include <cmath>
-#include <limits>
-#include <sstream>
 
 #include "device_support.hpp"
 
@@ -55,6 +55,34 @@ TEST(TensorReshape, KeepsOrderAndElements) {
 TEST(TensorReshape, ToAnotherNumberOfElementsIsRefused) {
   expect_refused([] { ignore(counted({24}).reshape({5, 5})); }, "(24,)", "24 elements", "(5, 5)", "25");
   expect_refused([] { ignore(counted({4, 6}).slice(0, 3, 1).reshape({12})); }, "contiguous()");
+}
+
+TEST(TensorBroadcastTo, RepeatsWhatIsOneAndAddsDimensionsInFront) {
+  const auto row = tensor::from<int>({1, 2, 3}, {3});
+  EXPECT_THAT(values_of(row.broadcast_to({2, 3})), ElementsAre(1, 2, 3, 1, 2, 3));
+  EXPECT_THAT(values_of(row.reshape({3, 1}).broadcast_to({3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));
+  EXPECT_THAT(values_of(counted({4, 6}).slice(5, 6, 1).broadcast_to({1, 4, 2})),
+              ElementsAre(5, 5, 11, 11, 17, 17, 23, 23));
+  EXPECT_EQ(tensor::full({}, 7).broadcast_to({0, 5}).shape(), (tensor_shape{0, 5}));
+  EXPECT_EQ(row.broadcast_to({3}).strides(), row.strides());
+  EXPECT_EQ(tensor().broadcast_to({2, 0}).size(), 0U);
+}
+
+TEST(TensorBroadcastTo, RepeatedElementsAreTheSameOnes) {
+  const auto one = tensor::zeros<int>({});
+  const auto many = one.broadcast_to({2, 2});
+  many.slice(1, 2).fill(5);
+  EXPECT_EQ(one.item<int>(), 5);
+  EXPECT_EQ(many.at<int>(0, 0), 5);
+}
+
+TEST(TensorBroadcastTo, AShapeThatDoesNotHoldItIsRefused) {
+  const auto made = counted({4, 6});
+  expect_refused([&] { ignore(made.broadcast_to({6, 4})); }, "(4, 6)", "(6, 4)", "broadcast");
+  expect_refused([&] { ignore(made.broadcast_to({6})); }, "(6,)");
+  expect_refused([&] { ignore(made.broadcast_to({1, 6})); }, "(1, 6)");
+  expect_refused([&] { ignore(made.broadcast_to({4, 6, 1})); }, "(4, 6, 1)");
+  expect_refused([&] { ignore(tensor::zeros<int>({1}).broadcast_to({SIZE_MAX})); }, "must fit");
 }
 
 TEST(TensorClone, IsContiguousAndItsOwn) {
@@ -158,127 +186,6 @@ TEST(TensorOver, PastItsMemoryIsRefused) {
   expect_refused(make({1}, {1}, 2), "multiples of 4");
   expect_refused(make({1, 1}, {1}, 0), "1 strides", "2 dimensions");
   expect_refused([] { ignore(tensor::over(nullptr, dtype::f32, {1})); }, "0 bytes");
-}
-
-TEST(Equal, ComparesTypeShapeAndElements) {
-  EXPECT_TRUE(equal(counted({4, 6}), counted({4, 6})));
-  EXPECT_FALSE(equal(counted({4, 6}), counted({6, 4})));
-  EXPECT_FALSE(equal(counted({4, 6}), tensor::arange<std::int64_t>(24).reshape({4, 6})));
-  EXPECT_TRUE(equal(counted({4, 6}).slice(1, 3, 1), counted({4, 6}).slice(1, 3, 1).clone()));
-  const auto large = tensor::full<std::int64_t>({1}, INT64_MAX);
-  EXPECT_FALSE(equal(large, tensor::full<std::int64_t>({1}, INT64_MAX - 1)));
-  const auto nan = tensor::full<float>({1}, std::nanf(""));
-  EXPECT_FALSE(equal(nan, nan));
-}
-
-TEST(AllClose, AllowsSmallDifferences) {
-  const auto ones = tensor::ones<double>({3});
-  EXPECT_TRUE(all_close(tensor::full({3}, 1.000001), ones));
-  EXPECT_FALSE(all_close(tensor::full({3}, 1.0001), ones));
-  EXPECT_TRUE(all_close(tensor::full({3}, 1.0001), ones, {.relative = 1e-3}));
-  const auto infinite = tensor::full({2}, std::numeric_limits<double>::infinity());
-  EXPECT_TRUE(all_close(infinite, infinite));
-  EXPECT_FALSE(all_close(tensor::ones<double>({2}), infinite));
-  EXPECT_TRUE(all_close(tensor::ones<std::complex<float>>({2}), tensor::full({2}, std::complex<float>(1, 1e-7F))));
-}
-
-TEST(Compare, SaysItOfEachElement) {
-  const auto a = tensor::from<int>({1, 2, 3, 4, 5, 6}, {2, 3});
-  const auto b = tensor::from<int>({1, 0, 3, 9, 5, 0}, {3, 2}).reshape({2, 3});
-  const auto found = [&](comparison how) { return compare(a, how, b).to_vector<bool>(); };
-  EXPECT_THAT(found(comparison::equal), ElementsAre(true, false, true, false, true, false));
-  EXPECT_THAT(found(comparison::not_equal), ElementsAre(false, true, false, true, false, true));
-  EXPECT_THAT(found(comparison::less), ElementsAre(false, false, false, true, false, false));
-  EXPECT_THAT(found(comparison::less_equal), ElementsAre(true, false, true, true, true, false));
-  EXPECT_THAT(found(comparison::greater), ElementsAre(false, true, false, false, false, true));
-  EXPECT_THAT(found(comparison::greater_equal), ElementsAre(true, true, true, false, true, true));
-  EXPECT_EQ(compare(a, comparison::equal, b).shape(), (tensor_shape{2, 3}));
-}
-
-TEST(Compare, OfOneElementIsWithThatAndViewsAreHeeded) {
-  const auto a = tensor::arange<double>(6).reshape({2, 3});
-  EXPECT_THAT(compare(a, comparison::greater, tensor::full({}, 3.0)).to_vector<bool>(),
-              ElementsAre(false, false, false, false, true, true));
-  EXPECT_THAT(compare(a.transpose(), comparison::equal, tensor::full({1}, 3.0)).to_vector<bool>(),
-              ElementsAre(false, true, false, false, false, false));
-  EXPECT_THAT(compare(a, comparison::less, a.slice(1, 2, 1).slice(0, 1)).to_vector<bool>(),
-              ElementsAre(true, false, false, false, false, false));
-  EXPECT_EQ(compare(tensor::zeros<int>({0, 3}), comparison::equal, tensor::zeros<int>({1})).size(), 0U);
-  EXPECT_TRUE(compare(tensor::full({}, 1), comparison::equal, tensor::full({}, 1)).item<bool>());
-}
-
-TEST(Compare, KnowsEveryDtype) {
-  for (std::size_t number = 0; number < dtype_count; ++number) {
-    const auto zeros = tensor::zeros(static_cast<dtype>(number), {3});
-    const auto some = zeros.clone();
-    some.slice(1, 2).fill(1);
-    EXPECT_THAT(compare(some, comparison::equal, zeros).to_vector<bool>(), ElementsAre(true, false, true)) << some;
-    EXPECT_EQ(count_nonzero(some), 1U);
-    EXPECT_TRUE(any(some) && !all(some) && !any(zeros) && all(some.slice(1, 2))) << some;
-  }
-  const auto nan = tensor::full({1}, std::nanf(""));
-  EXPECT_FALSE(compare(nan, comparison::equal, nan).item<bool>());
-  EXPECT_TRUE(compare(nan, comparison::not_equal, nan).item<bool>());
-  EXPECT_FALSE(compare(nan, comparison::less_equal, nan).item<bool>());
-  EXPECT_TRUE(all(nan)) << "not zero";
-}
-
-TEST(Compare, WhatCannotBeComparedIsRefused) {
-  const auto refused = [](const tensor& a, comparison how, const tensor& b, const auto&... parts) {
-    expect_refused([&] { ignore(compare(a, how, b)); }, parts...);
-  };
-  refused(tensor::zeros<int>({2}), comparison::less, tensor::zeros<int>({3}), "(2,)", "(3,)", "less");
-  refused(tensor::zeros<int>({2}), comparison::equal, tensor::zeros<float>({2}), "i32", "f32", "convert");
-  refused(tensor::zeros(dtype::c64, {2}), comparison::greater_equal, tensor::zeros(dtype::c64, {2}), "no order");
-}
-
-TEST(AnyAndAll, OfAnEmptyTensor) {
-  const auto none = tensor::zeros<int>({0, 3});
-  EXPECT_FALSE(any(none));
-  EXPECT_TRUE(all(none));
-  EXPECT_EQ(count_nonzero(none), 0U);
-}
-
-std::string printed(const tensor& what) {
-  std::ostringstream out;
-  out << what;
-  return out.str();
-}
-
-TEST(TensorPrint, IsShapedByBrackets) {
-  EXPECT_EQ(printed(tensor::arange<int>(8, 12).reshape({2, 2})), "tensor([[ 8,  9],\n        [10, 11]], i32)");
-  EXPECT_EQ(printed(tensor::zeros<bool>({2, 1, 1})), "tensor([[[false]],\n\n        [[false]]], bool)");
-  EXPECT_EQ(printed(tensor::full({}, 0.5F)), "tensor(0.5, f32)");
-  EXPECT_EQ(printed(tensor::full({1}, std::complex<double>(1, -2))), "tensor([1.-2.j], c128)");
-  EXPECT_EQ(printed(tensor::full<std::uint8_t>({1}, 65)), "tensor([65], u8)");
-  EXPECT_EQ(printed(tensor()), "tensor([], f32, shape (0,))");
-}
-
-// dlpack_numpy.py compares more of them with NumPy's own.
-TEST(TensorPrint, NumbersAreWrittenAsNumPyDoes) {
-  const auto row = [](auto... values) {
-    auto made = tensor::empty<std::common_type_t<decltype(values)...>>({sizeof...(values)});
-    std::size_t index = 0;
-    ((made.slice(index, index + 1).fill(values), ++index), ...);
-    return printed(made);
-  };
-  constexpr auto nan = std::numeric_limits<double>::quiet_NaN();
-  constexpr auto infinite = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(row(1.0, 2.5, -3.25), "tensor([ 1.  ,  2.5 , -3.25], f64)");
-  EXPECT_EQ(row(0.1F, 1.0F / 3), "tensor([0.1       , 0.33333334], f32)");
-  EXPECT_EQ(row(f16(0.1F), f16(3.0F)), "tensor([0.1, 3. ], f16)");
-  EXPECT_EQ(row(bf16(0.1F), bf16(300.0F)), "tensor([1.e-01, 3.e+02], bf16)");
-  EXPECT_EQ(row(1e-5, 123456.0), "tensor([1.00000e-05, 1.23456e+05], f64)");
-  EXPECT_EQ(row(nan, 1.5, -infinite), "tensor([ nan,  1.5, -inf], f64)");
-  EXPECT_EQ(row(1e100, 1.0), "tensor([1.e+100, 1.e+000], f64)");
-  EXPECT_EQ(row(-0.0, 0.0), "tensor([-0.,  0.], f64)");
-}
-
-TEST(TensorPrint, AbbreviatesWhatIsLarge) {
-  EXPECT_EQ(printed(tensor::arange<int>(2000)),
-            "tensor([   0,    1,    2, ..., 1997, 1998, 1999], i32, shape (2000,))");
-  EXPECT_THAT(printed(tensor::zeros<std::int8_t>({1000, 2})),
-              testing::StartsWith("tensor([[0, 0],\n        [0, 0],\n        [0, 0],\n        ...,\n        [0, 0],"));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(SynkhronosPage, Worlds) {
 }
 
 TEST(SynkhronosPage, AWorldOfProcessors) {
-  world w({.ranks = 4, .device = device::cpu()});
+  world w({.ranks = 4, .devices = {}});
   EXPECT_EQ(w.master_rank(), 0U);
 }
 

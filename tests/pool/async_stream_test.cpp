@@ -2,11 +2,14 @@
 // Streams whose results are awaited, over all kinds of pool, and with each kind of source.
 #include <muster/pool/async.hpp>
 
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -25,6 +28,7 @@
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>
 
+#include "processes.hpp"
 #include "waiting_tasks.hpp"
 
 namespace muster::async_stream_test {
@@ -189,6 +193,118 @@ TEST_P(AsyncStream, MayBeDestroyedWhileItIsAwaited) {
     loop_.restart();
     EXPECT_EQ(found, 7);
   }
+}
+
+// In order and not, with chunks by time and of one, over processes and threads.
+class AwaitedInput : public AsyncStream {
+protected:
+  template <class F>
+  void in_all_ways(const F& what) {
+    const thread_pool threads({.workers = 2});
+    for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}}) {
+      for (const bool ordered : {true, false}) {
+        what(pool_.with({.chunk = chunk}), ordered);
+        what(threads.with({.chunk = chunk}), ordered);
+      }
+    }
+  }
+  template <class Calls, class Xs>
+  static stream<int> streamed(const Calls& calls, bool ordered, Xs&& xs) {
+    return ordered ? calls.imap(add_one, std::forward<Xs>(xs)) : calls.imap_unordered(add_one, std::forward<Xs>(xs));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Pools, AwaitedInput, testing::Values(kind::on_its_own, kind::on_the_loop),
+                         [](const testing::TestParamInfo<kind>& which) {
+                           return which.param == kind::on_the_loop ? "OnTheLoop" : "OnItsOwn";
+                         });
+
+TEST_P(AwaitedInput, ThatMakesWaitGivesAll) {
+  in_all_ways([this](const auto& calls, bool ordered) {
+    const auto input = std::views::iota(0, 20) | std::views::transform([](int x) {
+                         test::work_for(std::chrono::microseconds(x % 4 * 150));
+                         return x;
+                       });
+    EXPECT_THAT(all_of(loop_, streamed(calls, ordered, input)), UnorderedElementsAreArray(up_to(20)));
+    EXPECT_THAT(all_of(loop_, streamed(calls, ordered, slow(input))), UnorderedElementsAreArray(up_to(20)));
+  });
+}
+
+// Whoever waits sees to it that whatever was sent has ended before he asks for a result.
+TEST_P(AwaitedInput, IsNotAskedWhileAResultIsReady) {
+  in_all_ways([this](const auto& calls, bool ordered) {
+    int asked = 0;
+    int consumed = 0;
+    int sent_before = 0;
+    const auto next = [&]() -> std::optional<int> {
+      EXPECT_EQ(consumed, sent_before) << "some are ready";
+      return asked < 10 ? std::optional(asked++) : std::nullopt;
+    };
+    auto from = streamed(calls.on(0), ordered, next);
+    run_on(loop_, [&]() -> asio::awaitable<void> {
+      while (co_await from.async_next(asio::use_awaitable)) {
+        ++consumed;
+        calls.on(0).apply(add_one, 0);
+        sent_before = asked;
+      }
+    });
+    EXPECT_EQ(consumed, 10);
+  });
+}
+
+// The input goes on only when the loop does.
+TEST_P(AwaitedInput, ThatIsSlowDoesNotHoldUpTheLoop) {
+  in_all_ways([this](const auto& calls, bool ordered) {
+    std::promise<void> released;
+    int given = 0;
+    auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {
+      go_on.wait();
+      return given < 10 ? std::optional(given++) : std::nullopt;
+    };
+    asio::post(loop_, [&] { asio::post(loop_, [&] { released.set_value(); }); });
+    EXPECT_THAT(all_of(loop_, streamed(calls, ordered, slow(blocked))), UnorderedElementsAreArray(up_to(10)));
+  });
+}
+
+TEST_P(AwaitedInput, ThatBlocksMayBeCancelledAndLeavesItsElement) {
+  in_all_ways([this](const auto& calls, bool ordered) {
+    std::promise<void> released;
+    int given = 0;
+    auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {
+      go_on.wait();
+      return given < 1 ? std::optional(given++) : std::nullopt;
+    };
+    auto from = streamed(calls, ordered, slow(blocked));
+    asio::cancellation_signal signal;
+    std::optional<std::error_code> found;
+    from.async_next_result(asio::bind_cancellation_slot(
+        signal.slot(),
+        asio::bind_executor(loop_, [&](std::optional<result<int>> each) { found = each->error().code(); })));
+    signal.emit(asio::cancellation_type::total);
+    loop_.run();
+    loop_.restart();
+    EXPECT_EQ(found, errc::cancelled);
+    released.set_value();
+    EXPECT_THAT(all_of(loop_, std::move(from)), ElementsAre(1));
+  });
+}
+
+TEST_P(AwaitedInput, ThatBlocksMayBeAwaitedByAStreamThatIsDestroyed) {
+  in_all_ways([this](const auto& calls, bool ordered) {
+    std::promise<void> released;
+    int given = 0;
+    auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {
+      go_on.wait();
+      return given < 1 ? std::optional(given++) : std::nullopt;
+    };
+    std::optional<int> found;
+    streamed(calls, ordered, slow(blocked))
+        .async_next(
+            asio::bind_executor(loop_, [&](const std::exception_ptr&, std::optional<int> each) { found = each; }));
+    released.set_value();
+    loop_.run();
+    loop_.restart();
+    EXPECT_EQ(found, 1);
+  });
 }
 
 TEST_P(AsyncStream, SynchronousAndAwaitedTakeTurns) {

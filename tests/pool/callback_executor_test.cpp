@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,6 +19,8 @@
 
 namespace muster::detail::callback_executor_test {
 namespace {
+
+using namespace std::chrono_literals;
 
 class CallbackExecutor : public testing::Test {
 protected:
@@ -39,6 +43,41 @@ TEST_F(CallbackExecutor, RunsJobsInOrderOnOneOtherThread) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   EXPECT_THAT(threads, testing::Each(threads.front()));
   EXPECT_NE(threads.front(), std::this_thread::get_id());
+}
+
+TEST_F(CallbackExecutor, WhatIsForLaterDoesNotRunBefore) {
+  const auto begin = clock::now();
+  std::vector<int> order;
+  std::promise<void> done;
+  EXPECT_TRUE(executor_->post_at(begin + 3ms, [&] {
+    EXPECT_GE(clock::now(), begin + 3ms);
+    order.push_back(3);
+    done.set_value();
+  }));
+  EXPECT_TRUE(executor_->post_at(begin + 1ms, [&] {
+    EXPECT_GE(clock::now(), begin + 1ms);
+    order.push_back(1);
+  }));
+  EXPECT_TRUE(executor_->post_at(begin, [&] { order.push_back(0); }));
+  done.get_future().wait();
+  EXPECT_THAT(order, testing::ElementsAre(0, 1, 3));
+}
+
+TEST_F(CallbackExecutor, WhatIsForLaterHoldsUpNothing) {
+  bool ran = false;
+  EXPECT_TRUE(executor_->post_at(clock::now() + 100h, [] { FAIL(); }));
+  executor_->post([&] { ran = true; });
+  executor_->stop();
+  EXPECT_TRUE(ran);
+  EXPECT_FALSE(executor_->post_at(clock::now(), [] { FAIL(); }));
+}
+
+TEST_F(CallbackExecutor, WhatIsForLaterIsDroppedAtTheEnd) {
+  const auto held = std::make_shared<int>(0);
+  EXPECT_TRUE(executor_->post_at(clock::now() + 100h, [held] {}));
+  EXPECT_EQ(held.use_count(), 2);
+  executor_->stop();
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST_F(CallbackExecutor, AThreadThatCannotBeHadIsAnErrorOfTheCallAndNoJobIsLost) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -83,6 +84,10 @@ int tell_and_hang(const event& began) {
   began.set();
   return hang(1);
 }
+int wait_for_it(const event& end) {
+  end.wait();
+  return 1;
+}
 int nested_sum(int x) {
   auto one = this_pool::apply_async(add, x, 1);
   return this_pool::apply(add, x, 2) + one.get();
@@ -97,6 +102,11 @@ int many_nested(int count) {
 }
 double sum_of(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 double sum_of_both(const std::vector<double>& x, const std::vector<double>& y) { return sum_of(x) + sum_of(y); }
+int my_id() { return this_worker::id(); }
+struct table {
+  std::array<int, 1000> values;
+};
+int look_up(const shared_object<table>& in, int x) { return in->values[static_cast<std::size_t>(x)]; }
 void die(int) { ::raise(SIGKILL); }
 int die_at_three(int x) { return x == 3 ? ::raise(SIGKILL) : x; }
 int die_first(int x) { return this_worker::incarnation() == 1 ? ::raise(SIGKILL) : x; }
@@ -343,6 +353,33 @@ TYPED_TEST(Conformance, EndlessInputIsTakenAWindowAhead) {
   }
 }
 
+TYPED_TEST(Conformance, StreamsAreWaitedForAsLongAsOneLikes) {
+  const auto pool = TypeParam::make();
+  for (const std::size_t chunk : {0U, 1U}) {
+    auto squares = pool.with({.chunk = chunk}).imap(call<square>, std::views::iota(0, 3));
+    for (int x = 0; x < 3; ++x) {
+      EXPECT_TRUE(squares.wait_for(60s));
+      EXPECT_TRUE(squares.wait_for(0s)) << "it is there";
+      EXPECT_EQ(squares.next(), x * x);
+    }
+    EXPECT_TRUE(squares.wait_for(60s)) << "the end";
+    EXPECT_EQ(squares.next(), std::nullopt);
+    auto all = pool.with({.chunk = chunk}).imap_unordered(call<square>, std::views::iota(0, 3)).as_results();
+    int count = 0;
+    while (all.wait_for(60s) && all.next()) ++count;
+    EXPECT_EQ(count, 3);
+  }
+  if constexpr (!TypeParam::is_serial) {
+    const event end;
+    auto late = pool.imap(call<wait_for_it>, std::vector{end});
+    EXPECT_FALSE(late.wait_for(1ms));
+    EXPECT_FALSE(late.wait_for(1ms));
+    end.set();
+    EXPECT_TRUE(late.wait_for(60s));
+    EXPECT_EQ(late.next(), 1);
+  }
+}
+
 TYPED_TEST(Conformance, AFailingElementOfAStreamThrowsAtItsPlace) {
   const auto pool = TypeParam::make();
   auto results = pool.imap(call<fail_at_three>, std::views::iota(0, 5));
@@ -368,6 +405,25 @@ TYPED_TEST(Conformance, AnErrorOfTheInputIsThrownAtItsPlaceOnce) {
   EXPECT_EQ(*results.next(), 1);
   EXPECT_THROW(results.next(), std::logic_error);
   EXPECT_EQ(results.next(), std::nullopt);
+}
+
+TYPED_TEST(Conformance, WhatIsPushedIntoAFeedComesOutInOrder) {
+  const auto pool = TypeParam::make();
+  auto results = pool.template feed<int>(call<fail_at_three>);
+  for (int each = 0; each < 3; ++each) {
+    EXPECT_TRUE(results.push(each));
+    ASSERT_EQ(results.next(), each);
+  }
+  results.push(3);
+  EXPECT_THROW(results.next(), std::out_of_range);
+  std::thread source([&] {
+    for (int each = 4; each < 100; ++each) results.push(each);
+    results.close();
+  });
+  int expected = 4;
+  for (const int each : results) ASSERT_EQ(each, expected++);
+  EXPECT_EQ(expected, 100);
+  source.join();
 }
 
 // ---- futures
@@ -494,6 +550,26 @@ TYPED_TEST(Conformance, FuturesAreGathered) {
   EXPECT_EQ(pool.apply_async(call<add>, 1, 2).std().get(), 3);
 }
 
+TYPED_TEST(Conformance, WhenAnyGivesTheFirstAndAsksTheOthersToStop) {
+  auto pool = TypeParam::make();
+  std::vector<future<int>> race;
+  for (int each = 0; each < 20; ++each) race.push_back(pool.apply_async(call<add>, each, 0));
+  const auto first = when_any(std::move(race)).get();
+  EXPECT_EQ(first.value, static_cast<int>(first.index));
+  race.clear();
+  race.push_back(pool.apply_async(call<fail_at_three>, 3));
+  EXPECT_THROW(when_any(std::move(race)).get(), std::out_of_range);
+  if constexpr (!TypeParam::is_serial) {
+    const event began;
+    race.clear();
+    race.push_back(pool.apply_async(call<tell_and_hang>, began));
+    began.wait();
+    race.push_back(pool.apply_async(call<add>, 2, 2));
+    EXPECT_EQ(when_any(std::move(race)).get().value, 4);
+    EXPECT_TRUE(pool.drain(60s)) << "the other one would go on for ever";
+  }
+}
+
 TYPED_TEST(Conformance, WhatHasNotBegunIsWithdrawnByCancelAndWhatRunsIsAskedToStop) {
   if constexpr (TypeParam::is_serial) {
     GTEST_SKIP() << "nothing is ever under way";
@@ -536,6 +612,57 @@ TYPED_TEST(Conformance, OnNamesTheWorker) {
   }
   EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(pool.on(9)); }),
               AllOf(HasSubstr("on(9)"), HasSubstr(std::to_string(pool.size()) + " workers")));
+}
+
+TYPED_TEST(Conformance, BroadcastsRunOnceOnEveryWorker) {
+  const auto pool = TypeParam::make({.workers = 3});
+  std::vector<int> everybody(pool.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
+  for (int round = 0; round < 10; ++round) ASSERT_EQ(pool.broadcast(call<my_id>), everybody);
+  EXPECT_EQ(pool.broadcast_async(call<add>, 2, 3).get(), std::vector<int>(pool.size(), 5));
+  pool.broadcast(call<nothing>);
+  EXPECT_THROW(pool.broadcast(call<fail_at_three>, 3), std::out_of_range);
+}
+
+TYPED_TEST(Conformance, WorkersAreThereOnceThePoolHasStarted) {
+  auto pool = TypeParam::make();
+  pool.started().get();
+  pool.started().get();
+  const auto workers = pool.workers();
+  ASSERT_EQ(workers.size(), pool.size());
+  for (std::size_t index = 0; index < workers.size(); ++index) {
+    EXPECT_EQ(workers[index].index, index);
+    EXPECT_EQ(workers[index].incarnation, 1U);
+    EXPECT_EQ(workers[index].pid == ::getpid(), !TypeParam::has_processes);
+    EXPECT_EQ(pool.on(index).apply(call<my_id>), static_cast<int>(index));
+  }
+  pool.close();
+  pool.join();
+  for (const auto& each : pool.workers()) EXPECT_EQ(each.state, worker_lifecycle::state::absent);
+}
+
+TYPED_TEST(Conformance, WhatIsSharedIsReadByAllTasks) {
+  const auto pool = TypeParam::make();
+  table squares{};
+  for (std::size_t each = 0; each < 1000; ++each) squares.values[each] = static_cast<int>(each * each);
+  const auto shared = pool.share(squares);
+  EXPECT_EQ(pool.apply(call<look_up>, shared, 31), 961);
+  const auto found = pool.map(muster::bind_front(call<look_up>, shared), std::views::iota(0, 1000));
+  for (int x = 0; x < 1000; ++x) ASSERT_EQ(found[static_cast<std::size_t>(x)], x * x);
+}
+
+TYPED_TEST(Conformance, PoolsOfProcessesGrowAndShrink) {
+  if constexpr (!TypeParam::has_processes) {
+    GTEST_SKIP() << "a pool of threads has the size that it was made with: docs/architecture.md, The pools";
+  } else {
+    auto pool = TypeParam::make();
+    pool.resize(3);
+    EXPECT_EQ(pool.size(), 3U);
+    EXPECT_THAT(pool.broadcast(call<my_id>), ElementsAre(0, 1, 2));
+    pool.resize_async(1).get();
+    EXPECT_THAT(pool.broadcast(call<my_id>), ElementsAre(0));
+    EXPECT_EQ(pool.map(call<square>, std::views::iota(0, 100)).size(), 100U);
+  }
 }
 
 // ---- bounds, statistics, many callers
@@ -778,6 +905,37 @@ TYPED_TEST(Conformance, DrainWaitsForEverything) {
   for (int each = 0; each < 300; ++each) futures.push_back(pool.apply_async(call<add>, each, 1));
   EXPECT_TRUE(pool.drain(60s));
   for (auto& each : futures) EXPECT_TRUE(each.ready());
+}
+
+TYPED_TEST(Conformance, DrainingIsAwaitedToo) {
+  auto pool = TypeParam::make();
+  std::vector<future<int>> futures;
+  for (int each = 0; each < 300; ++each) futures.push_back(pool.apply_async(call<add>, each, 1));
+  auto drained = pool.drain_async();
+  what_is_thrown(errc::pool_closed, [&] { pool.apply(call<add>, 1, 1); });
+  auto counted = drained.then(
+      [&] { return std::count_if(futures.begin(), futures.end(), [](const auto& each) { return each.ready(); }); });
+  EXPECT_EQ(counted.get(), 300);
+  pool.drain_async().get();
+}
+
+TYPED_TEST(Conformance, DrainingEndsWithTerminate) {
+  auto pool = TypeParam::make();
+  if constexpr (TypeParam::is_serial) {
+    pool.terminate();
+    pool.drain_async().get();
+  } else {
+    const event began;
+    auto stuck = pool.apply_async(call<tell_and_hang>, began);
+    began.wait();
+    auto drained = pool.drain_async();
+    auto again = pool.drain_async();
+    EXPECT_FALSE(drained.wait_for(1ms));
+    pool.terminate();
+    drained.get();
+    again.get();
+    EXPECT_TRUE(stuck.ready());
+  }
 }
 
 TYPED_TEST(Conformance, JoinWantsAPoolThatIsClosed) {

@@ -336,8 +336,9 @@ private:
     seen_.asked += count;
     auto results =
         pool_.with({.retries = 2, .chunk = 7})
-            .imap(answer, std::views::iota(first, first + count) |
-                              std::views::transform([](std::uint64_t each) { return tag_of(each, kind::argument); }));
+            .imap(answer, quick(std::views::iota(first, first + count) | std::views::transform([](std::uint64_t each) {
+                                  return tag_of(each, kind::argument);
+                                })));
     std::uint64_t number = first;
     while (auto result = results.next_result()) {
       *result ? count_in_block(**result, number) : seen_.count_error(result->error());

@@ -117,6 +117,8 @@ TEST_F(Fork, AChildThatDropsEverythingChangesNothing) {
   std::optional stream(pool_.imap(square, xs));
   std::optional chunks(pool_.with({.chunk = 2}).imap_unordered(square, xs));
   EXPECT_EQ(chunks->next().has_value(), true);
+  std::optional by_itself(pool_.imap(square, slow(xs)));
+  EXPECT_EQ(by_itself->next(), 1);
   auto shared = std::make_optional(share(std::array<int, 1000>{7}));
   const auto before = pool_.stats().memory.live_blocks;
   EXPECT_TRUE(holds_in_child([&] {
@@ -124,6 +126,7 @@ TEST_F(Fork, AChildThatDropsEverythingChangesNothing) {
     map.reset();
     stream.reset();
     chunks.reset();
+    by_itself.reset();
     shared.reset();
     more.reset();
     return true;

@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cereal/archives/binary.hpp>
 
 #include <muster/device/tensor.hpp>
 #include <muster/pool/ctx_pool.hpp>
@@ -47,6 +50,12 @@ int score(model& mine, int x) { return x + 0 * mine.weight; }
 float first_of(const tensor& given) { return given.at<float>(0); }
 void fail_with(const std::string& why) { throw std::runtime_error(why); }
 void fail() { throw std::runtime_error("no more"); }
+struct cleaner {
+  cleaner() = default;
+  cleaner(const cleaner&) = delete;
+  cleaner& operator=(const cleaner&) = delete;
+  ~cleaner() {}
+};
 
 TEST(MachinPage, Pools) {
   muster::pool pool({.workers = 4});
@@ -65,8 +74,17 @@ TEST(MachinPage, Pools) {
   EXPECT_TRUE(test::eventually([&] { return found == 5; }));
   for (int each : pool.with({.chunk = 10}).imap(square, xs)) seen.push_back(each);
   EXPECT_THAT(seen, ElementsAre(1, 4, 9));
+  EXPECT_THAT(pool.starmap_async(add, std::vector<std::pair<int, int>>{{1, 2}}).get(), ElementsAre(3));
+  auto results = pool.imap(square, xs);
+  if (results.wait_for(1s)) results.next();
   EXPECT_EQ(pool.size(), 4U);
   pool.close();
+  try {
+    pool.apply(add, 2, 3);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const muster::error& failure) {
+    EXPECT_TRUE(failure.code() == muster::errc::pool_closed);
+  }
 }
 
 TEST(MachinPage, TheFamilyOfPools) {
@@ -75,6 +93,9 @@ TEST(MachinPage, TheFamilyOfPools) {
   EXPECT_THAT(lanes.map(square, xs), ElementsAre(1, 4, 9));
   muster::ctx_pool<model> given(std::vector{model{1}, model{2}});
   EXPECT_THAT(given.map(score, xs), ElementsAre(1, 2, 3));
+  EXPECT_GE(given.apply([](model& mine) { return mine.weight; }), 1);
+  muster::ctx_pool<std::optional<model>> without([] { return std::optional<model>(); }, {.workers = 2});
+  EXPECT_FALSE(without.apply([](const std::optional<model>& mine) { return mine.has_value(); }));
   muster::ctx_pool<model> made([](std::size_t worker) { return model{static_cast<int>(worker)}; }, {.workers = 2});
   EXPECT_EQ(made.on(1).apply([](model& mine) { return mine.weight; }), 1);
   muster::thread_pool threads({.workers = 4});
@@ -93,6 +114,12 @@ TEST(MachinPage, ProcessesThreadsAndEvents) {
     EXPECT_STREQ(failure.what(), "no more");
     EXPECT_NE(muster::remote_info(failure), nullptr);
   }
+  muster::process cleaned([] {
+    const cleaner at_the_end;
+    fail();
+  });
+  cleaned.join();
+  EXPECT_THROW(cleaned.watch(), std::runtime_error);
   muster::thread beside([] { throw std::runtime_error("no more"); });
   beside.join();
   EXPECT_THROW({ beside.watch(); }, std::runtime_error);
@@ -109,7 +136,9 @@ TEST(MachinPage, Queues) {
   muster::shared_queue<muster::tensor> queue(16);
   queue.push(t);
   queue.push(t);
+  queue.push(t, muster::transfer::copy);
   EXPECT_EQ(first_of(*queue.pop_for(1s)), 1);
+  EXPECT_TRUE(queue.pop());
   EXPECT_TRUE(queue.pop());
   EXPECT_TRUE(queue.size() == 0);
   queue.close();
@@ -118,6 +147,14 @@ TEST(MachinPage, Queues) {
   std::array ways{muster::p2p_queue<int>(16), muster::p2p_queue<int>(16)};
   ways[1].push(2);
   EXPECT_EQ(ways[0].size(), 0U);
+}
+
+TEST(MachinPage, FilesAreWrittenByTheSameMember) {
+  std::stringstream file;
+  cereal::BinaryOutputArchive{file}(model{1});
+  model back;
+  cereal::BinaryInputArchive{file}(back);
+  EXPECT_EQ(back.weight, 1);
 }
 
 TEST(MachinPage, ExceptionsSayWhereTheyWereThrown) {
@@ -132,7 +169,7 @@ TEST(MachinPage, ExceptionsSayWhereTheyWereThrown) {
 
 // A member function, which the page names as it is in `model`: serialize(archive).
 TEST(MachinPage, EveryLineOfItIsCompiledHere) {
-  test::expect_compiled(MUSTER_DOCS "coming-from-machin.md", __FILE__, 30);
+  test::expect_compiled(MUSTER_DOCS "coming-from-machin.md", __FILE__, 40);
 }
 
 }  // namespace

@@ -131,6 +131,23 @@ TEST_F(Map, BoundValuesAreDecodedOnceByAWorkerThatIsKeptBusy) {
   EXPECT_EQ(loads.get().back(), 1);
 }
 
+TEST_F(Map, BoundValuesAreDecodedOnceByEachOfSeveralWorkers) {
+  pool three({.workers = 3});
+  std::vector<future<void>> busy;
+  for (std::size_t worker = 0; worker < 3; ++worker) {
+    busy.push_back(three.on(worker).apply_async([] {
+      while (!this_task::stop_requested()) ::sched_yield();
+    }));
+  }
+  const auto loads_of = [](const counted& in, int) { return std::pair(::getpid(), counted::loads * in.value); };
+  auto all = three.with({.chunk = 5}).map_async(muster::bind_front(loads_of, counted{1}), numbers(150));
+  for (auto& each : busy) each.cancel();  // now that all thirty chunks are there
+  std::set<std::pair<pid_t, int>> seen;
+  for (const auto& each : all.get()) seen.insert(each);
+  EXPECT_LE(seen.size(), 3U);
+  for (const auto& [pid, loads] : seen) EXPECT_EQ(loads, 1) << pid;
+}
+
 TEST_F(Map, StarmapUnpacksTuples) {
   std::vector<std::tuple<int, std::string>> pairs = {{1, "a"}, {2, "b"}};
   EXPECT_THAT(

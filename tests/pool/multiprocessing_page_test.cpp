@@ -17,6 +17,7 @@
 #include <muster/pool/as_completed.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/process.hpp>
+#include <muster/pool/thread_pool.hpp>
 #include <muster/pool/when_all.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/p2p_queue.hpp>
@@ -37,6 +38,14 @@ int add(int a, int b) { return a + b; }
 int prepared = 0;
 void prepare(int what) { prepared = what; }
 void run_with(int) {}
+int sum_of(const muster::shared_queue<int>& queue) {
+  int sum = 0;
+  while (auto lease = queue.lease()) {
+    sum += **lease;
+    lease->ack();
+  }
+  return sum;
+}
 
 TEST(MultiprocessingPage, Pools) {
   muster::pool pool({.workers = 4});
@@ -59,6 +68,11 @@ TEST(MultiprocessingPage, Pools) {
   for (int each : pool.imap_unordered(square, xs)) seen.push_back(each);
   EXPECT_THAT(seen, UnorderedElementsAre(1, 4, 9, 1, 4, 9));
   EXPECT_THAT(pool.starmap(add, std::vector<std::pair<int, int>>{{1, 2}}), ElementsAre(3));
+  EXPECT_THAT(pool.starmap_async(add, std::vector<std::pair<int, int>>{{1, 2}}).get(), ElementsAre(3));
+  auto results = pool.imap(square, xs);
+  if (results.wait_for(1s)) results.next();
+  muster::thread_pool threads({.workers = 4});
+  EXPECT_THAT(threads.map(square, xs), ElementsAre(1, 4, 9));
   EXPECT_THAT(pool.map(muster::bind_front(add, 1), xs), ElementsAre(2, 3, 4));
   EXPECT_THAT(pool.map(muster::bind_front([](int y, int x) { return x + y; }, 5), xs), ElementsAre(6, 7, 8));
   EXPECT_THAT(pool.with({.progress = true}).map(square, xs), ElementsAre(1, 4, 9));
@@ -124,12 +138,27 @@ TEST(MultiprocessingPage, Queues) {
   EXPECT_EQ(queue.pop(), 1);
   EXPECT_EQ(queue.pop_for(1s), 1);
   EXPECT_EQ(queue.try_pop(), 1);
+  EXPECT_TRUE(queue.size() == 0);
+  EXPECT_FALSE(queue.size() == queue.capacity());
   queue.push(7);
   {
     auto lease = queue.lease();
     EXPECT_TRUE(lease);
   }
+  {
+    auto lease = queue.lease();
+    EXPECT_EQ(**lease, 7) << "it came back";
+    lease->ack();
+  }
+  muster::pool pool({.workers = 2});
+  std::vector<future<int>> consumers;
+  for (int each = 0; each < 2; ++each) consumers.push_back(pool.apply_async(sum_of, queue));
+  for (int each = 0; each < 100; ++each) queue.push(1);
   queue.close();
+  const auto sums = muster::when_all(std::move(consumers)).get();
+  EXPECT_EQ(sums[0] + sums[1], 100);
+  muster::shared_queue<int> simple(16);
+  EXPECT_TRUE(simple.push(5));
   muster::p2p_queue<int> there(16);
   EXPECT_TRUE(there.push(5));
 }
@@ -154,7 +183,7 @@ TEST(MultiprocessingPage, EventsAndMemory) {
 }
 
 TEST(MultiprocessingPage, EveryLineOfItIsCompiledHere) {
-  test::expect_compiled(MUSTER_DOCS "coming-from-multiprocessing.md", __FILE__, 50);
+  test::expect_compiled(MUSTER_DOCS "coming-from-multiprocessing.md", __FILE__, 60);
 }
 
 }  // namespace

@@ -52,6 +52,17 @@ TEST(PredecessorMessages, OfALargeTensorIsSmall) {
   EXPECT_LT(codec<tensor>::size_with(large).bytes, 1024U);
 }
 
+// A callable that owns a tensor.
+struct sum_of_owned {
+  tensor inside;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(inside);
+  }
+  double operator()(double more) const { return sum_of_doubled(inside) + more; }
+};
+
 // Its pickling: what a child sends arrives, by copy, by reference, and in a callable.
 TYPED_TEST(PredecessorTensors, WhatAChildSendsArrives) {
   const shared_queue<tensor> sent(2);
@@ -63,10 +74,17 @@ TYPED_TEST(PredecessorTensors, WhatAChildSendsArrives) {
       sent);
   EXPECT_THAT(sent.pop()->template to_vector<double>(), Each(0));
   EXPECT_THAT(sent.pop()->template to_vector<double>(), Each(0));
-  const auto owned = tensor::zeros<double>({10});
-  const auto closure =
-      muster::bind_front([](const tensor& inside, double add) { return sum_of_doubled(inside) + add; }, owned);
-  EXPECT_EQ(this->pool_.apply(closure, 1.0), 1.0);
+  const shared_queue<sum_of_owned> callables(1);
+  this->pool_.apply([](const shared_queue<sum_of_owned>& to) { to.push({.inside = tensor::zeros<double>({10})}); },
+                    callables);
+  const auto closure = *callables.pop();
+  EXPECT_TRUE(closure.inside.is_shared());
+  EXPECT_THAT(closure.inside.template to_vector<double>(), Each(0));
+  EXPECT_EQ(closure(1), 1);
+  EXPECT_EQ(this->pool_.apply(closure, 2.0), 2) << "and back";
+  const auto bound = muster::bind_front([](const tensor& inside, double more) { return sum_of_doubled(inside) + more; },
+                                        closure.inside);
+  EXPECT_EQ(this->pool_.apply(bound, 3.0), 3);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <ranges>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -86,7 +87,11 @@ TEST(ServicesPage, SourcesThatMakeWait) {
   int given = 0;
   const auto next = [&]() -> std::optional<int> { return given < 2 ? std::optional(given++) : std::nullopt; };
   for (int each : pool.imap(square, next)) seen.push_back(each);
-  EXPECT_EQ(seen, (std::vector{9, 0, 1}));
+  given = 0;
+  for (int each : pool.imap(square, muster::slow(next))) seen.push_back(each);
+  const auto doubled = std::views::iota(2, 4) | std::views::transform([](int x) { return 2 * x; });
+  for (int each : pool.imap(square, muster::quick(doubled))) seen.push_back(each);
+  EXPECT_EQ(seen, (std::vector{9, 0, 1, 0, 1, 16, 36}));
 }
 
 TEST(ServicesPage, Bounds) {
@@ -98,7 +103,7 @@ TEST(ServicesPage, Bounds) {
 }
 
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 13);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 15);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

@@ -62,6 +62,7 @@ TEST_F(PoolSharedObject, EveryWorkerReadsTheOneCopy) {
   EXPECT_LT(pool_.stats().memory.held_bytes, before + 400'000);
 }
 
+// Nothing is write-protected either, as docs/formats/shared_object.md says.
 TEST_F(PoolSharedObject, ItIsTheVerySameMemory) {
   const auto table = pool_.share(first_squares());
   const auto read = [](const shared_object<squares>& in) { return in->values[7]; };

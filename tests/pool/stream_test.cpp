@@ -166,18 +166,21 @@ TEST_P(Stream, OfNothingEndsAtOnce) {
 // Predecessor's list, 9.
 TEST_P(Stream, TakesAtMostAWindowAheadOfAnEndlessInput) {
   for (const std::size_t window : {1U, 5U, 16U}) {
-    int produced = 0;
-    auto results = calls({.window = window}).imap(square, endless(produced));
-    for (int consumed = 1; consumed <= 100; ++consumed) {
-      ASSERT_EQ(*results.next(), (consumed - 1) * (consumed - 1));
-      ASSERT_LE(produced, consumed + static_cast<int>(window)) << "window " << window;
+    for (const bool is_quick : {true, false}) {
+      int produced = 0;
+      const auto there = calls({.window = window});
+      auto results = is_quick ? there.imap(square, quick(endless(produced))) : there.imap(square, endless(produced));
+      for (int consumed = 1; consumed <= 100; ++consumed) {
+        ASSERT_EQ(*results.next(), (consumed - 1) * (consumed - 1));
+        ASSERT_LE(produced, consumed + static_cast<int>(window)) << "window " << window;
+      }
     }
   }
 }
 
 TEST_P(Stream, TheWindowHoldsWithAGivenChunkToo) {
   int produced = 0;
-  auto results = calls({.chunk = 2, .window = 6}).imap(square, endless(produced));
+  auto results = calls({.chunk = 2, .window = 6}).imap(square, quick(endless(produced)));
   for (int consumed = 1; consumed <= 50; ++consumed) {
     ASSERT_TRUE(results.next());
     ASSERT_LE(produced, consumed + 6);
@@ -230,10 +233,13 @@ TEST_P(Stream, ElementsAreNumberedThroughTheWholeInput) {
 TEST_P(Stream, AnErrorOfTheInputIsThrownAtItsPlaceAndEndsTheStream) {
   auto input = std::views::iota(0, 100) |
                std::views::transform([](int x) { return x == 5 ? throw std::domain_error("input") : x; });
-  auto results = calls().imap(square, input);
-  for (int each = 0; each < 5; ++each) ASSERT_EQ(*results.next(), each * each);
-  EXPECT_THROW(results.next(), std::domain_error);
-  EXPECT_EQ(results.next(), std::nullopt);
+  for (const bool is_quick : {true, false}) {
+    const auto there = calls({.chunk = GetParam() == 0 ? 3 : GetParam()});
+    auto results = is_quick ? there.imap(square, quick(input)) : there.imap(square, input);
+    for (int each = 0; each < 5; ++each) ASSERT_EQ(*results.next(), each * each);
+    EXPECT_THROW(results.next(), std::domain_error);
+    EXPECT_EQ(results.next(), std::nullopt);
+  }
 }
 
 TEST_P(Stream, ADeathCostsOneElement) {

@@ -7,21 +7,31 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <ostream>
+#include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/memfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/device/tensor.hpp>
@@ -31,6 +41,7 @@
 
 #include "join_messages.hpp"
 #include "processes.hpp"
+#include "seed.hpp"
 #include "temporary_directory.hpp"
 #include "unix_socket.hpp"
 
@@ -70,6 +81,20 @@ protected:
     EXPECT_TRUE(test::eventually([&] { return door_->guests().empty(); }));
     EXPECT_EQ(domain_->participants().count(), 1U);
   }
+  // What is in use besides what is cached.
+  struct usage {
+    std::size_t live_blocks = 0;
+    std::size_t holds = 0;
+    std::size_t bytes = 0;
+    friend bool operator==(const usage&, const usage&) = default;
+    friend void PrintTo(const usage& what, std::ostream* out) {
+      *out << what.live_blocks << " blocks, " << what.holds << " holds, " << what.bytes << " bytes";
+    }
+  };
+  [[nodiscard]] usage in_use() const {
+    const auto found = domain_->blocks().read_statistics();
+    return {.live_blocks = found.live_blocks, .holds = found.holds, .bytes = found.held_bytes - found.cached_bytes};
+  }
   static std::atomic<std::uint64_t>& number_in(const shared_block& block) {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(block.data());
   }
@@ -107,6 +132,45 @@ TEST_F(Join, AnotherProgramGetsByNameWhatIsOffered) {
   expect_nobody_is_there();
 }
 
+TEST_F(Join, DescriptorsGoBothWays) {
+  constexpr const char* label = "join-test";
+  auto& exchange = domain_->descriptors();
+  const auto wanted = exchange.make_name();
+  door_->offer("wanted", wanted.bits());
+  auto guest = start("pass_descriptor_on", "waits");
+  EXPECT_TRUE(test::eventually([&] { return domain_->deposits().read_statistics().waiting == 1; }));
+  exchange.deposit(wanted, make_memfd(label, 12'345), {});
+  done_.wait();
+  exchange.withdraw(wanted);
+  const descriptor_name name(number_in(mailbox_));
+  for (const bool lives : {true, false}) {
+    const auto found = exchange.fetch(name, deadline::never());
+    ASSERT_TRUE(found);
+    EXPECT_EQ(::lseek(found->get(), 0, SEEK_END), 12'345);
+    if (!lives) break;
+    guest->kill(0);
+    expect_nobody_is_there();
+  }
+  EXPECT_EQ(domain_->deposits().read_statistics().kept, 1U) << "the program has the anchor";
+}
+
+TEST_F(Join, WhatAGuestWithdrawsBeforeItEndsIsWithdrawn) {
+  const auto wanted = domain_->descriptors().make_name();
+  door_->offer("wanted", wanted.bits());
+  domain_->descriptors().deposit(wanted, make_memfd("join-test", 1), {});
+  run("pass_descriptor_on", "withdraws");
+  expect_nobody_is_there();
+  EXPECT_EQ(domain_->deposits().read_statistics().kept, 1U) << "the program's own";
+}
+
+TEST_F(Join, OneThreadAsksForValuesWhileAnotherWaitsForADescriptor) {
+  door_->offer("wanted", domain_->descriptors().make_name().bits());
+  run("ask_and_fetch");
+  EXPECT_EQ(number_in(number_), 100U);
+  EXPECT_EQ(domain_->deposits().read_statistics().waiting, 0U);
+  expect_nobody_is_there();
+}
+
 TEST_F(Join, TensorsAndBlocksGoBothWaysByReference) {
   auto numbers = tensor::ones<float>({1000});
   door_->offer("numbers", numbers);
@@ -141,17 +205,121 @@ TEST_F(Join, TensorsGoThroughQueuesThatItGetsByName) {
 }
 
 TEST_F(Join, WhoIsKilledWithAQueueLosesWhatItHadTakenAndNoMore) {
-  shared_queue<tensor> jobs(4);
-  door_->offer("jobs", jobs);
-  for (const float each : {1.0F, 2.0F, 3.0F}) jobs.push(tensor::full<float>({100'000}, each));
-  const auto guest = start("take_two");
-  done_.wait();
-  guest->kill(0);
-  EXPECT_EQ(guest->wait(0), exit_status::killed(SIGKILL));
-  expect_nobody_is_there();
-  EXPECT_EQ(jobs.pop()->span<const float>()[0], 2.0F) << "was on lease";
-  EXPECT_EQ(jobs.pop()->span<const float>()[0], 3.0F);
-  EXPECT_EQ(jobs.size(), 0U);
+  const auto before = in_use();
+  {
+    shared_queue<tensor> jobs(4);
+    door_->offer("jobs", jobs);
+    for (const float each : {1.0F, 2.0F, 3.0F}) jobs.push(tensor::full<float>({100'000}, each));
+    const auto guest = start("take_two");
+    done_.wait();
+    guest->kill(0);
+    EXPECT_EQ(guest->wait(0), exit_status::killed(SIGKILL));
+    expect_nobody_is_there();
+    EXPECT_EQ(jobs.pop()->span<const float>()[0], 2.0F) << "was on lease";
+    EXPECT_EQ(jobs.pop()->span<const float>()[0], 3.0F);
+    EXPECT_EQ(jobs.size(), 0U);
+    EXPECT_TRUE(door_->withdraw("jobs"));
+  }
+  EXPECT_EQ(in_use(), before);
+  EXPECT_EQ(domain_->keepsakes().size(), 0U);
+}
+
+// A tensor that says which it is.
+tensor numbered(std::size_t number) { return tensor::full<std::int64_t>({1000}, static_cast<std::int64_t>(number)); }
+
+// Which of the numbers came back, and how often, while guests pass them on.
+class circulation {
+public:
+  static constexpr std::size_t most = 1 << 20U;
+
+  circulation(const shared_queue<tensor>& jobs, const shared_queue<tensor>& results)
+      : jobs_(jobs), results_(results), sender_([this] { send(); }), receiver_([this] { receive(); }) {}
+  circulation(const circulation&) = delete;
+  circulation& operator=(const circulation&) = delete;
+  ~circulation() {
+    finish_sending();
+    finish_receiving();
+  }
+
+  void finish_sending() {
+    stop_ = true;
+    if (sender_.joinable()) sender_.join();
+    jobs_.close();
+  }
+  void finish_receiving() {
+    results_.close();
+    if (receiver_.joinable()) receiver_.join();
+  }
+  [[nodiscard]] std::size_t sent() const { return sent_; }
+  [[nodiscard]] std::size_t lost() const {
+    return static_cast<std::size_t>(std::count(seen_.begin(), seen_.begin() + static_cast<std::ptrdiff_t>(sent_), 0));
+  }
+  [[nodiscard]] std::size_t doubled() const { return came_ + lost() - sent_; }
+  [[nodiscard]] bool has_damage() const { return damaged_; }
+
+private:
+  void send() {
+    while (!stop_ && sent_ < most && jobs_.push(numbered(sent_))) ++sent_;
+  }
+  void receive() {
+    while (const auto back = results_.pop()) {
+      const auto numbers = back->span<const std::int64_t>();
+      const auto number = static_cast<std::size_t>(numbers[0]);
+      if (number >= most || std::ranges::any_of(numbers, [&](auto each) { return each != numbers[0]; })) {
+        damaged_ = true;
+      } else {
+        ++seen_[number];
+        ++came_;
+      }
+    }
+  }
+
+  shared_queue<tensor> jobs_;
+  shared_queue<tensor> results_;
+  std::atomic<bool> stop_ = false;
+  std::size_t sent_ = 0;  // the sender's, until it has ended
+  std::size_t came_ = 0;  // the receiver's, and so what follows
+  std::vector<unsigned char> seen_ = std::vector<unsigned char>(most);
+  bool damaged_ = false;
+  std::thread sender_;
+  std::thread receiver_;
+};
+
+TEST_F(Join, GuestsKilledInsidePushAndPopLoseOrDoubleWhatTheyWereAtAndLeaveNothing) {
+  std::mt19937 random(test::seed());
+  const auto before = in_use();
+  {
+    const shared_queue<tensor> jobs(4);
+    const shared_queue<tensor> results(4);
+    door_->offer("jobs", jobs);
+    door_->offer("results", results);
+    const std::array how = {"pop", "pop", "lease", "lease"};
+    std::array<unsigned, 2> killed{};  // who pop, who lease
+    circulation tensors(jobs, results);
+    std::vector<std::unique_ptr<test::processes>> guests;
+    for (const auto* each : how) guests.push_back(start("pass_on", each));
+    for (int kills = 0; kills < 100; ++kills) {
+      test::work_for(std::chrono::microseconds(1000 + random() % 10'000));
+      const auto victim = random() % guests.size();
+      guests[victim]->kill(0);
+      static_cast<void>(guests[victim]->wait(0));
+      ++killed[victim / 2];
+      guests[victim] = start("pass_on", how[victim]);
+    }
+    tensors.finish_sending();
+    for (const auto& each : guests) EXPECT_EQ(each->wait(0), exit_status::exited(0));
+    expect_nobody_is_there();
+    tensors.finish_receiving();
+    std::printf("%zu tensors sent, %zu lost, %zu doubled\n", tensors.sent(), tensors.lost(), tensors.doubled());
+    EXPECT_FALSE(tensors.has_damage());
+    EXPECT_LE(tensors.lost(), killed[0]);
+    EXPECT_LE(tensors.doubled(), killed[1]);
+    EXPECT_GT(tensors.sent(), 100U);
+    EXPECT_TRUE(door_->withdraw("jobs"));
+    EXPECT_TRUE(door_->withdraw("results"));
+  }
+  EXPECT_EQ(in_use(), before);
+  EXPECT_EQ(domain_->keepsakes().size(), 0U);
 }
 
 TEST_F(Join, OneThatIsKilledLeavesNothingBehind) {
@@ -323,7 +491,7 @@ protected:
 TEST_F(Stranger, OfAnotherVersionIsToldSo) {
   const auto said = refusal_of(static_cast<std::uint32_t>(detail::message_kind::join),
                                detail::body_of(detail::join_message{.version = 99}));
-  EXPECT_THAT(said, AllOf(HasSubstr("version 99"), HasSubstr("version 1"), HasSubstr("build both")));
+  EXPECT_THAT(said, AllOf(HasSubstr("version 99"), HasSubstr(text("version ", detail::join_version)), HasSubstr("build both")));
   EXPECT_TRUE(comes_to_be_logged("version 99"));
   expect_nobody_is_there();
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <muster/base/error.hpp>
@@ -38,6 +41,40 @@ std::atomic<std::uint64_t>& mailbox(const shared_block& block) {
 int join_and_leave(const std::string& path, const std::string&) {
   static_cast<void>(join(path));
   return 0;
+}
+
+// Fetches what the host will deposit, and deposits it again under a name of its own, anchored to a block of the host's.
+// Then it ends, or waits until it is killed.
+int pass_descriptor_on(const std::string& path, const std::string& how) {
+  const auto host = join(path);
+  auto& exchange = host.shared()->descriptors();
+  const muster::descriptor_name wanted(host.get<std::uint64_t>("wanted"));
+  auto found = exchange.fetch(wanted, muster::deadline::never());
+  if (!found) return 1;
+  const auto name = exchange.make_name();
+  exchange.deposit(name, std::move(*found), host.get<shared_block>("number"));
+  mailbox(host.get<shared_block>("mailbox")) = name.bits();
+  host.get<event>("done").set();
+  if (how == "waits") event().wait();
+  if (how == "withdraws") exchange.withdraw(name);
+  return 0;
+}
+
+// Asks for values while one of its threads waits for a descriptor that does not come before its deadline.
+int ask_and_fetch(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  const muster::descriptor_name wanted(host.get<std::uint64_t>("wanted"));
+  bool is_late = false;
+  std::thread waits([&] {
+    try {
+      static_cast<void>(host.shared()->descriptors().fetch(wanted, muster::deadline::after(std::chrono::seconds(1))));
+    } catch (const muster::error& failure) {
+      is_late = failure.code() == muster::errc::timed_out;
+    }
+  });
+  for (int times = 0; times < 100; ++times) mailbox(host.get<shared_block>("number")) += 1;
+  waits.join();
+  return is_late ? 0 : 1;
 }
 
 // Adds to a number that lies in a block, and says so.
@@ -102,6 +139,22 @@ int take_two(const std::string& path, const std::string&) {
   host.get<event>("done").set();
   event().wait();
   return 1;
+}
+
+// Passes tensors on until no more come, or until it is killed wherever it is.
+int pass_on(const std::string& path, const std::string& how) {
+  const auto host = join(path);
+  auto jobs = host.get<shared_queue<tensor>>("jobs");
+  auto results = host.get<shared_queue<tensor>>("results");
+  if (how == "pop") {
+    while (const auto next = jobs.pop()) results.push(*next);
+  } else {
+    while (auto next = jobs.lease()) {
+      results.push(**next);
+      next->ack();
+    }
+  }
+  return 0;
 }
 
 // Is killed while it does this and that.
@@ -193,11 +246,14 @@ int get_unknown(const std::string& path, const std::string& file) {
 
 const std::map<std::string, std::function<int(const std::string&, const std::string&)>> commands = {
     {"join_and_leave", join_and_leave},
+    {"pass_descriptor_on", pass_descriptor_on},
+    {"ask_and_fetch", ask_and_fetch},
     {"add", add},
     {"tensors", tensors},
     {"hold", hold},
     {"serve", serve},
     {"take_two", take_two},
+    {"pass_on", pass_on},
     {"toggle", toggle},
     {"leave_and_live", leave_and_live},
     {"close_all", close_all},

@@ -158,32 +158,63 @@ TEST_F(Event, ASetAfterTheLastLookIsNotLostInTenThousandRaces) {
   EXPECT_EQ(other->wait(0), exit_status::exited(0));
 }
 
-// Now and then with a delay, so that the other side has fallen asleep, is falling asleep, or still spins.
-TEST_F(Event, NoneOfTwoSettersIsMissedByWhoWaitsForEither) {
-  constexpr std::size_t races = 2'000;
-  const event set[2];
-  const event seen[2];
-  auto setters = test::spawn(2, [&](std::size_t rank) {
+// Two others who set an event of their own again and again, once the one before has been seen.
+struct two_setters {
+  explicit two_setters(std::size_t races) {
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      ranks.add([this, races](std::size_t self) { return run(self, races); });
+  }
+
+  // Now and then with a delay, so that the other side has fallen asleep, is falling asleep, or still spins.
+  [[nodiscard]] int run(std::size_t self, std::size_t races) const {
     for (std::size_t race = 0; race < races; ++race) {
-      if (race % 7 == rank) test::work_for(std::chrono::microseconds(20 * (race % 9)));
-      set[rank].set();
-      seen[rank].wait();
-      seen[rank].clear();
+      if (race % 7 == self) test::work_for(std::chrono::microseconds(2 * (race % 9)));
+      set[self].set();
+      seen[self].wait();
+      seen[self].clear();
     }
     return 0;
-  });
-  const auto either = any_of(set[0], set[1]);
+  }
+  void see(std::size_t rank) const {
+    set[rank].clear();
+    seen[rank].set();
+  }
+  void expect_done() {
+    EXPECT_EQ(ranks.wait(0), exit_status::exited(0));
+    EXPECT_EQ(ranks.wait(1), exit_status::exited(0));
+  }
+
+  const event set[2];
+  const event seen[2];
+  test::processes ranks;
+};
+
+TEST_F(Event, WhoWaitsForEitherOfTwoMissesNoneInTenThousandRaces) {
+  constexpr std::size_t races = 10'000;
+  two_setters others(races);
+  const auto either = any_of(others.set[0], others.set[1]);
   for (std::size_t left = 2 * races; left > 0;) {
     ASSERT_TRUE(either.wait_for(100s));
     for (std::size_t rank = 0; rank < 2; ++rank) {
-      if (!set[rank].is_set()) continue;
-      set[rank].clear();
-      seen[rank].set();
+      if (!others.set[rank].is_set()) continue;
+      others.see(rank);
       --left;
     }
   }
-  EXPECT_EQ(setters->wait(0), exit_status::exited(0));
-  EXPECT_EQ(setters->wait(1), exit_status::exited(0));
+  others.expect_done();
+}
+
+TEST_F(Event, WhoWaitsForBothOfTwoMissesNoneInTenThousandRaces) {
+  constexpr std::size_t races = 10'000;
+  two_setters others(races);
+  const auto both = all_of(others.set[0], others.set[1]);
+  for (std::size_t race = 0; race < races; ++race) {
+    ASSERT_TRUE(both.wait_for(100s));
+    ASSERT_TRUE(others.set[0].is_set() && others.set[1].is_set());
+    others.see(race % 2);
+    others.see(1 - race % 2);
+  }
+  others.expect_done();
 }
 
 TEST_F(Event, WhatWasDoneBeforeTheSetIsSeenAfterTheWait) {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
-// Four producers and four consumers in processes of their own, which are killed at random and replaced.
+// Producers and consumers in processes of their own, which are killed at random and replaced: four of each at a shared
+// queue, one of each between two.
 #include <sys/prctl.h>
 
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
 
 #include "message_support.hpp"
@@ -23,7 +27,6 @@ using test::member;
 using test::parcel;
 
 constexpr std::size_t producers = 4;
-constexpr std::size_t consumers = 4;
 constexpr std::uint64_t most_messages = std::uint64_t{1} << 20U;  // of a producer
 
 std::uint64_t make_number(std::size_t producer, std::uint64_t count) { return producer << 32U | count; }
@@ -42,9 +45,8 @@ struct record {
   std::atomic<std::uint64_t> broken = 0;
 };
 
-using queue_type = shared_queue<parcel>;
-
-int produce(const queue_type& queue, record& with, std::size_t self) {
+template <class Queue>
+int produce(const Queue& queue, record& with, std::size_t self) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto& mine = with.each[self];
   for (;;) {
@@ -57,8 +59,10 @@ int produce(const queue_type& queue, record& with, std::size_t self) {
   }
 }
 
-// Consumers of even number pop, the others lease.
-int consume(const queue_type& queue, record& with, std::size_t self) {
+enum class manner { produces, pops, leases };
+
+template <class Queue>
+int consume(const Queue& queue, record& with, manner how) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::array<std::uint64_t, producers> next{};
   const auto note = [&](const parcel& found) {
@@ -72,7 +76,7 @@ int consume(const queue_type& queue, record& with, std::size_t self) {
     next[from] = std::max(next[from], count + 1);
     ++with.each[from].seen[count];
   };
-  if (self % 2 == 0) {
+  if (how == manner::pops) {
     while (const auto found = queue.pop()) note(*found);
     return 0;
   }
@@ -101,77 +105,123 @@ outcome read(const record& with) {
   return found;
 }
 
-TEST(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
-  std::mt19937 random(test::seed());
-  const auto shared =
-      domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
-  const test::shared<record> with;
-  unsigned killed_while_popping = 0;
-  unsigned killed_while_leasing = 0;
-  unsigned killed_producers = 0;
-  {
-    const queue_type queue(16, {.spin = std::chrono::microseconds(5)});
-    std::vector<std::unique_ptr<member<queue_type>>> all(producers + consumers);
-    const auto start = [&](std::size_t which) {
-      all[which].reset();
-      all[which] = std::make_unique<member<queue_type>>(queue, [&, which](const queue_type& mine) {
-        return which < producers ? produce(mine, *with, which) : consume(mine, *with, which - producers);
-      });
-    };
-    for (std::size_t which = 0; which < all.size(); ++which) start(which);
-    const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
-    while (!until.expired()) {
-      test::work_for(std::chrono::microseconds(200 + random() % 3000));
-      const auto victim = random() % all.size();
-      all[victim]->kill();
-      ++(victim < producers ? killed_producers : victim % 2 == 0 ? killed_while_popping : killed_while_leasing);
-      start(victim);
-    }
-    queue.close();
-    for (auto& each : all) EXPECT_EQ(each->end().code(), 0);
-    EXPECT_FALSE(queue.try_pop());
+// Members that are killed, and replaced at once.
+template <class Queue>
+class crowd {
+public:
+  explicit crowd(const Queue& queue) : queue_(queue) {}
+
+  void add(manner how) {
+    members_.push_back({.how = how, .process = nullptr});
+    start(members_.size() - 1);
   }
-  const auto found = read(*with);
-  std::printf("%u producers and %u consumers killed, %llu messages: %llu lost, %llu doubled, %llu overtaken\n",
-              killed_producers, killed_while_popping + killed_while_leasing,
-              static_cast<unsigned long long>(found.confirmed), static_cast<unsigned long long>(found.lost),
-              static_cast<unsigned long long>(found.doubled), static_cast<unsigned long long>(with->overtaken.load()));
-  EXPECT_EQ(with->broken, 0U);
-  EXPECT_LE(found.lost, killed_while_popping);
-  EXPECT_LE(found.doubled, killed_while_leasing);
-  EXPECT_LE(with->overtaken, killed_while_popping + killed_while_leasing);
-  EXPECT_GT(found.confirmed, 1000U);
-  EXPECT_TRUE(test::is_all_free(*shared));
+  void kill(std::size_t which) {
+    members_[which].process->kill();
+    ++killed_[static_cast<std::size_t>(members_[which].how)];
+  }
+  void start(std::size_t which) {
+    const auto how = members_[which].how;
+    members_[which].process = std::make_unique<member<Queue>>(queue_, [this, which, how](const Queue& mine) {
+      return how == manner::produces ? produce(mine, *with_, which) : consume(mine, *with_, how);
+    });
+  }
+  void replace_by(std::size_t which, manner how) {
+    members_[which].how = how;
+    start(which);
+  }
+  void finish() {
+    queue_.close();
+    for (auto& each : members_) EXPECT_EQ(each.process->end().code(), 0);
+    EXPECT_FALSE(queue_.try_pop());
+    members_.clear();
+  }
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
+  [[nodiscard]] unsigned killed(manner how) const { return killed_[static_cast<std::size_t>(how)]; }
+
+  void expect_only_what_was_promised() const {
+    const auto found = read(*with_);
+    const auto ull = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
+    const auto pops = killed(manner::pops);
+    const auto leases = killed(manner::leases);
+    std::printf("%u producers and %u consumers killed, %llu messages: %llu lost, %llu doubled, %llu overtaken\n",
+                killed(manner::produces), pops + leases, ull(found.confirmed), ull(found.lost), ull(found.doubled),
+                ull(with_->overtaken));
+    EXPECT_EQ(with_->broken, 0U);
+    EXPECT_LE(found.lost, pops);
+    EXPECT_LE(found.doubled, leases);
+    EXPECT_LE(with_->overtaken, pops + leases);
+    EXPECT_GT(found.confirmed, 1000U);
+  }
+
+private:
+  struct person {
+    manner how;
+    std::unique_ptr<member<Queue>> process;
+  };
+
+  const Queue& queue_;
+  const test::shared<record> with_;
+  std::vector<person> members_;
+  std::array<unsigned, 3> killed_{};
+};
+
+class MessageKill : public testing::Test {
+protected:
+  void TearDown() override { EXPECT_TRUE(test::is_all_free(*domain_)); }
+
+  const std::shared_ptr<domain> domain_ =
+      domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
+};
+
+TEST_F(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
+  std::mt19937 random(test::seed());
+  const shared_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
+  crowd all(queue);
+  for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
+  for (const auto how : {manner::pops, manner::leases, manner::pops, manner::leases}) all.add(how);
+  const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
+  while (!until.expired()) {
+    test::work_for(std::chrono::microseconds(200 + random() % 3000));
+    const auto victim = random() % all.size();
+    all.kill(victim);
+    all.start(victim);
+  }
+  all.finish();
+  all.expect_only_what_was_promised();
 }
 
-TEST(MessageKill, WhileOnlyProducersDieNothingIsLostAndOrderIsKept) {
-  const auto shared =
-      domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
-  const test::shared<record> with;
-  {
-    const queue_type queue(8, {.spin = std::chrono::nanoseconds(0)});
-    std::vector<std::unique_ptr<member<queue_type>>> all(producers + consumers);
-    const auto start = [&](std::size_t which) {
-      all[which] = std::make_unique<member<queue_type>>(queue, [&, which](const queue_type& mine) {
-        return which < producers ? produce(mine, *with, which) : consume(mine, *with, which - producers);
-      });
-    };
-    for (std::size_t which = 0; which < all.size(); ++which) start(which);
-    for (unsigned round = 0; round < 200; ++round) {
-      test::work_for(std::chrono::microseconds(100 + 37 * (round % 29)));
-      all[round % producers]->kill();
-      start(round % producers);
-    }
-    queue.close();
-    for (auto& each : all) EXPECT_EQ(each->end().code(), 0);
+TEST_F(MessageKill, WhileOnlyProducersDieNothingIsLostAndOrderIsKept) {
+  const shared_queue<parcel> queue(8, {.spin = std::chrono::nanoseconds(0)});
+  crowd all(queue);
+  for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
+  for (const auto how : {manner::pops, manner::leases, manner::pops, manner::leases}) all.add(how);
+  for (unsigned round = 0; round < 200; ++round) {
+    test::work_for(std::chrono::microseconds(100 + 37 * (round % 29)));
+    all.kill(round % producers);
+    all.start(round % producers);
   }
-  const auto found = read(*with);
-  EXPECT_EQ(with->broken, 0U);
-  EXPECT_EQ(found.lost, 0U);
-  EXPECT_EQ(found.doubled, 0U);
-  EXPECT_EQ(with->overtaken, 0U);
-  EXPECT_GT(found.confirmed, 1000U);
-  EXPECT_TRUE(test::is_all_free(*shared));
+  all.finish();
+  all.expect_only_what_was_promised();  // of which nothing is, without a dead consumer
+}
+
+// One of each at a time: whoever follows begins when the one before is dead and buried.
+TEST_F(MessageKill, BetweenTwoNothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
+  std::mt19937 random(test::seed());
+  const p2p_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
+  crowd both(queue);
+  both.add(manner::produces);
+  both.add(manner::pops);
+  const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
+  while (!until.expired()) {
+    test::work_for(std::chrono::microseconds(200 + random() % 3000));
+    const auto victims = 1 + random() % 3;  // either, or both at once
+    if ((victims & 1U) != 0) both.kill(0);
+    if ((victims & 2U) != 0) both.kill(1);
+    if ((victims & 1U) != 0) both.start(0);
+    if ((victims & 2U) != 0) both.replace_by(1, random() % 2 == 0 ? manner::pops : manner::leases);
+  }
+  both.finish();
+  both.expect_only_what_was_promised();
 }
 
 }  // namespace

@@ -55,7 +55,18 @@ constexpr scenario scenarios[] = {
     {.name = "PopBetweenTwo", .what = act::pop, .blocks = 0, .text_bytes = 20, .p2p = true},
     {.name = "LeaseAndPutBack", .what = act::lease, .blocks = 2, .text_bytes = 20},
     {.name = "LeaseAndAck", .what = act::lease_and_ack, .blocks = 2, .text_bytes = 20},
-    {.name = "LeaseAndAckFromABlock", .what = act::lease_and_ack, .blocks = 1, .text_bytes = long_text}};
+    {.name = "LeaseAndAckFromABlock", .what = act::lease_and_ack, .blocks = 1, .text_bytes = long_text},
+    {.name = "PushWithBlocksBetweenTwo", .what = act::push, .blocks = 2, .text_bytes = 20, .p2p = true},
+    {.name = "PushInABlockBetweenTwo", .what = act::push, .blocks = 1, .text_bytes = long_text, .p2p = true},
+    {.name = "PopWithBlocksBetweenTwo", .what = act::pop, .blocks = 2, .text_bytes = 20, .p2p = true},
+    {.name = "PopFromABlockBetweenTwo", .what = act::pop, .blocks = 1, .text_bytes = long_text, .p2p = true},
+    {.name = "LeaseAndPutBackBetweenTwo", .what = act::lease, .blocks = 2, .text_bytes = 20, .p2p = true},
+    {.name = "LeaseAndAckBetweenTwo", .what = act::lease_and_ack, .blocks = 2, .text_bytes = 20, .p2p = true},
+    {.name = "LeaseAndAckFromABlockBetweenTwo",
+     .what = act::lease_and_ack,
+     .blocks = 1,
+     .text_bytes = long_text,
+     .p2p = true}};
 
 template <class Queue>
 void perform(const Queue& queue, act what, const parcel& given, parcel& taken) {

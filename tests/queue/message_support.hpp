@@ -68,6 +68,8 @@ public:
   }
   [[nodiscard]] Queue redeem() { return std::get<0>(codec<Queue>::decode(frame_, this)); }
 
+  [[nodiscard]] const std::vector<std::byte>& frame() const { return frame_; }
+
   /// Lets go of it, if nobody has redeemed it.
   void cancel() {
     try {

@@ -17,6 +17,8 @@
 #include <muster/base/pidfd.hpp>
 #include <muster/base/system_call.hpp>
 
+#include "watchdog.hpp"
+
 namespace muster::test {
 
 processes::~processes() {
@@ -30,7 +32,7 @@ processes::~processes() {
 processes::member processes::start(std::size_t rank, const rank_function& run) {
   const auto pid = system_call("fork", ::fork);
   if (pid == 0) {
-    ::alarm(280);  // nobody outlives a test by much
+    watchdog::arm();  // nobody outlives a test by much
     try {
       ::_exit(run(rank));
     } catch (const std::exception& failure) {

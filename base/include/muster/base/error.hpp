@@ -22,7 +22,7 @@ enum class errc {
   pool_closed = 3,        ///< close(), terminate() or a lost pool: make a new pool
   pool_broken = 4,        ///< no worker can start, or the initializer keeps failing: mend that, make a new pool
   overflow = 5,           ///< max_pending tasks are pending: submit later
-  out_of_memory = 6,      ///< the arena, a limit or the machine has no room: ask for less, or later
+  out_of_memory = 6,      ///< the arena, a device, a limit or the machine has no room: ask for less, or later
   worker_died = 7,        ///< the worker was killed, crashed or exited while it ran the task: retry if it is safe
   timed_out = 8,          ///< the deadline passed
   cancelled = 9,          ///< cancelled by the program, or the pool went away first
@@ -34,6 +34,8 @@ enum class errc {
   start_failed = 15,      ///< a worker process could not be started
   peer_lost = 16,         ///< a member of a group died or left: shrink() the group, or make another
   forked = 17,            ///< it belongs to the process that this one was forked from: make your own after fork()
+  device_lost = 18,       ///< this process cannot use its device any more: a worker is replaced for it; call again
+  no_device = 19,         ///< no such device, or no driver for it: use another, or the CPU
 };
 
 /// The category of errc. Its messages say what the code means, not what happened.

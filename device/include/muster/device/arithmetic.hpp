@@ -15,22 +15,14 @@
 // goes as fast as memory does.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
 
+#include <muster/device/arithmetic_op.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {
-
-/// What two elements are joined by.
-enum class element_op : std::uint8_t {
-  sum,   ///< of bools: whether one is true
-  prod,  ///< of bools: whether both are
-  min,   ///< the first of equal ones; NaN, if one is. Not of complex numbers
-  max,   ///< likewise
-};
 
 /// Each element of `into` becomes what it and its counterpart in `from` are joined to. Throws errc::invalid_argument,
 /// with nothing written, unless dtype and shape are the same, and for what the dtype has not.

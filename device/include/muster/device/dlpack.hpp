@@ -17,6 +17,7 @@ namespace muster {
 /// DLDevice. Thread safety: a value.
 struct dlpack_device {
   static constexpr std::int32_t cpu = 1;
+  static constexpr std::int32_t cuda = 2;
 
   std::int32_t device_type = cpu;
   std::int32_t device_id = 0;
@@ -86,7 +87,8 @@ struct dlpack_deleter {
 using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
 using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_deleter>;
 
-/// The same elements for another library. What it writes, all who have the tensor see.
+/// The same elements for another library. What it writes, all who have the tensor see. Of a tensor on a device, what
+/// was given to that device for it has been done.
 ///
 /// Thread safety: as reading `what`; the deleter may be called from any thread.
 /// Lifetime: keeps the memory until its deleter is called.

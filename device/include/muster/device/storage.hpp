@@ -5,11 +5,14 @@
 #include <memory>
 #include <span>
 
+#include <muster/device/device.hpp>
 #include <muster/memory/shared_block.hpp>
 
 namespace muster {
 
-/// Where the bytes of a new tensor lie.
+class device_block;
+
+/// Where the bytes of a new tensor of the host lie.
 enum class memory {
   shared,  ///< in the program's domain: goes to other processes by reference
   local    ///< on this process's heap: goes to other processes by copy
@@ -36,10 +39,16 @@ public:
   /// Bytes of somebody else, there as long as `keeper` is; its deleter gives them back.
   [[nodiscard]] static std::shared_ptr<const storage> over(std::span<std::byte> bytes, std::shared_ptr<void> keeper);
 
+  /// Memory on a device.
+  [[nodiscard]] static std::shared_ptr<const storage> over(std::shared_ptr<const device_block> block);
+
   storage(const storage&) = delete;
   storage& operator=(const storage&) = delete;
 
+  /// On a device there are as many, at addresses that nobody can read: device_block::address() is theirs.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  /// Null on the host.
+  [[nodiscard]] const device_block* on_device() const noexcept { return on_device_.get(); }
   /// The block it is, or an empty handle where the memory is not shared.
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
 
@@ -47,12 +56,14 @@ private:
   struct only_here {};
 
 public:
-  storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block) noexcept;
+  storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
+          std::shared_ptr<const device_block> on_device = nullptr) noexcept;
 
 private:
   // The keeper is the domain, a piece of the heap or somebody else's; the block goes before it.
   std::shared_ptr<void> keeper_;
   shared_block block_;
+  std::shared_ptr<const device_block> on_device_;
   std::span<std::byte> bytes_;
 };
 

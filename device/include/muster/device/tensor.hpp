@@ -5,6 +5,13 @@
 //
 // A tensor is a handle: copies, slices and reshaped ones look at the same elements, and a tensor that goes to another
 // process goes by reference where its memory is shared. What is encoded: docs/formats/tensor.md.
+//
+// Elements lie in memory of the host, or of a device, if the program is linked with its library (muster::cuda):
+//
+//     auto there = images.to(muster::device::cuda(0));                    // copied
+//     auto sums = muster::tensor::zeros<float>({10}, muster::device::cuda(0));
+//     muster::accumulate(sums, there.row(0));                             // done by the device
+//     std::cout << sums.to(muster::device::cpu());
 
 #include <array>
 #include <complex>
@@ -50,6 +57,10 @@ template <tensor_element T>
   }
 }
 
+/// Where a new tensor's elements are to lie.
+template <class T>
+concept place = std::same_as<T, memory> || std::same_as<T, muster::device>;
+
 /// What can be copied into a tensor in one piece.
 template <class R>
 concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
@@ -62,6 +73,10 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// Elements are in row-major order when they are contiguous. As with a pointer, a const tensor has elements that can be
 /// assigned to. Members called with what does not fit throw errc::invalid_argument, whose text names what was given
 /// and what would fit.
+///
+/// On a device: what fills, copies, converts or combines elements is given to the device, which does it in that order,
+/// and returns at once, except copies to and from the host, which are waited for. Members that give access to elements
+/// one by one throw errc::invalid_argument there: call to(device::cpu()) first.
 ///
 /// Thread safety: distinct objects: safe, also such that look at the same elements; those need their own discipline.
 /// Shared objects: unsafe while somebody assigns to one.
@@ -84,23 +99,45 @@ public:
   [[nodiscard]] static tensor empty(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
   [[nodiscard]] static tensor zeros(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
 
+  /// On a device, or in shared memory of the host. Throw errc::no_device, and errc::out_of_memory with what was asked
+  /// for and what is free there.
+  [[nodiscard]] static tensor empty(muster::dtype type, const tensor_shape& shape, muster::device where);
+  [[nodiscard]] static tensor zeros(muster::dtype type, const tensor_shape& shape, muster::device where);
+
+  /// The same for a T; `where` is a muster::memory or a muster::device.
   template <tensor_element T>
-  [[nodiscard]] static tensor empty(const tensor_shape& shape, memory where = memory::shared) {
+  [[nodiscard]] static tensor empty(const tensor_shape& shape, detail::place auto where) {
     return empty(dtype_of<T>, shape, where);
   }
   template <tensor_element T>
-  [[nodiscard]] static tensor zeros(const tensor_shape& shape, memory where = memory::shared) {
+  [[nodiscard]] static tensor zeros(const tensor_shape& shape, detail::place auto where) {
     return zeros(dtype_of<T>, shape, where);
   }
   template <tensor_element T>
-  [[nodiscard]] static tensor full(const tensor_shape& shape, T value, memory where = memory::shared) {
+  [[nodiscard]] static tensor full(const tensor_shape& shape, T value, detail::place auto where) {
     auto made = empty<T>(shape, where);
     made.fill(value);
     return made;
   }
   template <tensor_element T>
-  [[nodiscard]] static tensor ones(const tensor_shape& shape, memory where = memory::shared) {
+  [[nodiscard]] static tensor ones(const tensor_shape& shape, detail::place auto where) {
     return full<T>(shape, T(1), where);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor empty(const tensor_shape& shape) {
+    return empty(dtype_of<T>, shape, memory::shared);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor zeros(const tensor_shape& shape) {
+    return zeros(dtype_of<T>, shape, memory::shared);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor full(const tensor_shape& shape, T value) {
+    return full<T>(shape, value, memory::shared);
+  }
+  template <tensor_element T>
+  [[nodiscard]] static tensor ones(const tensor_shape& shape) {
+    return ones<T>(shape, memory::shared);
   }
 
   /// first, first + step, …, as long as it is before `last`. Throws errc::invalid_argument for a step of 0, and for
@@ -157,21 +194,33 @@ public:
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] bool is_contiguous() const noexcept;
   /// Whose memory the elements lie in.
-  [[nodiscard]] muster::device device() const noexcept { return muster::device::cpu(); }
+  [[nodiscard]] muster::device device() const noexcept;
   /// Whether it goes to other processes by reference.
-  [[nodiscard]] bool is_shared() const noexcept { return storage_ != nullptr && storage_->block(); }
+  [[nodiscard]] bool is_shared() const noexcept;
   /// The memory; it may be null where there are no elements.
   [[nodiscard]] const std::shared_ptr<const muster::storage>& storage() const noexcept { return storage_; }
 
-  // ---- the elements. Those with a T throw errc::invalid_argument unless T is the dtype's type.
+  // ---- the elements. Those with a T throw errc::invalid_argument unless T is the dtype's type, all of them where the
+  // elements are on a device.
 
   /// The first element, whatever its type. The others are where the strides say.
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::byte* data() const {
+    if (on_device_) refuse_access();
+    return data_;
+  }
   template <tensor_element T>
   [[nodiscard]] T* data() const {
     require(dtype_of<T>);
-    return reinterpret_cast<T*>(data_);
+    return reinterpret_cast<T*>(data());
   }
+  /// On a device: where that has the first element, for kernels of the program's own. Throws errc::invalid_argument on
+  /// the host. A tensor that came from another process is mapped by the first call.
+  template <tensor_element T>
+  [[nodiscard]] T* device_data() const {
+    require(dtype_of<T>);
+    return reinterpret_cast<T*>(device_address());  // NOLINT(performance-no-int-to-ptr): the device's, not ours
+  }
+  [[nodiscard]] std::uintptr_t device_address() const;
   /// All elements. Throws errc::invalid_argument unless they are contiguous.
   template <tensor_element T>
   [[nodiscard]] std::span<T> span() const {
@@ -212,12 +261,16 @@ public:
   /// The same elements in another shape. Throws errc::invalid_argument unless that has as many, and unless they are
   /// contiguous.
   [[nodiscard]] tensor reshape(const tensor_shape& shape) const;
+  /// The same elements in a larger shape, as NumPy's broadcast_to: the last dimensions stand below one another, those
+  /// of one element are repeated, and so is the whole along dimensions that are new. Repeated elements are the same
+  /// ones, with a stride of 0: who writes one writes all. Throws errc::invalid_argument for any other shape.
+  [[nodiscard]] tensor broadcast_to(const tensor_shape& shape) const;
   /// Itself if it is contiguous, else a clone.
   [[nodiscard]] tensor contiguous() const;
-  /// Itself if it is there already. Throws errc::invalid_argument for a device that muster::device has no memory of:
-  /// all but the host.
+  /// Itself if it is there already, else a contiguous copy there. Throws errc::no_device where there is none, or the
+  /// program is not linked with its library.
   [[nodiscard]] tensor to(muster::device where) const;
-  /// A contiguous copy in memory of its own.
+  /// A contiguous copy in memory of its own; of a tensor on a device, on that device.
   [[nodiscard]] tensor clone(memory where = memory::shared) const;
 
   // ---- writing and reading many elements
@@ -254,6 +307,7 @@ private:
                        const detail::wide_number& step, memory where);
   static tensor from(muster::dtype type, std::span<const std::byte> values, const tensor_shape& shape, memory where);
 
+  [[noreturn]] void refuse_access() const;
   void require(muster::dtype asked) const;
   void require_contiguous() const;
   void require_one_element() const;
@@ -268,6 +322,7 @@ private:
   tensor_shape shape_;
   tensor_strides strides_;
   muster::dtype type_ = muster::dtype::f32;
+  bool on_device_ = false;
 };
 
 template <tensor_element T, std::size_t N>

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include <muster/base/fork_count.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/arena.hpp>
+#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/descriptor_store.hpp>
 #include <muster/memory/keepsake.hpp>
 #include <muster/memory/mapping.hpp>
 #include <muster/memory/participant.hpp>
@@ -85,12 +88,20 @@ public:
   [[nodiscard]] const domain_files& files() const noexcept { return files_; }
   [[nodiscard]] participant_id self() const noexcept { return self_; }
   [[nodiscard]] arena& blocks() noexcept { return *arena_; }
+  /// This process's way to the descriptors that participants hand to one another.
+  /// Throws errc::invalid_argument where there is none: this process has no connection to the host, as workers and
+  /// programs that have joined (join.hpp) have; errc::forked in a forked child of the host.
+  [[nodiscard]] descriptor_exchange& descriptors();
+  /// Says what that is. Requires: called once, not in the host, before descriptors().
+  void exchange_by(std::unique_ptr<descriptor_exchange> connection) noexcept { exchange_ = std::move(connection); }
 
   /// For the host only.
   [[nodiscard]] participant_table& participants() noexcept;
   [[nodiscard]] recovery_registry& recoveries() noexcept { return recoveries_; }
   /// What is kept for others; tidied after each death.
   [[nodiscard]] keepsake_list& keepsakes() noexcept { return keepsakes_; }
+  /// Where the descriptors are.
+  [[nodiscard]] descriptor_store& deposits() noexcept { return *deposits_; }
 
   /// Writes again what a joining process reads first, in case somebody has overwritten it; true if somebody had.
   /// Requires: called in the host.
@@ -128,7 +139,10 @@ private:
   std::unique_ptr<participant_table> participants_;  // in the host
   std::unique_ptr<arena> arena_;
   recovery_registry::registration arena_recovery_;
-  keepsake_list keepsakes_;  // in the host; destroyed before what they are in
+  std::unique_ptr<descriptor_store> deposits_;     // in the host
+  recovery_registry::registration dead_counts_;
+  std::unique_ptr<descriptor_exchange> exchange_;  // elsewhere
+  keepsake_list keepsakes_;                        // in the host; destroyed before what they are in
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,10 +50,14 @@ public:
   void retire(participant_id id);
 
   [[nodiscard]] std::size_t count() const;
+  /// Of the process that has the number; nothing when nobody has it, or the one that has it was withdrawn. Unlike the
+  /// shared entry, nobody else can have written it.
+  [[nodiscard]] std::optional<std::uint32_t> incarnation_of(participant_id id) const;
 
 private:
   struct record {
     bool taken = false;
+    bool withdrawn = false;
     std::uint32_t incarnation = 0;
   };
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <muster/base/log.hpp>
-#include <muster/device/device.hpp>
+#include <muster/pool/device_choice.hpp>
 #include <muster/pool/output_choice.hpp>
 #include <muster/pool/pinning.hpp>
 #include <muster/pool/worker_task.hpp>
@@ -20,8 +20,10 @@ struct world_options {
   /// How many compute, the caller among them if `caller_computes`; at most 256. 0: as many as this process may keep
   /// processors busy.
   unsigned ranks = 0;
-  /// What they compute on.
-  muster::device device = muster::device::cpu();
+  /// What they compute on: with devices, rank `r` on the `r`-th of them, in turn, and its functions get their tensors
+  /// there (rank_context::device). Each rank's process is pinned as pool_options::devices says; the program's own rank
+  /// uses the device as the program numbers it. None: the processors. See docs/gpu.md.
+  device_choice devices{};
   /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default.
   unsigned master_rank = 0;
   /// Whether the program itself computes a share, in the thread that calls. Otherwise all ranks are worker processes.

@@ -19,7 +19,8 @@ namespace muster {
 
 /// A stream that is pushed into: each element is sent to a worker when it comes, and results come out in the order of
 /// the elements. What imap is for an input that is there or is computed, this is for one that comes by itself, slowly
-/// or in bursts: neither the workers nor the consumer of results wait for it. Made by a pool: `pool.feed<T>(f)`.
+/// or in bursts: neither the workers nor the consumer of results wait for it. Made by a pool: `pool.feed<T>(f)`. Where
+/// the elements are those of one range, imap with slow() does the same with a thread of its own.
 ///
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's.
@@ -105,25 +106,10 @@ private:
         --ahead_;
         room_.notify_one();
       }
-      return at_place(std::move(found), taken_++);
+      return detail::of_element(std::move(found), taken_++);
     }
 
   private:
-    static result<value_type> at_place(result<R> found, std::size_t element) {
-      if (!found.has_value()) {
-        auto error = found.error();
-        auto place = error.place();
-        place.element = element;
-        error.set_place(std::move(place));
-        return error;
-      }
-      if constexpr (std::is_void_v<R>) {
-        return std::monostate{};
-      } else {
-        return std::move(*found);
-      }
-    }
-
     const submitter submit_;
     const std::size_t window_;
     mutex pushing_;

@@ -19,10 +19,12 @@
 #include <muster/pool/detail/local_map.hpp>
 #include <muster/pool/detail/local_stream.hpp>
 #include <muster/pool/detail/local_task.hpp>
+#include <muster/pool/detail/slow_stream.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/feed.hpp>
 #include <muster/pool/future.hpp>
+#include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/submit_calls.hpp>
 #include <muster/pool/task_options.hpp>
@@ -229,12 +231,21 @@ private:
       }
     };
     input elements(std::views::all(std::forward<Xs>(xs)));
+    auto inside = [core] { return core->inside() != nullptr; };
+    if constexpr (input::speed == input_speed::slow) {
+      if (!core->is_serial()) {
+        return stream<R>(std::make_unique<detail::slow_stream<R, input, decltype(submit)>>(
+            core, std::move(elements), std::move(submit),
+            typename detail::slow_stream<R, input, decltype(submit)>::settings{
+                .ordered = Ordered, .window = window(), .waits = true, .inside = std::move(inside)}));
+      }
+    }
     if constexpr (Ordered) {
       return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
           core, std::move(elements), std::move(submit), window(), true));
     } else {
       return stream<R>(std::make_unique<detail::unordered_task_stream<R, input, decltype(submit)>>(
-          core, std::move(elements), std::move(submit), window(), [core] { return core->inside() != nullptr; }));
+          core, std::move(elements), std::move(submit), window(), std::move(inside)));
     }
   }
 

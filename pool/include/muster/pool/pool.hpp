@@ -125,10 +125,10 @@ public:
     return join_until(deadline::after(time));
   }
 
-  /// Grows or shrinks to so many workers; 0: as many as there are processors. The first ones stay. New ones run the
-  /// initializer, and are there for tasks at once. Those beyond finish the task that they are at, and what was meant
-  /// for them alone (on), then run the finalizer and leave; nothing is lost or killed. Returns when the new ones have
-  /// been accepted, as in the constructor, and the others have left.
+  /// Grows or shrinks to so many workers; 0: as many as pool_options::workers 0 means. The first ones stay. New ones
+  /// run the initializer, and are there for tasks at once. Those beyond finish the task that they are at, and what was
+  /// meant for them alone (on), then run the finalizer and leave; nothing is lost or killed. Returns when the new ones
+  /// have been accepted, as in the constructor, and the others have left.
   /// Throws errc::invalid_argument for more than pool_options::max_workers, errc::pool_closed, and, if a worker cannot
   /// be started, what breaks the pool: errc::start_failed and the like; errc::cancelled when the pool is closed or
   /// terminated meanwhile.

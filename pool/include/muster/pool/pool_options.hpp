@@ -9,6 +9,7 @@
 
 #include <muster/base/log.hpp>
 #include <muster/memory/arena.hpp>
+#include <muster/pool/device_choice.hpp>
 #include <muster/pool/output_choice.hpp>
 #include <muster/pool/pinning.hpp>
 #include <muster/pool/worker_task.hpp>
@@ -20,8 +21,9 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_options {
-  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota). Each has
-  /// the environment that the program had when the pool was made, whenever it is started.
+  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota), or, with
+  /// `devices`, one for each of them. Each has the environment that the program had when the pool was made, whenever it
+  /// is started.
   unsigned workers = 0;
   /// How many pool::resize may make of them, at most 256; each costs some 20 KiB of address space. 0: 64, or as many
   /// as `workers` if that is more.
@@ -50,7 +52,11 @@ struct pool_options {
   /// takes no time from the tasks, however long an initializer takes, but there are two processes for a while. false:
   /// the next one is started when it has gone.
   bool early_successors = true;
-  /// Which processors workers may run on; by default all that the program may. See pinning.
+  /// Which GPUs workers are pinned to, each to one; by default none. A task that finds its device broken ends with
+  /// errc::device_lost, and its worker is replaced. See device_choice, this_worker::replace_after_task.
+  device_choice devices{};
+  /// Which processors workers may run on; by default all that the program may, or, with `devices`, those near the
+  /// worker's device. See pinning.
   pinning pin{};
   /// The most memory of its own that a worker may ask the kernel for (RLIMIT_DATA, set before the initializer runs):
   /// beyond it, allocations fail in the worker, mostly as std::bad_alloc, which is the task's error. 0: no limit but

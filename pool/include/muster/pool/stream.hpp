@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -18,6 +19,7 @@
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/stream_source.hpp>
+#include <muster/pool/input.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster {
@@ -76,17 +78,12 @@ private:
   std::size_t offset_ = 0;
 };
 
-/// Ranges whose elements are there, so that taking one never makes anybody wait.
-template <class View>
-inline constexpr bool is_at_hand = std::ranges::contiguous_range<View>;
-template <class First, class Last>
-inline constexpr bool is_at_hand<std::ranges::iota_view<First, Last>> = true;
-
 /// A range that is gone over once; nothing is produced before it is wanted.
 template <std::ranges::view View>
 class range_walk {
 public:
-  static constexpr bool may_be_slow = !is_at_hand<View>;
+  static constexpr input_speed speed = speed_of<View>;
+  static constexpr bool may_be_slow = speed != input_speed::quick;
 
   explicit range_walk(View view) : view_(std::move(view)) {}
 
@@ -143,20 +140,16 @@ public:
     auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
     return {.batch = std::move(batch), .count = elements.size(), .ended = ended};
   }
-  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override {
-    return range_walk<View>::may_be_slow ? pace_.patience() : std::chrono::nanoseconds(0);
-  }
+  [[nodiscard]] bool may_be_slow() const noexcept override { return range_walk<View>::may_be_slow; }
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return pace_.patience(); }
 
 private:
   // False at the end.
   bool gather(std::vector<T>& elements, std::size_t most) {
     const auto keep = [&](auto&& element) { elements.push_back(std::forward<decltype(element)>(element)); };
-    if constexpr (range_walk<View>::may_be_slow) most = std::min(most, pace_.most());
     while (elements.size() < most) {
       if (!walk_.next(pace_, keep)) return false;
-      if (range_walk<View>::may_be_slow && pace_.patience().count() > 0) return true;
     }
-    pace_.grow();
     return true;
   }
 
@@ -185,10 +178,12 @@ public:
     return reader_->next();
   }
 
-  void when_ready(std::function<void()> then) override {
-    if (reader_ && !reader_->at_end()) return then();
-    engine_->when_next(std::exchange(consumed_, 0), std::move(then));
+  std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {
+    if (!reader_ || reader_->at_end()) return engine_->when_next(std::exchange(consumed_, 0), std::move(then));
+    then();
+    return std::nullopt;
   }
+  void pull_one() override { engine_->pull_one(); }
   [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
 
 private:
@@ -207,13 +202,18 @@ class result_stream;
 /// Results as they are wanted: what imap and imap_unordered return.
 ///
 /// The input is taken as results are consumed, at most a window of elements ahead (task_options::window), in the
-/// consumer's thread; so it may be endless. One that makes wait (more than 100 us for an element) is taken element by
-/// element, whatever the chunk, each is sent when it comes, and a result that is ready is handed out before more is
-/// asked for; but while the input blocks, nothing is handed out: where elements come from a slow source, push them into
-/// a feed (submit_calls::feed) from a thread of their own. An element that fails throws at its place, and the next call
-/// goes on behind it. An exception of the input itself is thrown at its place, once, and ends the stream. Thread
-/// safety: distinct objects: safe. Shared objects: unsafe. Lifetime: an lvalue input must outlive the stream;
-/// destroying the stream gives up what is under way, without waiting.
+/// consumer's thread; so it may be endless. The elements of containers, of std::views::iota, and of what is marked
+/// quick() are gathered into chunks. Any other input may make wait, and is asked for one element at a time: it is sent
+/// before the next is asked for, as a task of its own, whatever the chunk; and a result that is ready is handed out
+/// before. An input whose last element took more than 100 us is not asked again before a result has had as long to
+/// become ready. But while the input blocks, the consumer does, whatever gets ready meanwhile: mark an input that comes
+/// by itself as slow(), and a thread takes it; or push its elements into a feed (submit_calls::feed).
+///
+/// An element that fails throws at its place, and the next call goes on behind it. An exception of the input itself is
+/// thrown at its place, once, and ends the stream.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without
+/// waiting.
 template <class R>
 class [[nodiscard]] stream {
 public:
@@ -232,14 +232,24 @@ public:
   /// As next(), with a failing element as data.
   std::optional<result<value_type>> next_result() { return source_->next(); }
 
+  /// Waits until next() would not, be it for a result or the end; false when the time passed first. Takes from the
+  /// input as async_next does, and is held up by one that blocks. In a task of the same pool of threads it does not
+  /// work the element out itself, as next() does.
+  /// Unblocked by: as next().
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return detail::await_next(*source_, deadline::after(time));
+  }
+
   /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr,
   /// std::optional<value_type>): takes any completion token, `co_await results.async_next(asio::use_awaitable)`. Gives
   /// and throws what next() does; an element that is ready is decoded where the handler runs, and the input is taken
-  /// from there and in this call. Of an input that makes wait, a call takes an element unless a result is ready at
-  /// once: next() gives it a moment. One at a time; next() may be called when none is under way. The stream may be
+  /// from there and in this call, as for next(): not while there is a result, and of an input that makes wait not
+  /// before a result has had its time; so it blocks the handler's executor no longer than the input itself does, and
+  /// that of a slow() one not at all. One at a time; next() may be called when none is under way. The stream may be
   /// destroyed meanwhile. Needs muster/pool/async.hpp, where completion is described.
   /// A signal to the handler's cancellation slot, of any type, ends the wait with errc::cancelled, without any other
-  /// effect: the element stays, for whoever asks next.
+  /// effect: the element stays, for whoever asks next. While the input is asked for an element, it ends behind that.
   template <class Token>
   auto async_next(Token&& token);
   /// The same, of signature void(std::optional<result<value_type>>): failures are data, that of the input too. Without
@@ -273,6 +283,11 @@ public:
 
   /// As stream::next_result.
   std::optional<value_type> next() { return from_.next_result(); }
+  /// As stream::wait_for.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return from_.wait_for(time);
+  }
   /// As stream::async_next_result.
   template <class Token>
   auto async_next(Token&& token) {

@@ -26,10 +26,12 @@
 #include <muster/pool/detail/map_source.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/progress.hpp>
+#include <muster/pool/detail/slow_stream.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/feed.hpp>
 #include <muster/pool/future.hpp>
+#include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/pool/when_all.hpp>
@@ -234,8 +236,9 @@ public:
   }
 
   /// Calls `f` with every element and yields results, in the order of the elements, while later elements are still
-  /// being taken and worked on. See stream. `xs` may also be a generator: a callable that gives a std::optional<T> each
-  /// time, and nothing at the end.
+  /// being taken and worked on. See stream, also for inputs that make wait: unless `xs` is a container, or marked as
+  /// quick(), each element is a task and is sent before the next is asked for. `xs` may also be a generator: a callable
+  /// that gives a std::optional<T> each time, and nothing at the end.
   template <class F, detail::stream_elements Xs>
   auto imap(F f, Xs&& xs) const {
     return run_stream<false>(true, std::move(f), detail::as_elements(std::forward<Xs>(xs)));
@@ -360,8 +363,12 @@ private:
     using view = std::views::all_t<Xs>;
     const auto& core = self().core();
     const auto& options = self().options();
-    if constexpr (detail::cheap_to_send<F>) {
-      if (ordered && options.chunk == 1 && !options.progress)
+    constexpr auto speed = detail::range_walk<view>::speed;
+    if constexpr (speed == input_speed::slow) {
+      return stream_as_they_come<Unpack, R>(ordered, std::move(f), std::forward<Xs>(xs));
+    } else if constexpr (detail::cheap_to_send<F>) {
+      const bool one_by_one = options.chunk == 1 || speed != input_speed::quick;
+      if (ordered && one_by_one && !options.progress)
         return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
     }
     auto progress = options.progress ? detail::meter_of(xs, options) : nullptr;
@@ -383,11 +390,27 @@ private:
 
   template <bool Unpack, class R, class F, class Xs>
   auto stream_tasks(F f, Xs&& xs) const {
-    const auto& core = self().core();
-    const auto options = self().options();
-    const auto route = self().route();
-    auto submit = [core, options, terms = detail::terms_of(options), route,
-                   f = std::move(f)](const auto& element) -> future<R> {
+    using input = detail::range_walk<std::views::all_t<Xs>>;
+    auto submit = element_submitter<Unpack, R>(std::move(f));
+    return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
+        self().core(), input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window_of(self().options())));
+  }
+
+  template <bool Unpack, class R, class F, class Xs>
+  auto stream_as_they_come(bool ordered, F f, Xs&& xs) const {
+    using input = detail::range_walk<std::views::all_t<Xs>>;
+    auto submit = element_submitter<Unpack, R>(std::move(f));
+    using source = detail::slow_stream<R, input, decltype(submit)>;
+    return stream<R>(
+        std::make_unique<source>(self().core(), input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
+                                 typename source::settings{.ordered = ordered, .window = window_of(self().options())}));
+  }
+
+  // What makes a task of an element.
+  template <bool Unpack, class R, class F>
+  auto element_submitter(F f) const {
+    return [core = self().core(), options = self().options(), terms = detail::terms_of(self().options()),
+            route = self().route(), f = std::move(f)](const auto& element) -> future<R> {
       const auto call = [&](const auto&... args) {
         return detail::submit_call(core, options, terms, route, admission::unlimited, f, args...);
       };
@@ -397,10 +420,6 @@ private:
         return call(element);
       }
     };
-    using view = std::views::all_t<Xs>;
-    using input = detail::range_walk<view>;
-    return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
-        core, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window_of(options)));
   }
 };
 

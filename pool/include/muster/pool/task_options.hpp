@@ -61,7 +61,8 @@ struct task_options {
   /// Which of the tasks that wait for a worker comes first. Tasks for one worker (`on`) come before all others, in
   /// order.
   muster::priority priority = muster::priority::normal;
-  /// map and imap: elements per chunk; 0: by time, growing until a chunk takes about a millisecond.
+  /// map and imap: elements per chunk; 0: by time, growing until a chunk takes about a millisecond. Of inputs of imap
+  /// that may make wait (stream) each element is a chunk.
   std::size_t chunk = 0;
   /// imap: how many elements may be taken from the input ahead of what has been consumed; 0: four chunks a worker.
   std::size_t window = 0;
@@ -70,7 +71,7 @@ struct task_options {
   task_label label{};
   /// map, map_async and imap of a pool of processes: how far it is is shown on stderr while somebody waits for it, by
   /// that thread: on a terminal in one line that is drawn again, at most ten times a second; elsewhere in a line every
-  /// ten seconds. What is done sooner shows nothing, and so do pools of threads.
+  /// ten seconds. What is done sooner shows nothing, and so do pools of threads, and streams of slow() inputs.
   bool progress = false;
 };
 

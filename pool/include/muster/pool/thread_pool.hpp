@@ -11,9 +11,12 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <muster/base/clock.hpp>
 #include <muster/pool/as_completed.hpp>
+#include <muster/pool/detail/local_state.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/local_calls.hpp>
 #include <muster/pool/stream.hpp>
@@ -22,6 +25,9 @@
 #include <muster/pool/this_worker.hpp>
 #include <muster/pool/thread_pool_options.hpp>
 #include <muster/pool/when_all.hpp>
+#include <muster/pool/when_any.hpp>
+#include <muster/process/crew.hpp>
+#include <muster/serialize/shared_object.hpp>
 
 namespace muster {
 
@@ -33,13 +39,14 @@ namespace detail {
 /// Throws errc::invalid_argument unless it is closed.
 void require_closed(const local_core& core);
 [[nodiscard]] pid_t this_process() noexcept;
+[[nodiscard]] std::vector<worker_info> threads_of(const local_core& core);
 /// What the destructor of a pool of threads does.
 void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept;
 
 }  // namespace detail
 
-/// What all pools of threads have: calls, and how they end. Not made itself; see thread_pool, ctx_thread_pool and
-/// serial_pool.
+/// What all pools of threads have: the calls of a pool of worker processes, and how they end. Not made itself; see
+/// thread_pool, ctx_thread_pool and serial_pool. What they do not have of `pool`, and why: docs/architecture.md.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
 /// Process safety: belongs to the process that made it. In a forked child calls throw errc::forked, and the destructor
@@ -58,6 +65,16 @@ public:
   /// The same calls, with maps that give a result for every element instead of throwing the first error.
   [[nodiscard]] collecting_local_submitter<Adapter> collect_errors() const { return {core_, {}}; }
 
+  /// A read-only copy of `value` in the shared memory of the program, as pool::share; its pools of processes read it
+  /// too.
+  template <class T>
+  [[nodiscard]] shared_object<T> share(const T& value) const {
+    return muster::share(value);
+  }
+
+  /// Is ready: the constructor waits for the threads. For programs that take any pool.
+  [[nodiscard]] future<void> started() const;
+
   /// From now on no task is accepted, save from tasks of this pool: calls throw errc::pool_closed. Those accepted
   /// finish; then the threads run the finalizer and end. Returns at once.
   void close() { core()->close(); }
@@ -69,6 +86,8 @@ public:
     return drain_until(deadline::after(time));
   }
   void drain() { static_cast<void>(drain_until(deadline::never())); }
+  /// As close; the future is ready once every accepted task has ended, also by terminate(). Cancelling it does nothing.
+  [[nodiscard]] future<void> drain_async();
 
   /// What has not begun fails with errc::cancelled; what runs is asked to stop (this_task::stop_requested()), and no
   /// task is accepted any more. Returns at once.
@@ -85,6 +104,8 @@ public:
 
   /// How many threads it has; 1 for a serial_pool, which has none.
   [[nodiscard]] std::size_t size() const noexcept { return core_->workers(); }
+  /// Each with its index, of this process, in its first incarnation: working, or absent once it has left.
+  [[nodiscard]] std::vector<worker_info> workers() const { return detail::threads_of(*core()); }
   [[nodiscard]] thread_pool_statistics stats() const { return core_->read_statistics(); }
 
 protected:
@@ -128,6 +149,21 @@ basic_thread_pool<Adapter>::basic_thread_pool(const thread_pool_options& options
     : owner_(detail::this_process()),
       grace_(options.destructor_grace),
       core_(std::make_shared<detail::local_core>(options, threads, make_context)) {}
+
+template <class Adapter>
+future<void> basic_thread_pool<Adapter>::started() const {
+  auto is_ready = std::make_shared<detail::local_state<void>>();
+  is_ready->complete(detail::outcome<void>::of_value());
+  return detail::future_access::of_source<void>(core(), std::move(is_ready));
+}
+
+template <class Adapter>
+future<void> basic_thread_pool<Adapter>::drain_async() {
+  close();
+  auto drained = std::make_shared<detail::local_state<void>>();
+  core_->when_empty([drained] { drained->complete(detail::outcome<void>::of_value()); });
+  return detail::future_access::of_source<void>(core_, std::move(drained));
+}
 
 template <class Adapter>
 basic_thread_pool<Adapter>::~basic_thread_pool() {

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/device.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
+#include <muster/process/device_assignment.hpp>
 #include <muster/process/lifecycle.hpp>
 #include <muster/process/supervisor.hpp>
 #include <muster/process/worker_environment.hpp>
@@ -46,7 +48,9 @@ struct crew_options {
   bool own_groups = true;                         ///< each worker leads a process group, which is killed when it ends
   std::chrono::nanoseconds max_age{};             ///< of a worker, from when it was ready; 0: it may get any age
   double age_jitter = 0;                          ///< by up to that part of max_age it is less, by chance
-  std::vector<cpu_list> cpus{};                   ///< where workers may run, in turn; none: wherever the program may
+  std::vector<device_assignment> devices{};       ///< of the workers, in turn; none: they have no devices
+  /// Where workers may run, in turn; none: near their devices, if that is known, else wherever the program may.
+  std::vector<cpu_list> cpus{};
   std::filesystem::path memory_group{};  ///< where each process gets a control group of its own; empty: nowhere
   std::uint64_t memory_limit = 0;        ///< of such a group
   bool early_successors = true;          ///< who leaves in good order goes when another process is ready in its place
@@ -96,6 +100,7 @@ struct worker_info {
   pid_t pid = 0;  ///< 0: no process at the moment
   std::uint32_t incarnation = 0;
   worker_lifecycle::state state = worker_lifecycle::state::absent;
+  muster::device device{};  ///< that it is pinned to, as the program names it; the host where it is not
 };
 
 /// How often workers ended, by reason.
@@ -107,6 +112,7 @@ struct crew_statistics {
   std::uint64_t recycled_tasks = 0;   ///< they had run as many tasks as they may
   std::uint64_t recycled_age = 0;     ///< they were as old as they may become
   std::uint64_t recycled_memory = 0;  ///< they had more memory than they may
+  std::uint64_t recycled_unfit = 0;   ///< they had said that they must not run another task
   std::uint64_t retired = 0;          ///< left in good order, because the crew was made smaller
   std::uint64_t killed = 0;           ///< by a signal
   std::uint64_t exited = 0;           ///< by themselves, without having been told

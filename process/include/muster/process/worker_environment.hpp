@@ -4,14 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <muster/base/device.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/error_info.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
+
+namespace detail {
+class conversation;
+}
 
 /// What a worker process is given for its life. The crew's entry function gets it and returns when the worker is to
 /// exit.
@@ -25,6 +31,7 @@ public:
     std::size_t index = 0;           ///< of the worker in its crew
     std::uint32_t incarnation = 0;   ///< 1 for the first process with that index
     bool stands_by = false;          ///< its predecessor is still at work
+    muster::device device{};         ///< that it is pinned to, as the program names it; the host where it is not
     std::vector<std::byte> payload;  ///< crew_options::payload
   };
 
@@ -34,8 +41,9 @@ public:
     int loop = -1;
   };
 
+  /// Lifetime: borrows all.
   worker_environment(identity who, domain& shared, board& tasks, token_decoder& functions, bells parents,
-                     int control) noexcept
+                     detail::conversation& control) noexcept
       : identity_(std::move(who)),
         domain_(shared),
         board_(tasks),
@@ -61,6 +69,9 @@ public:
   void report_memory();
   /// Tells the parent that this worker will leave by itself before long.
   void report_soon();
+  /// Tells the parent that this worker leaves by itself now, or, if it is at one, after its task, and why. If it sleeps
+  /// it is woken for that. May be called by any thread.
+  void report_unfit(std::string_view why);
 
 private:
   identity identity_;
@@ -68,7 +79,7 @@ private:
   board& board_;
   token_decoder& functions_;
   bells bells_;
-  int control_;
+  detail::conversation& control_;
 };
 
 /// What a crew's entry token names. The result is the worker's exit code.

@@ -168,6 +168,9 @@ public:
   /// Whether there are tasks that only this worker may run.
   [[nodiscard]] bool needs_worker(std::size_t worker) const MUSTER_EXCLUDES(mutex_);
 
+  /// Where a task ran last, for messages. Requires: settled.
+  [[nodiscard]] task_place place_of(const task_record& record) const;
+
   /// Says which process a worker is from now on; for messages.
   void set_worker(std::size_t worker, pid_t pid) MUSTER_EXCLUDES(mutex_);
 

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/device.hpp>
 
 namespace muster {
 
@@ -26,6 +28,7 @@ struct dispatcher_options {
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
   unsigned quarantine_after = 0;  ///< a task that has killed so many workers is not tried again; 0: it always is
+  std::vector<device> devices{};  ///< that workers are pinned to, in turn, for errors; none: to no device
   /// Told when a task comes after audit() has said that none is left: audits are due again. Must not call back.
   std::function<void()> watch{};
   /// Told when a task was accepted that only a worker beyond the active ones may run. Must not call back.

@@ -44,7 +44,7 @@ template <class T>
 }  // namespace detail
 
 /// A message that was taken out of a queue on approval: until it is acknowledged, it goes back to its place when this
-/// object or its process goes.
+/// object or its process goes. Requires: one that has been moved from is only assigned to, or destroyed.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
@@ -96,10 +96,12 @@ public:
   using value_type = T;
   using lease_type = message_lease<T>;
 
-  /// No queue: to be assigned to.
+  /// No queue: to be assigned to. So is one that has been moved from; all calls but the conversion to bool, assignment
+  /// and sending it throw errc::invalid_argument then.
   message_queue() = default;
   /// Makes a queue for `capacity` messages in the program's domain.
-  /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1; errc::out_of_memory.
+  /// Throws errc::invalid_argument in a worker, and for a capacity of 0 or above 2^24 - 1 or more inline_bytes than
+  /// there can be; errc::out_of_memory when the cells do not fit into the arena.
   /// Cost: under a millisecond to find out how long to spin, unless options.spin says it.
   explicit message_queue(std::size_t capacity, queue_options options = {}) {
     if (options.inline_bytes == 0) options.inline_bytes = detail::default_inline_bytes<T>;
@@ -111,7 +113,10 @@ public:
   ///
   /// What of it lies in shared memory (tensors) goes by reference, or by copy where that is asked for: then neither
   /// side sees what the other writes, and it need not lie in the queue's domain. Unblocked by: a consumer that frees a
-  /// cell, close(). Throws what the value's serialize function throws, errc::out_of_memory; nothing is pushed then.
+  /// cell, close(). Throws what the value's serialize function throws; errc::out_of_memory, with what was needed and
+  /// what there is, where the arena has no room for a long message or no descriptors for its blocks (one for each, and
+  /// one for a long message); errc::not_serializable for more than 65 535 blocks;
+  /// errc::invalid_argument for a block of another domain. Nothing is pushed then, and nothing is held.
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
@@ -187,6 +192,8 @@ public:
     if (!out.attaches()) detail::throw_queue_cannot_go();
     out.attach(ring_->block());
   }
+  /// Throws errc::corrupted when what came is no queue of this kind, errc::invalid_argument when it lies in a domain
+  /// that is not the program's.
   void load(input_archive& in) {
     bool is_there = false;
     in(is_there);

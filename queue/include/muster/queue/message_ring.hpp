@@ -46,11 +46,12 @@ enum class queue_result : std::uint8_t {
 /// cell and one on head or tail for each side; a system call when somebody sleeps.
 class message_ring {
 public:
-  /// Makes a queue in the program's domain. Throws errc::invalid_argument in a worker and for a capacity of 0 or above
-  /// 2^24 - 1, errc::out_of_memory.
+  /// Makes a queue in the program's domain. Throws errc::invalid_argument in a worker and for what ring_shape::of()
+  /// refuses, errc::out_of_memory.
   [[nodiscard]] static std::shared_ptr<message_ring> make(queue_kind kind, std::size_t capacity,
                                                           const queue_options& options);
-  /// The queue in a block that was received. Throws errc::corrupted when it is none of this kind.
+  /// The queue in a block that was received. Throws errc::corrupted when it is none of this kind,
+  /// errc::invalid_argument when it lies in a domain that is not the program's.
   [[nodiscard]] static std::shared_ptr<message_ring> attach(queue_kind kind, shared_block memory);
 
   message_ring(const message_ring&) = delete;

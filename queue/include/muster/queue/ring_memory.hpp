@@ -27,7 +27,8 @@ struct ring_shape {
   static constexpr std::size_t cell_head_bytes = 16;
 
   /// The shape of cells with room for at least so much.
-  /// Throws errc::invalid_argument when capacity or room are 0 or too large.
+  /// Throws errc::invalid_argument, with both numbers and what is possible, for a capacity of 0 or above 2^24 - 1, and
+  /// for room of more than 1 GiB less 16 bytes.
   [[nodiscard]] static ring_shape of(queue_kind kind, std::size_t capacity, std::size_t inline_bytes,
                                      std::chrono::nanoseconds spin);
   [[nodiscard]] std::size_t inline_bytes() const noexcept { return stride_bytes - cell_head_bytes; }

@@ -84,15 +84,6 @@ public:
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   /// Element of a chunk at which its worker died. Requires: settled with worker_died.
   [[nodiscard]] std::uint64_t element() const noexcept { return element_; }
-  /// Where it ran last, for messages. Requires: settled.
-  [[nodiscard]] task_place place() const {
-    return {.task = id_,
-            .label = text_of(label_),
-            .element = std::nullopt,
-            .attempt = attempt_,
-            .worker = worker_,
-            .pid = pid_};
-  }
 
 private:
   friend class dispatcher;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include <muster/base/device.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/nested_end.hpp>
@@ -12,6 +14,8 @@
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
+
+class task_call;
 
 /// A worker's end of a board: claims tasks, runs them, completes them.
 ///
@@ -21,9 +25,12 @@ class worker_end {
 public:
   struct options {
     std::size_t index = 0;
-    int bell = -1;                ///< eventfd that the supervisor may sleep on; borrowed
-    int loop_bell = -1;           ///< the same of the program's loop, if there is one; borrowed
-    std::uint64_t max_tasks = 0;  ///< leave after so many; 0: never
+    int bell = -1;                                  ///< eventfd that the supervisor may sleep on; borrowed
+    int loop_bell = -1;                             ///< the same of the program's loop, if there is one; borrowed
+    std::uint64_t max_tasks = 0;                    ///< leave after so many; 0: never
+    muster::device device{};                        ///< that it is pinned to, for errors
+    const std::atomic<bool>* unfit = nullptr;       ///< once it is true: leave after the task at hand; borrowed
+    void (*note_failed_task)() noexcept = nullptr;  ///< called inside the catch block of a task that has thrown
   };
 
   /// Lifetime: borrows everything.
@@ -33,7 +40,7 @@ public:
   ~worker_end();
 
   /// Claims and runs one task, after sleeping until there is one. False when this worker is to leave: by order, or
-  /// because it has run max_tasks tasks.
+  /// because it has run max_tasks tasks, or is unfit.
   /// Unblocked by: a task; an order.
   bool run_next();
   /// How many tasks it has run; of a chunk, every element counts.
@@ -62,6 +69,10 @@ private:
   void park();
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;
+  [[nodiscard]] bool is_unfit() const noexcept {
+    return options_.unfit != nullptr && options_.unfit->load(std::memory_order_relaxed);
+  }
+  void fail(task_call& call) const noexcept;
   [[nodiscard]] bool is_ordered_to_leave() const noexcept;
   // A worker beyond the active ones is not alone, however few these are.
   [[nodiscard]] bool has_others() const noexcept { return options_.index > 0 || board_.active() > 1; }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/device.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/exit_status.hpp>
 
@@ -26,6 +27,7 @@ struct task_place {
   unsigned attempt = 1;                ///< 1 at the first
   int worker = -1;                     ///< index of the worker; -1 when none had it
   pid_t pid = 0;                       ///< of the worker
+  muster::device device{};  ///< that the worker is pinned to (pool_options::devices); the host where it is not
 };
 
 /// One exception of a chain made by std::throw_with_nested.

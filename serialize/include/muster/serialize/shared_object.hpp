@@ -90,8 +90,10 @@ struct shared_object_access;
 /// An object in shared memory that nobody changes any more. Copies of the handle, in whatever process, are of the same
 /// object; it is there as long as one of them is, whoever made it. As an argument or result it takes nine bytes.
 ///
-/// What comes from another process is checked as far as its place and its type go; the object itself is taken as it is:
-/// a process of the same program that does not heed the const can spoil it for all.
+/// Sealed is what nobody can write to by this handle: it gives const access only. The pages are not write-protected, so
+/// that a process of the same program that casts the const away, or has a stray pointer, can spoil the object for all
+/// (why: docs/formats/shared_object.md). What comes from another process is checked as far as its place and its type
+/// go; the object itself is taken as it is.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe while nobody assigns.
 /// Process safety: all processes read at once; a death takes nothing away from the others.

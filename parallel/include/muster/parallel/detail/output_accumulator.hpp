@@ -161,7 +161,7 @@ class tensor_list {
 public:
   explicit tensor_list(const value_name& what) : what_(what) {}
 
-  void add(const tensor& value, double /*weight*/) { all_.push_back(value); }
+  void add(const tensor& value, double /*weight*/) { all_.push_back(value.to(device::cpu())); }
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const;
   void merge(frame_reader& in);

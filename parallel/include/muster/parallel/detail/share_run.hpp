@@ -76,6 +76,7 @@ public:
     variable_table& variables;
     contribution_exchange& others;
     std::vector<tensor>& buffers;
+    muster::device device = muster::device::cpu();  ///< where the function's tensors are to lie
   };
 
   explicit share_run(const surroundings& around);
@@ -96,6 +97,13 @@ public:
     }
   }
 
+  /// Moves what all ranks get to where the function's tensors are to lie, if it is a tensor.
+  template <class... Wholes>
+  void place(std::tuple<Wholes...>& values) const {
+    const auto place_all = [where = around_.device](auto&... each) { (place_one(each, where), ...); };
+    std::apply(place_all, values);
+  }
+
   /// Of one slice. Requires: index < spec().updates.size().
   void add_update(std::size_t index, const tensor& value, double weight);
   /// Writes what the variables are to be. Throws errc::invalid_argument for values that do not fit them.
@@ -108,6 +116,10 @@ public:
   void note_accumulated() noexcept { watch_.lap(times_.accumulate); }
 
 private:
+  template <class Value>
+  static void place_one([[maybe_unused]] Value& value, [[maybe_unused]] muster::device where) {
+    if constexpr (std::is_same_v<Value, tensor>) value = value.to(where);
+  }
   [[nodiscard]] rank_context context_of(std::size_t slice, row_range rows) const;
   [[nodiscard]] std::vector<tensor> take(row_range rows);
 

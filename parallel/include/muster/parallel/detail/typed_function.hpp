@@ -218,6 +218,7 @@ public:
 
   [[nodiscard]] std::function<void(frame_writer&)> run(share_run& share, frame_reader& values) override {
     auto wholes = Layout::read(values);
+    share.place(wholes);
     auto outputs = std::make_shared<typename Layout::outputs>(Layout::accumulators(share.spec()));
     share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight) {
       auto results = call(context, given, wholes);

@@ -126,6 +126,8 @@ private:
   void replace_the_dead() MUSTER_REQUIRES(mutex_);
   void await_ranks() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] rank_process* process_of(std::size_t rank) noexcept;
+  [[nodiscard]] device device_of(std::size_t rank) const;
+  [[nodiscard]] device_choice devices_of_workers() const;
 
   // world_call.cpp
   void require_open() const MUSTER_REQUIRES(mutex_);
@@ -162,6 +164,7 @@ private:
   world_memory memory_;
   token_encoder encoder_;
   const std::optional<std::size_t> own_rank_;
+  const std::vector<device_assignment> devices_;  // of ranks, in turn; none: processors
   std::unique_ptr<pool> pool_;
   call_trace trace_;
 

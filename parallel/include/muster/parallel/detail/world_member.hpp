@@ -33,8 +33,9 @@ public:
   };
 
   /// `bell`: where it sleeps; a process that is the rank, on that of its line.
+  /// `on`: where the rank's functions get their tensors.
   world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
-               std::atomic<std::uint32_t>& bell);
+               std::atomic<std::uint32_t>& bell, device on);
 
   /// Makes this process the rank, as far as the caller is concerned: it answers that it is ready.
   void join();
@@ -76,6 +77,7 @@ private:
   std::shared_ptr<domain> domain_;
   world_memory memory_;
   std::size_t rank_;
+  const device device_;
   world_line& line_;
   world_sleeper sleeper_;
   token_decoder decoder_;

@@ -145,6 +145,20 @@ public:
     delivery_scope::put_aside_or_send(std::move(self));
   }
 
+  /// Runs `what` on the handler's executor soon, never inside this call. Requires: complete() has not been called.
+  template <class F>
+  void post(F what) {
+    auto executor = executor_.get();  // `what` may destroy this object meanwhile
+    if constexpr (can_post) {
+      boost::asio::post(executor, std::move(what));
+    } else {
+      const auto otherwise = otherwise_;
+      otherwise.execute([executor = std::move(executor), what = std::move(what)]() mutable {
+        boost::asio::dispatch(executor, std::move(what));
+      });
+    }
+  }
+
 protected:
   [[nodiscard]] How& how() noexcept { return how_; }
 

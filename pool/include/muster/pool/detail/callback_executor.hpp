@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
 
@@ -45,6 +47,8 @@ public:
   void post(const job& what) MUSTER_EXCLUDES(mutex_);
   /// The same, but after stop() nothing, and false.
   bool try_post(const job& what) MUSTER_EXCLUDES(mutex_);
+  /// The same, but not before `when`, and what stop() comes before is dropped. Requires: it has a thread, not a loop.
+  bool post_at(clock::time_point when, job what) MUSTER_EXCLUDES(mutex_);
 
   /// Runs what was posted, then ends the threads and waits for them. Called by a callback it does not wait. What was
   /// posted to a loop runs when that does.
@@ -54,8 +58,10 @@ private:
   friend class callback_pause;
 
   void require_thread() MUSTER_REQUIRES(mutex_);
+  void have_thread() MUSTER_REQUIRES(mutex_);
   void add_thread() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::thread take_thread() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] deadline take_due() MUSTER_REQUIRES(mutex_);
   void work() MUSTER_EXCLUDES(mutex_);
   void run(const job& what) noexcept;
   void begin_pause() MUSTER_EXCLUDES(mutex_);
@@ -67,6 +73,7 @@ private:
   condition changed_;  // for threads that have nothing to do
   condition turn_;     // for callbacks that have waited
   std::deque<job> jobs_ MUSTER_GUARDED_BY(mutex_);
+  std::multimap<clock::time_point, job> later_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   bool started_ MUSTER_GUARDED_BY(mutex_) = false;   // the first thread, or nobody needs it any more
   bool running_ MUSTER_GUARDED_BY(mutex_) = false;   // a callback that does not wait

@@ -78,6 +78,8 @@ public:
 
   /// Becomes 1 when the map has been given up.
   [[nodiscard]] const std::atomic<std::uint32_t>& stop_word() const noexcept { return shared().stop; }
+  /// Becomes true when this process must not begin another element; another one runs the rest.
+  [[nodiscard]] static const std::atomic<bool>& process_is_unfit() noexcept;
 
   /// Room for the next encoded result.
   [[nodiscard]] std::span<std::byte> append_result(std::size_t bytes);
@@ -102,7 +104,8 @@ private:
   std::size_t used_bytes_ = 0;
 };
 
-/// The callable of a map and its bound arguments, decoded once per worker.
+/// The callable of a map and its bound arguments. A worker decodes them with its first chunk, and again only if it
+/// slept meanwhile: whoever has nothing to do keeps nothing.
 template <class Callable, class Bound>
 struct chunk_state {
   Callable callable;
@@ -191,11 +194,15 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
     const auto first = run.first();
     const auto count = run.count();
     const auto& stop = run.stop_word();
+    const auto& unfit = chunk_run::process_is_unfit();
+    const auto may_go_on = [&] {
+      return stop.load(std::memory_order_relaxed) == 0 && !unfit.load(std::memory_order_relaxed);
+    };
     const task_call::element_marker marker(call);
     auto& code = *with;
     std::uint64_t finished = 0;
     try {
-      for (; finished < count && stop.load(std::memory_order_relaxed) == 0; ++finished) {
+      for (; finished < count && may_go_on(); ++finished) {
         marker.at(first + finished);
         auto element = take_element(elements, call, first + finished);
         if constexpr (!array_element<T> || !array_element<result>) call.enter(task_call::step::running);

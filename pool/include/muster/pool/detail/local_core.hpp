@@ -85,7 +85,14 @@ public:
   bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);
   /// Requires: closed.
   bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_);
+  /// Calls `then` once nothing is pending any more, at once if that is so; by any thread, so `then` only passes the
+  /// news on. Requires: closed.
+  void when_empty(std::function<void()> then) MUSTER_EXCLUDES(end_mutex_);
   void join_threads();
+  /// Whether the worker takes no task any more.
+  [[nodiscard]] bool has_left(std::size_t worker) const noexcept {
+    return serial_ ? must_leave() : workers_[worker]->has_left.load(std::memory_order_acquire);
+  }
   [[nodiscard]] bool is_closed() const noexcept { return closed_.load(std::memory_order_seq_cst); }
 
   [[nodiscard]] thread_pool_statistics read_statistics() const noexcept;
@@ -94,6 +101,7 @@ private:
   struct alignas(64) worker {
     std::atomic<std::uint32_t> parked = 0;  // futex: parking.hpp
     std::atomic<std::uint64_t> ended = 0;   // units; written by its thread only
+    std::atomic<bool> has_left = false;     // likewise
     local_queue own;
     local_worker self;
     std::shared_ptr<void> context;
@@ -105,7 +113,7 @@ private:
   void throw_if_unprepared() MUSTER_EXCLUDES(end_mutex_);
   void work(std::size_t index, const context_maker& make_context) noexcept;
   void run_finalizer(std::size_t index) noexcept;
-  void leave() MUSTER_EXCLUDES(end_mutex_);
+  void leave(std::size_t index) MUSTER_EXCLUDES(end_mutex_);
   [[nodiscard]] std::shared_ptr<local_job> next_job(std::size_t index);
   [[nodiscard]] std::shared_ptr<local_job> take(std::size_t index);
   void run(local_job& job, local_worker& here) noexcept;
@@ -160,6 +168,7 @@ private:
   condition end_changed_;
   std::size_t prepared_ MUSTER_GUARDED_BY(end_mutex_) = 0;
   std::size_t left_ MUSTER_GUARDED_BY(end_mutex_) = 0;
+  std::vector<std::function<void()>> when_empty_ MUSTER_GUARDED_BY(end_mutex_);
   std::string failure_ MUSTER_GUARDED_BY(end_mutex_);  // of the first thread that could not be prepared
 };
 

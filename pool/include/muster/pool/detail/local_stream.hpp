@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -40,7 +41,8 @@ public:
   }
 
   std::optional<result<streamed<R>>> next() override {
-    fill(true);
+    home_->require_here();
+    while (wants_more() && !must_hand_out()) pull_one();
     if (under_way_.empty()) {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
@@ -50,50 +52,44 @@ public:
     auto found = which->second.get_result();
     const auto element = which->first;
     under_way_.erase(which);
-    if (!found.has_value()) return at_place(found.error(), element);
-    if constexpr (std::is_void_v<R>) {
-      return std::monostate{};
-    } else {
-      return std::move(*found);
-    }
+    return of_element(std::move(found), element);
   }
 
-  void when_ready(std::function<void()> then) override {
-    fill(false);
-    if (under_way_.empty()) return then();
-    arrivals_->when_some(std::move(then));
-  }
-  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
-
-private:
-  void fill(bool may_wait) {
+  std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {
     home_->require_here();
-    const auto submit = [this](auto&& element) { add(submit_(std::forward<decltype(element)>(element))); };
+    while (!Input::may_be_slow && wants_more()) pull_one();
+    const auto patience = wants_more() ? std::optional(pace_.patience()) : std::nullopt;
+    if (!under_way_.empty()) {
+      arrivals_->when_some(std::move(then));
+      return patience;
+    }
+    if (patience) return std::chrono::nanoseconds(0);
+    then();
+    return std::nullopt;
+  }
+  void pull_one() override {
     try {
-      while (!ended_ && under_way_.size() < window_ && !must_hand_out(may_wait)) ended_ = !input_.next(pace_, submit);
+      ended_ = !input_.next(pace_, [this](auto&& element) { add(submit_(std::forward<decltype(element)>(element))); });
     } catch (...) {
       ended_ = true;
       failure_ = std::current_exception();
     }
   }
+  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
+
+private:
+  [[nodiscard]] bool wants_more() const noexcept { return !ended_ && under_way_.size() < window_; }
 
   void add(future<R> made) {
     auto& kept = under_way_.emplace(taken_, std::move(made)).first->second;
     future_access::observe(kept, *new arrival_observer(arrivals_, taken_++));  // deletes itself
   }
 
-  // A slow input is not asked while there is a result.
-  bool must_hand_out(bool may_wait) {
-    if (!Input::may_be_slow || pace_.patience().count() == 0 || under_way_.empty()) return false;
-    const bool waits = may_wait && !inside_();
-    return arrivals_->wait_for_some(deadline::after(waits ? pace_.patience() : std::chrono::nanoseconds(0)));
-  }
-
-  static error_info at_place(error_info error, std::size_t element) {
-    auto place = error.place();
-    place.element = element;
-    error.set_place(std::move(place));
-    return error;
+  // An input that may make wait is not asked while there is a result.
+  [[nodiscard]] bool must_hand_out() {
+    if (!Input::may_be_slow || under_way_.empty()) return false;
+    const auto patience = inside_() ? std::chrono::nanoseconds(0) : pace_.patience();
+    return arrivals_->wait_for_some(deadline::after(patience));
   }
 
   const std::shared_ptr<future_home> home_;

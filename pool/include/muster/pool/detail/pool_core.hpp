@@ -32,9 +32,11 @@ namespace muster::detail {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class pool_core final : public crew_client, public future_home, public std::enable_shared_from_this<pool_core> {
 public:
-  /// `loop`: of the program's, on which completions and callbacks are handled; nullptr: there is none.
+  /// `loop`: of the program's, on which completions and callbacks are handled; nullptr: there is none. `devices`: of
+  /// the workers, in turn.
   pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, const board_sizes& sizes,
-            const pool_options& options, boost::asio::io_context* loop = nullptr);
+            const pool_options& options, boost::asio::io_context* loop = nullptr,
+            const std::vector<device_assignment>& devices = {});
   pool_core(const pool_core&) = delete;
   pool_core& operator=(const pool_core&) = delete;
   ~pool_core();
@@ -89,6 +91,11 @@ public:
   /// Waits until `done` is not 0, handling completions meanwhile; false when `until` passed first.
   /// Unblocked by: whoever sets `done` and wakes its futex.
   bool wait_helping(const std::atomic<std::uint32_t>& done, deadline until);
+
+  /// Handles the completions that there are. Does not wait.
+  void catch_up() {
+    if (tasks_.has_completions()) tasks_.drain();
+  }
 
   /// Says whose loop audits, looks at the time when that is due, and starts workers again; nullptr: nobody's.
   void set_watch(crew* workers) MUSTER_EXCLUDES(watch_mutex_);

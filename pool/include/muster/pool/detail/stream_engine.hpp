@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,10 +33,12 @@ public:
     bool ended = false;  ///< there is nothing behind it
   };
 
-  /// A batch of at most `most` elements; fewer where the input is slow, ends, or fails at the next one. Nothing is
-  /// taken beyond those. An exception of the input comes out when it is called again.
+  /// A batch of at most `most` elements; fewer where the input ends, or fails at the next one. Nothing is taken beyond
+  /// those. An exception of the input comes out when it is called again.
   virtual taken pull(std::size_t most) = 0;
-  /// As input_pace::patience.
+  /// Whether it may make wait for an element: then it is asked for one at a time.
+  [[nodiscard]] virtual bool may_be_slow() const noexcept = 0;
+  /// As input_pace::patience, of such an input.
   [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
 };
 
@@ -71,9 +74,10 @@ public:
   /// handed out since the last call.
   /// Rethrows, once, what the input threw, after the elements before it. Unblocked by: the end of a batch.
   std::shared_ptr<batch_run> next_batch(std::size_t consumed);
-  /// Calls `then` once next_batch(0) would not wait, at once if it would not now; by any thread, so that `then` only
-  /// passes the news on. Who asked before is forgotten.
-  void when_next(std::size_t consumed, std::function<void()> then);
+  /// As stream_source::when_ready, with next_batch(0).
+  std::optional<std::chrono::nanoseconds> when_next(std::size_t consumed, std::function<void()> then);
+  /// As stream_source::pull_one.
+  void pull_one() { take(1); }
 
 private:
   // Batches that are done: in the unordered case those to be handed out, in the ordered the one that is waited for.
@@ -90,9 +94,10 @@ private:
     void when(const batch_run* which, std::function<void()> what) MUSTER_EXCLUDES(guard);
   };
 
-  void fill(bool may_wait);
+  [[nodiscard]] bool wants_more() const noexcept { return !exhausted_ && next_size() != 0; }
+  [[nodiscard]] bool must_hand_out();
   void take(std::size_t most);
-  [[nodiscard]] bool is_ready(deadline until);
+  [[nodiscard]] bool has_result() const noexcept;
   [[nodiscard]] std::size_t workers() const noexcept { return settings_.route.workers(core_->workers()); }
   [[nodiscard]] std::size_t next_size() const noexcept;
   void begin(packed_batch batch, std::size_t count);

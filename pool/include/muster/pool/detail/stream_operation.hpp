@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
 #include <muster/pool/detail/async_operation.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
@@ -47,35 +49,107 @@ struct next_result {
 
 /// A wait for a stream's next result: ends when there is one, or when it is cancelled, whichever comes first.
 ///
+/// It works as follows. Sources are for one thread at a time, and an input may make wait. So the wait is *busy* while
+/// the source is asked for a result, or has the input asked for an element; what comes then is only noted, and ends it
+/// afterwards. In between it is *waiting* for a result, for so long as the source has patience with it; then it goes on
+/// where the handler runs.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class R, class Next, class Operation>
-class next_wait {
+class next_wait : public std::enable_shared_from_this<next_wait<R, Next, Operation>> {
 public:
   next_wait(std::shared_ptr<stream_source<R>> from, std::unique_ptr<Operation> operation)
       : from_(std::move(from)), operation_(std::move(operation)), listening_(from_->home()->listen()) {}
 
-  void ready() {
-    end([from = from_] { return outcome<typename Next::type>::of_call([&] { return Next::take(*from); }); });
+  /// Requires: it is busy, as it is when it has just been made.
+  void advance() {
+    auto patience = look();
+    while (patience && patience->count() <= 0 && is_undisturbed()) {
+      from_->pull_one();
+      patience = look();
+    }
+    rest(patience);
   }
-  void cancel() {
-    end([] {
-      return outcome<typename Next::type>::of_error(
-          error_info(errc::cancelled, "the wait for the stream's next result was cancelled"));
-    });
-  }
+  void cancel() MUSTER_EXCLUDES(mutex_) { tell(news::cancelled); }
 
 private:
-  void end(ending<typename Next::type> how) {
-    if (ended_.exchange(true)) return;
-    Operation::complete(std::move(operation_), std::move(how));
-    listening_.reset();
-    from_.reset();
+  enum class phase { busy, waiting, ended };
+  enum class news { none, ready, cancelled };
+  using value = typename Next::type;
+
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> look() {
+    return from_->when_ready([self = this->shared_from_this()] { self->tell(news::ready); });
+  }
+  [[nodiscard]] bool is_undisturbed() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return news_ == news::none;
   }
 
+  // The first news count.
+  void tell(news what) MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      if (phase_ == phase::ended || news_ != news::none) return;
+      news_ = what;
+      if (phase_ == phase::busy) return;
+      phase_ = phase::ended;
+    }
+    end(what);
+  }
+
+  // From being busy to waiting, unless there are news. Afterwards it may have ended already.
+  void rest(std::optional<std::chrono::nanoseconds> patience) MUSTER_EXCLUDES(mutex_) {
+    const auto steps = from_->home()->shared_steps();
+    auto what = news::none;
+    {
+      const scoped_lock lock(mutex_);
+      what = news_;
+      phase_ = what == news::none ? phase::waiting : phase::ended;
+    }
+    if (what != news::none) return end(what);
+    if (!patience) return;
+    // Without a thread for that, and when the pool ends, it waits for the result alone.
+    static_cast<void>(steps->post_at(later(clock::now(), *patience), [weak = this->weak_from_this()] {
+      if (const auto self = weak.lock()) self->lose_patience();
+    }));
+  }
+
+  void lose_patience() MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      if (phase_ != phase::waiting) return;
+      phase_ = phase::busy;
+    }
+    operation_->post([self = this->shared_from_this()] { self->go_on(); });
+  }
+  void go_on() {
+    if (!is_undisturbed()) return rest(std::nullopt);
+    from_->pull_one();
+    advance();
+  }
+
+  // The source goes along to where the handler runs: its end may have to wait, and this thread may not.
+  void end(news how) {
+    if (how == news::ready) {
+      complete([from = std::move(from_)] { return outcome<value>::of_call([&] { return Next::take(*from); }); });
+    } else {
+      complete([from = std::move(from_)] {
+        return outcome<value>::of_error(
+            error_info(errc::cancelled, "the wait for the stream's next result was cancelled"));
+      });
+    }
+  }
+  void complete(ending<value> how) {
+    Operation::complete(std::move(operation_), std::move(how));
+    listening_.reset();  // now that it has its place in the loop
+  }
+
+  // Of who has made it busy, or ended.
   std::shared_ptr<stream_source<R>> from_;
   std::unique_ptr<Operation> operation_;
   std::shared_ptr<void> listening_;
-  std::atomic<bool> ended_ = false;  // whoever sets it owns the rest
+  mutex mutex_;
+  phase phase_ MUSTER_GUARDED_BY(mutex_) = phase::busy;
+  news news_ MUSTER_GUARDED_BY(mutex_) = news::none;
 };
 
 /// Begins one.
@@ -90,7 +164,7 @@ public:
   [[nodiscard]] executor_type get_executor() const noexcept { return otherwise_; }
 
   template <class Handler>
-  void operator()(Handler&& handler, std::shared_ptr<stream_source<R>> from) const {
+  void operator()(Handler&& handler, const std::shared_ptr<stream_source<R>>& from) const {
     using operation = async_operation<typename Next::form, std::decay_t<Handler>, ending<typename Next::type>>;
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     auto wait = std::make_shared<next_wait<R, Next, operation>>(
@@ -100,7 +174,7 @@ public:
         if (type != boost::asio::cancellation_type::none) wait->cancel();
       });
     }
-    from->when_ready([wait] { wait->ready(); });
+    wait->advance();
   }
 
 private:

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
+#include <muster/base/clock.hpp>
 #include <muster/pool/detail/future_home.hpp>
+#include <muster/pool/detail/local_state.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {
@@ -15,6 +20,23 @@ namespace muster::detail {
 /// What a stream over results of type R yields; void becomes monostate.
 template <class R>
 using streamed = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+/// How a task ended as a result of a stream: an error says which element it is of.
+template <class R>
+[[nodiscard]] result<streamed<R>> of_element(result<R> found, std::size_t element) {
+  if (!found.has_value()) {
+    auto error = found.error();
+    auto place = error.place();
+    place.element = element;
+    error.set_place(std::move(place));
+    return error;
+  }
+  if constexpr (std::is_void_v<R>) {
+    return std::monostate{};
+  } else {
+    return std::move(*found);
+  }
+}
 
 /// Where a stream has its results from.
 ///
@@ -25,11 +47,27 @@ public:
   virtual ~stream_source() = default;
   /// The next result; nothing at the end. Waits for it. Throws what the input throws.
   virtual std::optional<result<streamed<R>>> next() = 0;
-  /// Calls `then` once next() would not wait, at once if it would not now; by any thread, so that `then` only passes
-  /// the news on. Who asked before is forgotten. Takes from the input as next() does.
-  virtual void when_ready(std::function<void()> then) = 0;
+
+  /// Calls `then` once next() would neither wait nor ask an input that may make it wait, inside this call if that is
+  /// so now; by any thread, so that `then` only passes the news on. Who asked before is forgotten. Takes elements only
+  /// from an input that never makes wait. Returns after how long pull_one() is to be called, unless `then` has been by
+  /// then; nothing: not at all.
+  virtual std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) = 0;
+  /// Takes one element from the input and sends it, or learns that there is none. What the input throws comes from
+  /// next(). Requires: when_ready() wanted it.
+  virtual void pull_one() {}
+
   /// Where callbacks run.
   [[nodiscard]] virtual std::shared_ptr<future_home> home() const = 0;
 };
+
+/// Whether next() would not wait; false when `until` passed first.
+template <class R>
+bool await_next(stream_source<R>& from, deadline until) {
+  const auto is_ready = std::make_shared<local_state<void>>();  // may be told when nobody waits any more
+  const auto listening = from.home()->listen();
+  from.when_ready([is_ready] { is_ready->complete(outcome<void>::of_value()); });
+  return is_ready->wait(until);
+}
 
 }  // namespace muster::detail

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,7 +19,7 @@
 namespace muster::detail {
 
 /// A stream whose elements are tasks of their own, in order: nothing but a window of futures. What chunks of one
-/// element are when the callable is cheap to send: a tenth of what a chunk costs.
+/// element are when the callable is cheap to send, at a tenth of the cost.
 ///
 /// `Submit` makes a future of an element.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
@@ -42,7 +44,8 @@ public:
   }
 
   std::optional<result<streamed<R>>> next() override {
-    fill(true);
+    home_->require_here();
+    while (wants_more() && !must_hand_out()) pull_one();
     if (under_way_.empty()) {
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
@@ -50,52 +53,50 @@ public:
     auto found = std::move(under_way_.front()).get_result();
     under_way_.pop_front();
     first_ready_ = nullptr;
-    const auto element = taken_++;
-    if (!found.has_value()) return at_place(found.error(), element);
-    if constexpr (std::is_void_v<R>) {
-      return std::monostate{};
-    } else {
-      return std::move(*found);
-    }
+    return of_element(std::move(found), taken_++);
   }
 
-  void when_ready(std::function<void()> then) override {
-    fill(false);
-    if (under_way_.empty()) return then();
-    if (first_ready_ == nullptr) {
-      first_ready_ = std::make_shared<readiness>();
-      future_access::observe(under_way_.front(), *new readiness_observer(first_ready_));  // deletes itself
-    }
-    first_ready_->when(std::move(then));
-  }
-  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
-
-private:
-  // An exception of the input, or of submitting, has its place behind the elements that are under way.
-  void fill(bool may_wait) {
+  std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {
     home_->require_here();
-    const auto submit = [this](auto&& element) {
-      under_way_.push_back(submit_(std::forward<decltype(element)>(element)));
-    };
+    while (!Input::may_be_slow && wants_more()) pull_one();
+    const auto patience = wants_more() ? std::optional(pace_.patience()) : std::nullopt;
+    if (under_way_.empty()) {
+      if (patience) return std::chrono::nanoseconds(0);
+      then();
+    } else if (under_way_.front().ready()) {
+      then();
+    } else {
+      observe_first();
+      first_ready_->when(std::move(then));
+    }
+    return patience;
+  }
+  // An exception of the input, or of submitting, has its place behind the elements that are under way.
+  void pull_one() override {
     try {
-      while (!ended_ && under_way_.size() < window_ && !must_hand_out(may_wait)) ended_ = !input_.next(pace_, submit);
+      ended_ = !input_.next(
+          pace_, [this](auto&& element) { under_way_.push_back(submit_(std::forward<decltype(element)>(element))); });
     } catch (...) {
       ended_ = true;
       failure_ = std::current_exception();
     }
   }
+  [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
 
-  // A slow input is not asked while there is a result.
-  bool must_hand_out(bool may_wait) {
-    if (!Input::may_be_slow || pace_.patience().count() == 0 || under_way_.empty()) return false;
-    return under_way_.front().wait_for(may_wait ? pace_.patience() : std::chrono::nanoseconds(0));
+private:
+  [[nodiscard]] bool wants_more() const noexcept { return !ended_ && under_way_.size() < window_; }
+
+  // An input that may make wait is not asked while there is a result.
+  [[nodiscard]] bool must_hand_out() {
+    if (!Input::may_be_slow || under_way_.empty()) return false;
+    auto& first = under_way_.front();
+    return first.ready() || (pace_.patience().count() > 0 && first.wait_for(pace_.patience()));
   }
 
-  static error_info at_place(error_info error, std::size_t element) {
-    auto place = error.place();
-    place.element = element;
-    error.set_place(std::move(place));
-    return error;
+  void observe_first() {
+    if (first_ready_ != nullptr) return;
+    first_ready_ = std::make_shared<readiness>();
+    future_access::observe(under_way_.front(), *new readiness_observer(first_ready_));  // deletes itself
   }
 
   const std::shared_ptr<future_home> home_;

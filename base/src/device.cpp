@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/device.hpp>
+#include <muster/base/device.hpp>
 
 #include <charconv>
 #include <ostream>

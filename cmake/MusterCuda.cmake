@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSL-1.0
+# Whether muster::cuda is built, and how its kernels are compiled. CMake's CUDA language is not used: it would want a
+# compiler that works before anything else is configured, and CMake 3.25 knows no C++20 for nvcc 13.
+
+set(MUSTER_CUDA AUTO CACHE STRING "Build muster::cuda, which takes the CUDA Toolkit: AUTO (where it is found), ON or OFF")
+set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(MUSTER_CUDA_ARCHITECTURES "80;90" CACHE STRING
+  "Compute capabilities that kernels are compiled for; drivers of newer devices compile the last one's PTX")
+
+# Sets MUSTER_HAS_CUDA. A macro, because the package's variables are its caller's too.
+macro(muster_find_cuda)
+  set(MUSTER_HAS_CUDA OFF)
+  if(MUSTER_CUDA)  # AUTO is true, too
+    find_package(CUDAToolkit 12.4 QUIET)
+    # Only its preprocessor is used, so it is not the one that everything else is compiled by.
+    find_program(MUSTER_CUDA_HOST_COMPILER g++ DOC "The g++ whose headers kernels are compiled with")
+    if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND MUSTER_CUDA_HOST_COMPILER)
+      set(MUSTER_HAS_CUDA ON)
+      message(STATUS "muster::cuda: CUDA Toolkit ${CUDAToolkit_VERSION}, for ${MUSTER_CUDA_ARCHITECTURES}")
+    else()
+      muster_lacks_cuda()
+    endif()
+  endif()
+endmacro()
+
+function(muster_lacks_cuda)
+  if(CUDAToolkit_VERSION AND CUDAToolkit_VERSION VERSION_LESS 12.4)
+    set(found ": ${CUDAToolkit_VERSION} is too old")
+  elseif(CUDAToolkit_FOUND AND NOT CUDAToolkit_NVCC_EXECUTABLE)
+    set(found ": in ${CUDAToolkit_INCLUDE_DIRS} there is one without nvcc")
+  elseif(CUDAToolkit_FOUND)
+    set(found ", because g++ is not")
+  endif()
+  if(MUSTER_CUDA STREQUAL "AUTO")
+    message(STATUS "muster::cuda: not built; no CUDA Toolkit 12.4 or newer with nvcc was found${found}")
+    return()
+  endif()
+  message(FATAL_ERROR "MUSTER_CUDA is ${MUSTER_CUDA}, but no CUDA Toolkit 12.4 or newer with nvcc was found${found}. "
+    "Install NVIDIA's packages cuda-nvcc and cuda-cudart-dev and g++, say where they are by -DCUDAToolkit_ROOT=…, "
+    "or set MUSTER_CUDA to OFF.")
+endfunction()
+
+# muster_cuda_image(TARGET SOURCE): compiles the kernels of SOURCE to ${TARGET}.fatbin in the current binary directory,
+# and puts that into the target by what of its sources is named ${TARGET}_image: MUSTER_CUDA_IMAGE is the path there.
+function(muster_cuda_image target source embedded)
+  cmake_path(GET source STEM name)
+  set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
+  set(codes)
+  list(GET MUSTER_CUDA_ARCHITECTURES -1 newest)
+  foreach(each IN LISTS MUSTER_CUDA_ARCHITECTURES)
+    if(each STREQUAL newest)
+      list(APPEND codes -gencode=arch=compute_${each},code=[sm_${each},compute_${each}])
+    else()
+      list(APPEND codes -gencode=arch=compute_${each},code=sm_${each})
+    endif()
+  endforeach()
+  # Products are not fused with sums: the results have the bits that the CPU's have.
+  add_custom_command(OUTPUT ${image}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -std=c++20 --expt-relaxed-constexpr -fmad=false ${codes}
+      -ccbin ${MUSTER_CUDA_HOST_COMPILER} -Werror all-warnings
+      "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
+      -MD -MF ${image}.d -MT ${image} -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+    DEPENDS ${source} DEPFILE ${image}.d COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Compiling the kernels of ${source}")
+  set_source_files_properties(${embedded} PROPERTIES
+    OBJECT_DEPENDS ${image} COMPILE_DEFINITIONS MUSTER_CUDA_IMAGE="${image}" SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

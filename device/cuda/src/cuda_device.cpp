@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/cuda/cuda_device.hpp>
+
+#include <cstring>
+
+#include <muster/base/error.hpp>
+
+#include "cuda_block.hpp"
+#include "cuda_devices.hpp"
+#include "device_heap.hpp"
+#include "kernel_set.hpp"
+#include "sharing_table.hpp"
+
+namespace muster {
+
+// ---- the thread's context
+
+cuda_device::scope::scope(const cuda_device& which) : driver_(which.driver()) {
+  driver_.context_get(&before_);
+  if (before_ != which.context()) driver_.context_set(which.context());
+  if (before_ == nullptr) before_ = which.context();  // nobody else's: it may stay
+}
+
+cuda_device::scope::~scope() {
+  CUcontext now = nullptr;
+  static_cast<void>(driver_.context_get.attempt(&now));
+  if (now != before_) static_cast<void>(driver_.context_set.attempt(before_));
+}
+
+// ---- the device
+
+std::shared_ptr<cuda_device> cuda_device::open(device which) { return detail::cuda_devices::of_program().open_one(which); }
+
+std::shared_ptr<cuda_device> cuda_device::make(std::shared_ptr<const cuda_driver> driver, device which) {
+  return std::make_shared<cuda_device>(only_here{}, std::move(driver), which);
+}
+
+unsigned cuda_device::count() { return detail::cuda_devices::of_program().count(); }
+
+cuda_device::cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, device which)
+    : driver_(std::move(driver)), where_(which) {
+  driver_->device_get(&handle_, which.index());
+  CUuuid uuid{};
+  driver_->device_uuid(&uuid, handle_);
+  std::memcpy(uuid_.data(), uuid.bytes, uuid_.size());
+  int major = 0;
+  int minor = 0;
+  driver_->device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle_);
+  driver_->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle_);
+  capability_ = static_cast<unsigned>(10 * major + minor);
+  driver_->context_retain(&context_, handle_);
+  try {
+    open_context();
+  } catch (...) {
+    static_cast<void>(driver_->context_release.attempt(handle_));
+    throw;
+  }
+}
+
+void cuda_device::open_context() {
+  constexpr unsigned least_capability = 80;
+  if (capability_ < least_capability) {
+    throw error(errc::no_device, text(where_, " has compute capability ", capability_ / 10, '.', capability_ % 10,
+                                      ", but the kernels of this build need ", least_capability / 10,
+                                      ".0 or newer: use another device, or cpu"));
+  }
+  const scope current(*this);
+  int counts = 0;
+  driver_->device_attribute(&counts, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, handle_);
+  counts_in_memory_ = counts != 0;
+  compute_ = std::make_unique<cuda_stream>(*driver_);
+  copies_ = std::make_unique<cuda_stream>(*driver_);
+  kernels_ = std::make_unique<detail::kernel_set>(*driver_);
+  sharing_ = std::make_unique<detail::sharing_table>();
+  const auto quiesce = [this] {
+    compute_->synchronize();
+    copies_->synchronize();
+  };
+  const auto forget = [this](const detail::device_extent* memory) { sharing_->forget(memory); };
+  heap_ = std::make_unique<detail::device_heap>(*driver_, handle_, text(where_),
+                                                detail::device_heap::hooks{.quiesce = quiesce, .forget = forget});
+}
+
+cuda_device::~cuda_device() {
+  // What fails here, fails because the program ends, and the driver has before it.
+  static_cast<void>(driver_->context_set.attempt(context_));
+  {
+    const scoped_lock lock(parts_mutex_);
+    while (!parts_.empty()) parts_.pop_back();
+  }
+  sharing_.reset();
+  heap_.reset();
+  kernels_.reset();
+  copies_.reset();
+  compute_.reset();
+  static_cast<void>(driver_->context_release.attempt(handle_));
+}
+
+// Made without the lock, so that one part may ask for another.
+void* cuda_device::part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make) {
+  {
+    const scoped_lock lock(parts_mutex_);
+    for (const auto& [type, each] : parts_) {
+      if (type == what) return each.get();
+    }
+  }
+  const scope current(*this);
+  auto made = make();
+  const scoped_lock lock(parts_mutex_);
+  for (const auto& [type, each] : parts_) {
+    if (type == what) return each.get();  // somebody else was quicker
+  }
+  return parts_.emplace_back(what, std::move(made)).second.get();
+}
+
+std::string cuda_device::name() const {
+  std::array<char, 256> found{};
+  driver_->device_name(found.data(), static_cast<int>(found.size()), handle_);
+  return found.data();
+}
+
+cuda_memory cuda_device::memory() const {
+  const scope current(*this);
+  cuda_memory found{.held_bytes = heap_->held_bytes(), .unused_bytes = heap_->free_bytes()};
+  driver_->memory_info(&found.free_bytes, &found.total_bytes);
+  return found;
+}
+
+std::shared_ptr<const device_block> cuda_device::allocate(std::size_t bytes) {
+  const scope current(*this);
+  collect();
+  return std::make_shared<const detail::cuda_block>(shared_from_this(), heap_->allocate(bytes), bytes);
+}
+
+// Of a device that is lost, nobody gets memory any more.
+void cuda_device::give_back(const detail::device_piece& what, shared_block tag) noexcept {
+  try {
+    const scope current(*this);
+    if (tag && !sharing_->is_ours_alone(tag)) return sharing_->keep(what, std::move(tag));
+    heap_->release(what);
+  } catch (const error&) {
+  }
+}
+
+void cuda_device::synchronize() {
+  const scope current(*this);
+  compute_->synchronize();
+  copies_->synchronize();
+}
+
+void cuda_device::trim() {
+  const scope current(*this);
+  collect();
+  heap_->trim(0);
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cuda_devices.hpp"
+
+#include <bit>
+
+#include <muster/base/error.hpp>
+
+#include "cuda_block.hpp"
+#include "device_share.hpp"
+
+// Named by the link line of whoever links muster::cuda, so that this file, and the entry below, are in the program.
+extern "C" {
+extern const int muster_cuda_is_linked;
+const int muster_cuda_is_linked = 1;
+}
+
+namespace muster::detail {
+
+namespace {
+
+cuda_devices the_devices;
+const device_kind_entry entry(device::kind::cuda, the_devices);
+
+}  // namespace
+
+cuda_devices& cuda_devices::of_program() { return the_devices; }
+
+const std::shared_ptr<const cuda_driver>& cuda_devices::driver() {
+  if (made_in_ != nullptr) made_in_->require_here("a CUDA device");
+  if (driver_ == nullptr) {
+    driver_ = cuda_driver::load();
+    made_in_ = std::make_unique<const process_mark>();
+  }
+  return driver_;
+}
+
+void cuda_devices::require_index(device which) {
+  int count = 0;
+  driver()->device_count(&count);
+  if (which.index() < count) return;
+  throw error(errc::invalid_argument, text("the device ", which, " was asked for, but this process has ", count,
+                                           ", from cuda:0 on: CUDA_VISIBLE_DEVICES may hide others"));
+}
+
+std::shared_ptr<cuda_device> cuda_devices::open_one(device which) {
+  const scoped_lock lock(mutex_);
+  const auto& loaded = driver();
+  auto& found = open_[which];
+  if (found == nullptr) {
+    require_index(which);
+    found = cuda_device::make(loaded, which);
+  }
+  return found;
+}
+
+const std::map<device_uuid, device>& cuda_devices::names() {
+  if (!names_.empty()) return names_;
+  int count = 0;
+  driver()->device_count(&count);
+  for (int index = 0; index < count; ++index) {
+    CUdevice handle = 0;
+    driver()->device_get(&handle, index);
+    CUuuid uuid{};
+    driver()->device_uuid(&uuid, handle);
+    names_.emplace(std::bit_cast<device_uuid>(uuid), device::cuda(static_cast<std::uint16_t>(index)));
+  }
+  return names_;
+}
+
+std::shared_ptr<cuda_device> cuda_devices::open_one(const device_uuid& which) {
+  std::optional<device> found;
+  {
+    const scoped_lock lock(mutex_);
+    if (const auto named = names().find(which); named != names_.end()) found = named->second;
+  }
+  if (found) return open_one(*found);
+  throw error(errc::invalid_argument, "a tensor on a GPU came that this process does not see: let CUDA_VISIBLE_DEVICES "
+                                      "show it here too, or send the tensor as a copy (transfer::copy)");
+}
+
+std::optional<device> cuda_devices::find(const device_uuid& which) noexcept {
+  const scoped_lock lock(mutex_);
+  if (driver_ == nullptr) return std::nullopt;
+  try {
+    const auto named = names().find(which);
+    return named != names_.end() ? std::optional(named->second) : std::nullopt;
+  } catch (const error&) {
+    return std::nullopt;
+  }
+}
+
+unsigned cuda_devices::count() {
+  const scoped_lock lock(mutex_);
+  if (driver_ == nullptr && cuda_driver::problem()) return 0;
+  int count = 0;
+  driver()->device_count(&count);
+  return static_cast<unsigned>(count);
+}
+
+std::shared_ptr<const device_block> cuda_devices::over(device where, std::uintptr_t address, std::size_t bytes,
+                                                       std::shared_ptr<void> keeper) {
+  return std::make_shared<const foreign_block>(open_one(where), address, bytes, std::move(keeper));
+}
+
+std::shared_ptr<const device_block> cuda_devices::read_from(frame_reader& in) { return received_block::read_from(in); }
+
+}  // namespace muster::detail

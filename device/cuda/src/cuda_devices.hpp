@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <muster/base/fork_count.hpp>
+#include <muster/base/mutex.hpp>
+#include <muster/cuda/cuda_device.hpp>
+#include <muster/device/device_block.hpp>
+
+namespace muster::detail {
+
+using device_uuid = std::array<std::byte, 16>;
+
+/// All GPUs of the process: the one object behind device::cuda(…), since the driver has one state per process.
+///
+/// Thread safety: safe.
+/// Process safety: in a forked child all members throw errc::forked once a device has been opened, because the driver
+/// does not survive fork().
+class cuda_devices final : public device_kind {
+public:
+  [[nodiscard]] static cuda_devices& of_program();
+
+  [[nodiscard]] std::shared_ptr<cuda_device> open_one(device which) MUSTER_EXCLUDES(mutex_);
+  /// The device that is called so everywhere. Throws errc::invalid_argument where this process does not see it.
+  [[nodiscard]] std::shared_ptr<cuda_device> open_one(const device_uuid& which) MUSTER_EXCLUDES(mutex_);
+  /// What this process calls it; nothing where it does not see it, or has not asked its driver for anything yet.
+  [[nodiscard]] std::optional<device> find(const device_uuid& which) noexcept MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] unsigned count() MUSTER_EXCLUDES(mutex_);
+
+  [[nodiscard]] std::shared_ptr<device_operations> open(device which) override { return open_one(which); }
+  [[nodiscard]] std::shared_ptr<const device_block> over(device where, std::uintptr_t address, std::size_t bytes,
+                                                         std::shared_ptr<void> keeper) override;
+  [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
+
+private:
+  [[nodiscard]] const std::shared_ptr<const cuda_driver>& driver() MUSTER_REQUIRES(mutex_);
+  void require_index(device which) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] const std::map<device_uuid, device>& names() MUSTER_REQUIRES(mutex_);
+
+  mutex mutex_;
+  std::unique_ptr<const process_mark> made_in_ MUSTER_GUARDED_BY(mutex_);
+  std::shared_ptr<const cuda_driver> driver_ MUSTER_GUARDED_BY(mutex_);
+  std::map<device_uuid, device> names_ MUSTER_GUARDED_BY(mutex_);  // of all that there are, once asked for
+  std::map<device, std::shared_ptr<cuda_device>> open_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// How a device's memory goes to other processes by reference. Layout: docs/formats/device_tensor.md.
+//
+// Works as follows. A piece that is sent gets a *tag*: a block of the domain's shared memory that says where the piece
+// is, and whose holds count who has it, so that a process that dies lets go of it like of any block. The piece is free
+// again when its owner alone holds the tag. The extent that it is cut from is exported once: its descriptor is deposited
+// with the domain's host, and its *anchor*, another block, keeps the descriptor there when the owner has died, for as
+// long as somebody has a piece of it. What the device has not written yet when a reference is sent, its receiver's
+// stream waits for: the owner's stream counts in a word of the anchor, and the reference says how far.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <muster/cuda/cuda_device.hpp>
+#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/domain.hpp>
+#include <muster/memory/shared_block.hpp>
+
+#include "device_extent.hpp"
+#include "device_heap.hpp"
+
+namespace muster {
+class frame_reader;
+class frame_writer;
+}  // namespace muster
+
+namespace muster::detail {
+
+/// What lies in a tag. Written before anybody else has it, and never after.
+struct device_tag {
+  static constexpr std::uint64_t expected_magic = 0x3147'4154'5644'4d4d;
+
+  std::uint64_t magic = expected_magic;
+  std::uint64_t extent = 0;  ///< the descriptor_name of its descriptor
+  std::uint64_t extent_bytes = 0;
+  std::uint64_t offset = 0;  ///< of the piece in the extent
+  std::uint64_t bytes = 0;
+  std::array<std::byte, 16> uuid{};  ///< of the device
+  std::uint64_t index = 0;           ///< of the device, as the owner calls it
+};
+
+/// What an anchor begins with.
+struct device_anchor {
+  /// How far the owner's stream has come. The domain's host makes it descriptor_exchange::dead_count when the owner is
+  /// dead: what it had not written by then it never will, and nobody is to wait for it.
+  alignas(64) std::atomic<std::uint64_t> reached;
+};
+
+/// A page of shared memory that the device can write and wait for.
+///
+/// Requires, for all members: the device's context is current.
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Lifetime: keeps the block and the domain; borrows the driver.
+class registered_anchor {
+public:
+  registered_anchor(const cuda_driver& driver, shared_block block);
+  registered_anchor(const registered_anchor&) = delete;
+  registered_anchor& operator=(const registered_anchor&) = delete;
+  ~registered_anchor();
+
+  [[nodiscard]] const shared_block& block() const noexcept { return block_; }
+  [[nodiscard]] device_anchor& content() const noexcept { return *reinterpret_cast<device_anchor*>(block_.data()); }
+  /// Where the device has `reached`.
+  [[nodiscard]] CUdeviceptr reached() const noexcept { return address_; }
+
+private:
+  const cuda_driver& driver_;
+  const std::shared_ptr<domain> domain_;
+  const shared_block block_;
+  CUdeviceptr address_ = 0;
+};
+
+/// An extent of this process that others may map.
+///
+/// Requires, for all members: the device's context is current.
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class exported_extent {
+public:
+  /// Throws what descriptor_exchange::deposit does.
+  exported_extent(const cuda_device& device, std::shared_ptr<const device_extent> memory);
+  exported_extent(const exported_extent&) = delete;
+  exported_extent& operator=(const exported_extent&) = delete;
+  /// Nobody can map it any more.
+  ~exported_extent();
+
+  [[nodiscard]] descriptor_name name() const noexcept { return name_; }
+  [[nodiscard]] const shared_block& anchor() const noexcept { return anchor_.block(); }
+  [[nodiscard]] const std::shared_ptr<const device_extent>& memory() const noexcept { return memory_; }
+  /// A tag for a piece of it.
+  [[nodiscard]] shared_block tag_of(const cuda_device& device, const device_piece& piece, std::size_t bytes) const;
+  /// Has the stream count when it has done all that it was given by now, and returns how far it will have counted. 0:
+  /// it has done so already.
+  [[nodiscard]] std::uint64_t mark(const cuda_device& device);
+
+private:
+  const std::shared_ptr<domain> domain_;
+  const std::shared_ptr<const device_extent> memory_;
+  const descriptor_name name_;
+  const registered_anchor anchor_;
+  std::atomic<std::uint64_t> counted_ = 0;
+};
+
+/// An extent of another process, mapped here.
+///
+/// Requires, for all members: the device's context is current.
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class imported_extent {
+public:
+  /// Throws errc::device_lost when the descriptor is not there any more, errc::corrupted when it is none.
+  imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag, const shared_block& anchor);
+  imported_extent(const imported_extent&) = delete;
+  imported_extent& operator=(const imported_extent&) = delete;
+  ~imported_extent();
+
+  [[nodiscard]] CUdeviceptr address() const noexcept { return memory_->address(); }
+  /// What the device's stream is given from now on waits until the owner's has come so far.
+  void await(std::uint64_t count) const;
+
+private:
+  const std::shared_ptr<cuda_device> device_;
+  const std::shared_ptr<domain> domain_;
+  const descriptor_name name_;
+  std::optional<registered_anchor> anchor_;
+  std::optional<device_extent> memory_;
+};
+
+/// A reference that came from another process, or back.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Lifetime: keeps the domain, and the device once it has been asked for.
+class received_block final : public device_block {
+public:
+  /// Throws errc::corrupted for what cannot be a reference.
+  [[nodiscard]] static std::shared_ptr<const received_block> read_from(frame_reader& in);
+
+  received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count);
+  ~received_block() override;
+
+  [[nodiscard]] device where() const noexcept override;
+  [[nodiscard]] std::size_t size() const noexcept override { return static_cast<std::size_t>(tag_.bytes); }
+  [[nodiscard]] device_operations& operations() const override { return *opened().device; }
+  [[nodiscard]] std::uintptr_t address() const override { return opened().address; }
+  [[nodiscard]] bool is_shareable() const noexcept override { return true; }
+  void write_to(frame_writer& out) const override;
+
+private:
+  struct opening {
+    std::shared_ptr<cuda_device> device;
+    std::shared_ptr<const void> extent;  // imported, or this process's own
+    CUdeviceptr address = 0;
+  };
+  [[nodiscard]] const opening& opened() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] opening open() const;
+  [[nodiscard]] bool is_open() const MUSTER_EXCLUDES(mutex_);
+
+  const device_tag tag_;
+  const std::shared_ptr<domain> domain_;
+  shared_block tag_block_;
+  shared_block anchor_;
+  const std::uint64_t count_;
+  mutable mutex mutex_;
+  mutable std::optional<opening> opened_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::detail

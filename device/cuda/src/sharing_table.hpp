@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+#include <muster/memory/shared_block.hpp>
+
+#include "device_heap.hpp"
+#include "device_share.hpp"
+
+namespace muster::detail {
+
+/// What a process shares of one device's memory with others, and what they share with it.
+///
+/// Requires, for all members: the device's context is current.
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+class sharing_table {
+public:
+  /// The extent as others may map it; exported if it is not yet.
+  [[nodiscard]] std::shared_ptr<exported_extent> export_extent(const cuda_device& device,
+                                                               const std::shared_ptr<const device_extent>& memory)
+      MUSTER_EXCLUDES(mutex_);
+  /// The extent of this process that has been exported under that name; null when there is none.
+  [[nodiscard]] std::shared_ptr<const device_extent> exported(std::uint64_t name) const MUSTER_EXCLUDES(mutex_);
+  /// Nobody can map the extent any more. Requires: nobody else has a piece of it.
+  void forget(const device_extent* memory) MUSTER_EXCLUDES(mutex_);
+
+  /// The extent of another process that `tag` is in, mapped if it is not yet. Throws as imported_extent.
+  [[nodiscard]] std::shared_ptr<const imported_extent> import(const std::shared_ptr<cuda_device>& device,
+                                                              const device_tag& tag, const shared_block& anchor)
+      MUSTER_EXCLUDES(importing_);
+
+  /// A piece that this process has no use for, but others may.
+  void keep(const device_piece& what, shared_block tag) MUSTER_EXCLUDES(mutex_);
+  /// Those of them that nobody else has any more.
+  [[nodiscard]] std::vector<device_piece> take_free() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] static bool is_ours_alone(const shared_block& tag) { return tag.owner()->is_sole(tag); }
+
+private:
+  struct kept_piece {
+    device_piece piece;
+    shared_block tag;
+  };
+
+  mutable mutex mutex_;
+  std::map<const device_extent*, std::shared_ptr<exported_extent>> exports_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
+
+  mutex importing_;  // held while a descriptor is on its way
+  std::map<std::uint64_t, std::weak_ptr<const imported_extent>> imports_ MUSTER_GUARDED_BY(importing_);
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <muster/base/mutex.hpp>
+#include <muster/pool/future.hpp>
+
+namespace muster::detail {
+
+/// What one thread sends and another consumes: tasks, in the order in which they were sent or in that in which they
+/// have ended.
+///
+/// Thread safety: safe; for one thread of each kind.
+template <class R>
+class sent_elements : public std::enable_shared_from_this<sent_elements<R>> {
+public:
+  sent_elements(bool ordered, std::size_t window) : ordered_(ordered), window_(std::max<std::size_t>(1, window)) {}
+
+  // ---- for who sends
+
+  /// Waits while a window of them has not been consumed; false once it is to stop.
+  /// Unblocked by: make_room(); stop().
+  bool wait_for_room() MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    while (sent_ - consumed_ >= window_ && !stopped_) changed_.wait(lock);
+    return !stopped_;
+  }
+
+  void add(future<R> made) MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    const auto number = sent_;
+    lock.unlock();
+    future_access::observe(made, *new observer(this->shared_from_this(), number));  // deletes itself
+    lock.lock();
+    under_way_.emplace(number, std::move(made));
+    ++sent_;
+    changed_.notify_all();
+  }
+
+  /// There are no more, for that reason if there is one.
+  void end(std::exception_ptr failure = nullptr) MUSTER_EXCLUDES(mutex_) {
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      ended_ = true;
+      failure_ = std::move(failure);
+      changed_.notify_all();
+      then = take_asker();
+    }
+    if (then) then();
+  }
+
+  // ---- for who consumes
+
+  struct element {
+    std::size_t number = 0;
+    future<R> task;
+  };
+
+  /// The next one, which has ended unless it is in order; nothing at the end. Throws, once, what it has ended for.
+  /// Unblocked by: the end of a task; add(); end().
+  std::optional<element> take() MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    auto next = find_next();
+    for (; next == under_way_.end() && !at_end(); next = find_next()) changed_.wait(lock);
+    if (next == under_way_.end()) {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+      return std::nullopt;
+    }
+    element found{.number = next->first, .task = std::move(next->second)};
+    under_way_.erase(next);
+    std::erase(done_, found.number);
+    ++taken_;
+    return found;
+  }
+  /// One that was taken is consumed.
+  void make_room() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    ++consumed_;
+    changed_.notify_all();
+  }
+
+  /// Waits for the oldest. Unblocked by: its end, and by end() where there is none.
+  void wait_for_oldest() MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    while (under_way_.empty() && !ended_) changed_.wait(lock);
+    if (under_way_.empty()) return;
+    auto& oldest = under_way_.begin()->second;  // it stays there: nobody but the consumer takes any out
+    lock.unlock();
+    oldest.wait();
+  }
+
+  /// Calls `then` once neither take() nor what it gives would make wait. Who asked before is forgotten.
+  void when_next(std::function<void()> then) MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      then_ = nullptr;
+      if (!is_ready()) {
+        then_ = std::move(then);
+        return;
+      }
+    }
+    then();
+  }
+
+  /// No more are to be sent, and those under way are given up.
+  void stop() MUSTER_EXCLUDES(mutex_) {
+    scoped_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+    lock.unlock();
+    for (auto* each : all()) each->cancel();
+  }
+  /// Waits for those under way.
+  void wait() MUSTER_EXCLUDES(mutex_) {
+    for (auto* each : all()) each->wait();
+  }
+  /// Forgets them. Requires: nobody sends any more.
+  void clear() MUSTER_EXCLUDES(mutex_) {
+    std::map<std::size_t, future<R>> dropped;  // without the lock: whoever observes them is told
+    const scoped_lock lock(mutex_);
+    dropped.swap(under_way_);
+  }
+
+private:
+  // Tells that one has ended. Deletes itself when it is told anything.
+  class observer final : public end_observer {
+  public:
+    observer(std::shared_ptr<sent_elements> of, std::size_t number) : of_(std::move(of)), number_(number) {}
+    void noticed() noexcept override {
+      of_->note_end(number_);
+      delete this;
+    }
+    void abandoned() noexcept override { delete this; }
+
+  private:
+    const std::shared_ptr<sent_elements> of_;
+    const std::size_t number_;
+  };
+
+  void note_end(std::size_t number) MUSTER_EXCLUDES(mutex_) {
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      if (ordered_ && number < taken_) return;  // it has been consumed meanwhile
+      done_.push_back(number);
+      changed_.notify_all();
+      then = take_asker();
+    }
+    if (then) then();
+  }
+
+  [[nodiscard]] bool at_end() const MUSTER_REQUIRES(mutex_) { return ended_ && taken_ == sent_; }
+  [[nodiscard]] bool is_ready() const MUSTER_REQUIRES(mutex_) {
+    if (!ordered_) return at_end() || !done_.empty();
+    return at_end() || std::find(done_.begin(), done_.end(), taken_) != done_.end();
+  }
+  [[nodiscard]] std::function<void()> take_asker() MUSTER_REQUIRES(mutex_) {
+    return is_ready() ? std::exchange(then_, nullptr) : nullptr;
+  }
+  // One that has ended may not be there yet: then it is about to be.
+  [[nodiscard]] auto find_next() MUSTER_REQUIRES(mutex_) {
+    if (ordered_) return under_way_.find(taken_);
+    return done_.empty() ? under_way_.end() : under_way_.find(done_.front());
+  }
+  [[nodiscard]] std::vector<future<R>*> all() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    std::vector<future<R>*> found;
+    for (auto& [number, each] : under_way_) found.push_back(&each);
+    return found;
+  }
+
+  const bool ordered_;
+  const std::size_t window_;
+  mutex mutex_;
+  condition changed_;
+  std::map<std::size_t, future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);  // sent and not taken, by number
+  std::deque<std::size_t> done_ MUSTER_GUARDED_BY(mutex_);                // of those, as they ended
+  std::size_t sent_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t taken_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t consumed_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);  // who asked
+};
+
+}  // namespace muster::detail

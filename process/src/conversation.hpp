@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/mutex.hpp>
+
+#include "channel.hpp"
+#include "descriptor_messages.hpp"
+
+namespace muster::detail {
+
+/// A control socket at whose other end is the host, for threads that wait for different things: each for the answer to
+/// what it has asked, and one for what the host says otherwise.
+///
+/// One of those who wait reads for all, and files what is not for itself; when it has what it waits for, another goes
+/// on. So no thread of its own is needed, and nobody who waits for long holds up others.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Process safety: belongs to the process that made it.
+/// Lifetime: borrows the socket.
+class conversation {
+public:
+  explicit conversation(int socket) noexcept : socket_(socket) {}
+  conversation(const conversation&) = delete;
+  conversation& operator=(const conversation&) = delete;
+
+  /// Sends what is not answered, or is answered by word. Throws as send_message.
+  void say(message_kind what, std::span<const std::byte> body = {}) const { send_message(socket_, what, body); }
+  /// Sends a question, with a new number, and waits for its answer, or message_kind::closed; nothing at the deadline:
+  /// if it comes after that it is dropped by whoever reads next. Throws as send_message.
+  [[nodiscard]] std::optional<message> ask(message_kind what, descriptor_request& asked, std::span<const int> descriptors,
+                                           deadline until) MUSTER_EXCLUDES(mutex_);
+  /// Waits for the next message that is no numbered answer, in the order in which they came; likewise.
+  [[nodiscard]] std::optional<message> hear_word(deadline until) MUSTER_EXCLUDES(mutex_) { return wait_for(word, until); }
+
+private:
+  static constexpr request_number word = 0;
+
+  [[nodiscard]] std::optional<message> wait_for(request_number which, deadline until) MUSTER_EXCLUDES(mutex_);
+  struct numbered {
+    request_number number = word;
+    message what;
+  };
+  [[nodiscard]] std::optional<message> take(request_number which) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<numbered> read(deadline until) const noexcept;
+  void file(numbered&& heard) MUSTER_REQUIRES(mutex_);
+
+  const int socket_;
+
+  mutex mutex_;
+  condition changed_;
+  bool is_read_ MUSTER_GUARDED_BY(mutex_) = false;   // by one of those who wait
+  bool has_ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  request_number asked_ MUSTER_GUARDED_BY(mutex_) = word;  // the latest
+  std::set<request_number> awaited_ MUSTER_GUARDED_BY(mutex_);
+  std::multimap<request_number, message> heard_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::detail

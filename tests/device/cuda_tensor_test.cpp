@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+// Tensors on a GPU, or on what stands in for one (tests/fake_cuda).
+#include <muster/cuda/cuda_device.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/base/error.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/convert.hpp>
+#include <muster/device/dlpack.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/device/tensor_compare.hpp>
+#include <muster/device/tensor_print.hpp>
+
+#include "gpu_fixture.hpp"
+
+namespace muster::cuda_tensor_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr auto gpu = device::cuda(0);
+constexpr auto cpu = device::cpu();
+
+class CudaTensor : public test::gpu_test {};
+
+std::string problem_of(const auto& what) {
+  try {
+    what();
+  } catch (const error& found) {
+    return found.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST_F(CudaTensor, GoesToTheDeviceAndComesBackTheSame) {
+  const auto here = tensor::arange<float>(1000).reshape({10, 100});
+  const auto there = here.to(gpu);
+  EXPECT_EQ(there.device(), gpu);
+  EXPECT_EQ(there.shape(), here.shape());
+  EXPECT_EQ(there.to(gpu).device_address(), there.device_address()) << "it is there already";
+  EXPECT_TRUE(equal(there.to(cpu), here));
+}
+
+TEST_F(CudaTensor, EveryDtypeIsKept) {
+  for (std::size_t number = 0; number < dtype_count; ++number) {
+    const auto type = static_cast<dtype>(number);
+    const auto here = convert(tensor::arange<std::int32_t>(100), type);
+    EXPECT_TRUE(equal(here.to(gpu).to(cpu), here)) << type;
+  }
+}
+
+TEST_F(CudaTensor, WithoutElementsOrDimensionsGoesToo) {
+  EXPECT_EQ(tensor::zeros<float>({0, 3}).to(gpu).to(cpu).shape(), tensor_shape({0, 3}));
+  EXPECT_EQ(tensor::empty<float>({0}, gpu).device(), gpu);
+  EXPECT_EQ(tensor::full<double>({}, 2.5).to(gpu).to(cpu).item<double>(), 2.5);
+}
+
+TEST_F(CudaTensor, StridedOnesAreCopiedInBothDirections) {
+  const auto here = tensor::arange<std::int16_t>(24).reshape({2, 3, 4}).permute({2, 0, 1});
+  const auto there = here.to(gpu);
+  EXPECT_TRUE(there.is_contiguous());
+  EXPECT_TRUE(equal(there.to(cpu), here));
+  EXPECT_TRUE(equal(there.transpose().to(cpu), here.transpose()));
+  const auto wide = tensor::zeros<std::int16_t>({4, 2, 6}, gpu);
+  wide.slice(0, 6, 2, 2).copy_from(here);
+  EXPECT_TRUE(equal(wide.to(cpu).slice(0, 6, 2, 2), here));
+  EXPECT_FALSE(any(wide.to(cpu).slice(1, 6, 2, 2)));
+  const auto room = tensor::zeros<std::int16_t>({3, 2, 4}).transpose();
+  room.copy_from(there);
+  EXPECT_TRUE(equal(room, here));
+}
+
+TEST_F(CudaTensor, IsMadeFilledAndCloned) {
+  const auto sevens = tensor::full<std::uint8_t>({5, 5}, 7, gpu);
+  EXPECT_TRUE(equal(sevens.to(cpu), tensor::full<std::uint8_t>({5, 5}, 7)));
+  const auto copy = sevens.slice(1, 3, 1).clone();
+  EXPECT_EQ(copy.device(), gpu);
+  copy.fill(9);
+  EXPECT_TRUE(equal(sevens.to(cpu), tensor::full<std::uint8_t>({5, 5}, 7)));
+  EXPECT_TRUE(equal(tensor::zeros<float>({3}, gpu).to(cpu), tensor::zeros<float>({3})));
+  EXPECT_TRUE(equal(tensor::ones<float>({3}, cpu), tensor::ones<float>({3})));
+}
+
+TEST_F(CudaTensor, ArithmeticIsDoneThere) {
+  const auto a = tensor::arange<float>(10);
+  const auto there = a.to(gpu);
+  accumulate(there, tensor::ones<float>({10}, gpu));
+  scale(there, 2);
+  axpy(-1, a.to(gpu), there);
+  auto here = a.clone();
+  accumulate(here, tensor::ones<float>({10}));
+  scale(here, 2);
+  axpy(-1, a, here);
+  EXPECT_TRUE(equal(there.to(cpu), here));
+  EXPECT_TRUE(equal(convert(there, dtype::i64).to(cpu), convert(here, dtype::i64)));
+}
+
+TEST_F(CudaTensor, TensorsOfTwoPlacesAreNotCombined) {
+  const auto text = problem_of([] { accumulate(tensor::zeros<float>({2}, gpu), tensor::zeros<float>({2})); });
+  EXPECT_THAT(text, AllOf(HasSubstr("cpu"), HasSubstr("cuda:0"), HasSubstr("to()")));
+}
+
+TEST_F(CudaTensor, ElementsAreNotLookedAtFromTheHost) {
+  const auto there = tensor::zeros<float>({4}, gpu);
+  for (const auto& text : {problem_of([&] { static_cast<void>(there.data()); }),
+                           problem_of([&] { static_cast<void>(there.span<float>()); }),
+                           problem_of([&] { static_cast<void>(there.at<float>(1)); }),
+                           problem_of([&] { static_cast<void>(there.view<float, 1>()); })}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("cuda:0"), HasSubstr("to(device::cpu())")));
+  }
+  EXPECT_THAT(problem_of([] { static_cast<void>(tensor::zeros<float>({4}).device_data<float>()); }),
+              HasSubstr("in memory of the host"));
+}
+
+TEST_F(CudaTensor, IsPrintedAndComparedLikeOthers) {
+  const auto there = tensor::arange<std::int32_t>(3).to(gpu);
+  std::ostringstream out;
+  out << there;
+  EXPECT_EQ(out.str(), "tensor([0, 1, 2], i32, cuda:0)");
+  EXPECT_TRUE(equal(there, tensor::arange<std::int32_t>(3)));
+  EXPECT_FALSE(equal(there, tensor::zeros<std::int32_t>({3})));
+}
+
+TEST_F(CudaTensor, GoesThroughDLPackWithoutACopy) {
+  const auto there = tensor::arange<float>(6).to(gpu);
+  auto handle = to_dlpack(there);
+  EXPECT_EQ(handle->dl_tensor.device.device_type, dlpack_device::cuda);
+  EXPECT_EQ(handle->dl_tensor.device.device_id, 0);
+  const auto back = from_dlpack(std::move(handle));
+  EXPECT_EQ(back.device(), gpu);
+  EXPECT_EQ(back.device_address(), there.device_address());
+  back.fill(1.0F);
+  EXPECT_TRUE(equal(there.to(cpu), tensor::ones<float>({6})));
+}
+
+TEST_F(CudaTensor, MoreThanThereIsIsAnErrorThatSaysHowMuch) {
+  const auto total = cuda_device::open(gpu)->memory().total_bytes;
+  const auto text = problem_of([&] { static_cast<void>(tensor::empty<std::uint8_t>({total + 1}, gpu)); });
+  EXPECT_THAT(text, AllOf(HasSubstr("cuda:0 has no room for"), HasSubstr("are free there"), HasSubstr("ask for less")));
+  EXPECT_TRUE(equal(tensor::ones<float>({10}, gpu).to(cpu), tensor::ones<float>({10}))) << "it goes on";
+}
+
+TEST_F(CudaTensor, FreedMemoryIsUsedAgain) {
+  const auto device = cuda_device::open(gpu);
+  device->trim();
+  const auto before = device->memory().held_bytes;
+  for (int times = 0; times < 100; ++times) static_cast<void>(tensor::full<float>({1 << 20}, 1.0F, gpu));
+  EXPECT_LE(device->memory().held_bytes, before + (std::size_t{64} << 20U));
+  device->trim();
+  EXPECT_EQ(device->memory().held_bytes, before);
+}
+
+TEST_F(CudaTensor, ADeviceThatThereIsNotIsNamed) {
+  const auto text = problem_of([] { static_cast<void>(tensor::zeros<float>({1}, device::cuda(99))); });
+  EXPECT_THAT(text, AllOf(HasSubstr("cuda:99"), HasSubstr("this process has")));
+}
+
+}  // namespace
+}  // namespace muster::cuda_tensor_test

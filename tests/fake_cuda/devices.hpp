@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The GPUs of the machine that is played, and those that this process sees.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cuda.h>
+
+namespace fake_cuda {
+
+/// Reads FAKE_CUDA_DEVICES (how many there are; 2), FAKE_CUDA_MEMORY (bytes of each; 1 GiB), FAKE_CUDA_CAPABILITY
+/// (90), and CUDA_VISIBLE_DEVICES (numbers or UUIDs, as the real driver reads it).
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe, all members are const.
+class devices {
+public:
+  devices();
+
+  /// Of those that are seen.
+  [[nodiscard]] int count() const { return static_cast<int>(seen_.size()); }
+  /// Its number among all. Throws CUDA_ERROR_INVALID_DEVICE.
+  [[nodiscard]] int physical(CUdevice which) const;
+  /// Which one of those seen that is. Throws CUDA_ERROR_INVALID_DEVICE.
+  [[nodiscard]] CUdevice seen_as(int physical) const;
+
+  [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
+  /// 90 is 9.0.
+  [[nodiscard]] int capability() const { return capability_; }
+  [[nodiscard]] std::string name(CUdevice which) const;
+  [[nodiscard]] CUuuid uuid(CUdevice which) const;
+  [[nodiscard]] int attribute(CUdevice which, CUdevice_attribute attribute) const;
+
+private:
+  std::size_t memory_bytes_;
+  int capability_;
+  std::vector<int> seen_;
+};
+
+/// A number in the environment.
+[[nodiscard]] std::uint64_t number_of(const char* variable, std::uint64_t otherwise);
+
+}  // namespace fake_cuda

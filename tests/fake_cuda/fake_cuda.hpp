@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What tests may ask of the libcuda.so.1 that is built here, beside what the driver's API has. It stands in for the
+// driver of a machine with GPUs: LD_LIBRARY_PATH puts it before the real one (tests/fake_cuda/README.md).
+
+#include <cstddef>
+
+#include <dlfcn.h>
+
+#include <cuda.h>
+
+extern "C" {
+
+/// What a process holds of the driver.
+enum fake_cuda_kind {
+  fake_cuda_contexts,  ///< retained primary contexts
+  fake_cuda_streams,   ///< but for a context's own
+  fake_cuda_events,
+  fake_cuda_modules,
+  fake_cuda_allocations,   ///< handles, of memory created or imported
+  fake_cuda_reservations,  ///< of addresses
+  fake_cuda_mappings,
+  fake_cuda_registrations  ///< of host memory
+};
+
+/// How many of them are alive in this process.
+std::size_t fake_cuda_live(fake_cuda_kind kind);
+
+/// After `after_calls` more calls of `function` ("cuMemCreate", without _v2), or executions of "kernel", "copy" or
+/// "memset", the next one fails with `code`, once. Codes after which the real driver's contexts are of no use break the
+/// context: every later call in it fails with the same code. What is executed on a stream has no caller, so its
+/// failure always breaks the context.
+void fake_cuda_fail(const char* function, CUresult code, int after_calls);
+
+/// Forgets all failures that were asked for and have not happened yet.
+void fake_cuda_no_failures();
+}
+
+namespace muster::test {
+
+/// Those functions, where the process's driver is the fake one.
+///
+/// Thread safety: safe.
+class fake_cuda {
+public:
+  /// Loads the process's driver if nobody has yet.
+  fake_cuda() : library_(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {}  // stays open, as the driver's does
+
+  /// Whether it is the fake one. Requires for all else: it is.
+  [[nodiscard]] bool is_there() const { return find("fake_cuda_live") != nullptr; }
+
+  [[nodiscard]] std::size_t live(fake_cuda_kind kind) const {
+    return reinterpret_cast<decltype(&fake_cuda_live)>(find("fake_cuda_live"))(kind);
+  }
+  void fail(const char* function, CUresult code, int after_calls = 0) const {
+    reinterpret_cast<decltype(&fake_cuda_fail)>(find("fake_cuda_fail"))(function, code, after_calls);
+  }
+  void no_failures() const { reinterpret_cast<decltype(&fake_cuda_no_failures)>(find("fake_cuda_no_failures"))(); }
+
+private:
+  [[nodiscard]] void* find(const char* name) const { return library_ == nullptr ? nullptr : ::dlsym(library_, name); }
+
+  void* library_;
+};
+
+}  // namespace muster::test
