@@ -69,13 +69,17 @@ memory_budget available_memory(const fs::path& system_root) {
   const auto total = field_of(meminfo, "MemTotal:", UINT64_MAX / kibibyte) * kibibyte;
   const auto available = field_of(meminfo, "MemAvailable:", total / kibibyte) * kibibyte;
   admit(budget, total, total - std::min(total, available), "MemAvailable in /proc/meminfo");
-  constexpr std::uint64_t never_overcommit = 2;
-  if (number_in(system_root / "proc/sys/vm/overcommit_memory", 0) == never_overcommit) {
+  if (never_overcommits(system_root)) {
     const auto limit = field_of(meminfo, "CommitLimit:", UINT64_MAX / kibibyte) * kibibyte;
     admit(budget, limit, field_of(meminfo, "Committed_AS:", 0) * kibibyte, "CommitLimit in /proc/meminfo");
   }
   admit_groups(budget, system_root);
   return budget;
+}
+
+bool never_overcommits(const fs::path& system_root) {
+  constexpr std::uint64_t never = 2;
+  return number_in(system_root / "proc/sys/vm/overcommit_memory", 0) == never;
 }
 
 }  // namespace muster

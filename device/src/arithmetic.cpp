@@ -123,10 +123,6 @@ void require_as_many(const char* operation, dtype type, std::size_t to, std::siz
                                            to / dtype_size(type), ": there must be as many of both"));
 }
 
-detail::run whole(dtype type, const std::byte* first) {
-  return {.first = const_cast<std::byte*>(first), .step_bytes = static_cast<std::ptrdiff_t>(dtype_size(type))};
-}
-
 }  // namespace
 
 void accumulate(const tensor& into, const tensor& from, element_op op) {
@@ -163,20 +159,20 @@ namespace detail {
 void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const std::byte> from, element_op op) {
   require_as_many("accumulate", type, into.size(), from.size());
   visit_join(type, op, [&](auto* join) {
-    join({whole(type, into.data()), whole(type, from.data())}, into.size() / dtype_size(type));
+    join({adjacent(type, into.data()), adjacent(type, from.data())}, into.size() / dtype_size(type));
   });
 }
 
 void scale_elements(dtype type, std::span<std::byte> which, double factor) {
   visit_scalable("scale", type, [&]<class T>(std::type_identity<T>) {
-    scale_run<T>({whole(type, which.data())}, which.size() / sizeof(T), factor);
+    scale_run<T>({adjacent(type, which.data())}, which.size() / sizeof(T), factor);
   });
 }
 
 void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std::span<std::byte> y) {
   require_as_many("axpy", type, y.size(), x.size());
   visit_scalable("axpy", type, [&]<class T>(std::type_identity<T>) {
-    axpy_run<T>({whole(type, y.data()), whole(type, x.data())}, y.size() / sizeof(T), factor);
+    axpy_run<T>({adjacent(type, y.data()), adjacent(type, x.data())}, y.size() / sizeof(T), factor);
   });
 }
 

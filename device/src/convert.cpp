@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/convert.hpp>
 
+#include <cstring>
 #include <limits>
 
 #include <muster/base/error.hpp>
@@ -91,6 +92,27 @@ void convert_into(const tensor& to, const tensor& from) {
   detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
     detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
       if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, from);
+    });
+  });
+}
+
+void detail::convert_elements(dtype to_type, std::span<std::byte> to, dtype from_type,
+                              std::span<const std::byte> from) {
+  const auto count = to.size() / dtype_size(to_type);
+  if (from.size() / dtype_size(from_type) != count) {
+    throw error(errc::invalid_argument, text(from.size() / dtype_size(from_type), " elements were to be converted to ",
+                                             count, ": there must be as many of both"));
+  }
+  if (count == 0) return;
+  if (to_type == from_type) {
+    std::memmove(to.data(), from.data(), to.size());
+    return;
+  }
+  visit_dtype(to_type, [&]<class To>(std::type_identity<To>) {
+    visit_dtype(from_type, [&]<class From>(std::type_identity<From>) {
+      if constexpr (!std::is_same_v<To, From>) {
+        convert_run<To, From>({adjacent(to_type, to.data()), adjacent(from_type, from.data())}, count);
+      }
     });
   });
 }

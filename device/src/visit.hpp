@@ -20,6 +20,11 @@ struct run {
   std::ptrdiff_t step_bytes = 0;
 };
 
+/// Those that lie side by side.
+[[nodiscard]] inline run adjacent(dtype type, const std::byte* first) {
+  return {.first = const_cast<std::byte*>(first), .step_bytes = static_cast<std::ptrdiff_t>(dtype_size(type))};
+}
+
 template <std::size_t N>
 using runs = std::array<run, N>;
 

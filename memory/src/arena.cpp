@@ -81,6 +81,10 @@ block arena::allocate_small(std::size_t bytes) {
     const auto run = extents_.claim(options_.self, 1, extent_hint_);
     if (!run) throw_exhausted(bytes, 0, "no part of the arena is free");
     extent_hint_ = run->first + 1;
+    if (!populate(*run)) {
+      extents_.release(options_.self, *run);
+      throw_exhausted(bytes, 0, "the kernel has no memory for it");
+    }
     slab.add_extent(*run);
     ++slab_extents_;
     offset = slab.cut();
@@ -160,14 +164,17 @@ std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
 }
 
 // One call for many pages costs less than a fault for each. It may fail for want of support; then the pages come by
-// fault, as for a small run. False when there is no memory: a fault would be a SIGBUS.
+// fault, as for a small run. False when there is no memory: a fault would be a SIGBUS. Then it has no pages.
 bool arena::populate(extent_run run) noexcept {
-  if (run.size_bytes() < populate_from_bytes) return true;
+  if (run.size_bytes() < populate_from_bytes && !options_.populates_all) return true;
   const auto populate_all = [&](int how) {
     return ::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), how);
   };
   const int failed = try_system_call("madvise", populate_all, MADV_POPULATE_WRITE);
-  if (failed != 0 && (errno == ENOMEM || errno == EFAULT)) return false;
+  if (failed != 0 && (errno == ENOMEM || errno == EFAULT)) {
+    discard(run);
+    return false;
+  }
   collapse(run.offset_bytes(), run.size_bytes());
   return true;
 }

@@ -83,8 +83,8 @@ std::size_t default_block_count(std::size_t arena_bytes) {
 table_counts sizes_of(const domain_options& options) {
   constexpr std::size_t fewest_extents = 16;
   const auto bytes = options.arena_bytes != 0 ? options.arena_bytes : default_arena_bytes();
-  if (options.max_participants < 2 || options.max_participants > UINT16_MAX ||
-      options.max_blocks > UINT32_MAX || bytes > (std::size_t{1} << 46U)) {
+  if (options.max_participants < 2 || options.max_participants > UINT16_MAX || options.max_blocks > UINT32_MAX ||
+      bytes > (std::size_t{1} << 46U)) {
     throw error(errc::invalid_argument,
                 text("domain_options: arena_bytes ", bytes, " (at most 64 TiB), max_participants ",
                      options.max_participants, " (2 to 65535), max_blocks ", options.max_blocks, " (at most 2^32-1)"));
@@ -131,6 +131,7 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
           .shared_cache_bytes = payload.bytes().size() / 8,
           .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
           .huge_pages = pages,
+          .populates_all = never_overcommits(),
           .owner = &owner});
 }
 

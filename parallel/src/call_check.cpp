@@ -121,16 +121,19 @@ private:
   }
 
   [[nodiscard]] std::size_t selected_length() const {
-    const auto count = batch().count(0);
     for (std::size_t index = 0; index < asked_.inputs.size(); ++index) {
-      const auto& input = asked_.inputs[index];
-      if (!input.is_minibatch) {
-        batch().require_within(input.value.rows(), text("function '", spec_.name, "': ", name_of_input(index)));
-      } else if (input.value.rows() < count) {
-        refuse(name_of_input(index), " is a minibatch of ", input.value.rows(), " rows, but the batch has ", count);
+      const auto length = asked_.inputs[index].value.rows();
+      const auto what = text("function '", spec_.name, "': ", name_of_input(index));
+      if (!asked_.inputs[index].is_minibatch) {
+        batch().require_within(length, what);
+        continue;
+      }
+      batch().require_possible(length, what + ", a minibatch");
+      if (length < batch().count(length)) {
+        refuse(name_of_input(index), " is a minibatch of ", length, " rows, but the batch has ", batch().count(length));
       }
     }
-    return count;
+    return batch().count(0);
   }
 
   [[nodiscard]] sent_rows sent(const row_selection& which, std::size_t length) const {
@@ -165,12 +168,12 @@ private:
       refuse("batch_s has ", given.size(), " selections: one for all ranks, or one for each of the ", ranks_,
              ", is possible");
     }
-    std::vector<sent_rows> made;
-    for (const auto& each : given) {
-      if (each.is_all()) refuse("batch_s has a selection of all rows: leave it out for that");
-      made.push_back(sent(each, 0));
+    if (std::ranges::any_of(given, &row_selection::is_all)) {
+      refuse("batch_s has a selection of all rows: leave it out for that");
     }
     for (std::size_t rank = 0; rank < ranks_; ++rank) require_resident(rank);
+    std::vector<sent_rows> made;
+    for (const auto& each : given) made.push_back(sent(each, 0));
     return made;
   }
 

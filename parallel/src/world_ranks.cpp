@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The processes that are a world's ranks.
 #include <utility>
+#include <vector>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -20,6 +21,18 @@ output_choice output_by_rank(const output_choice& given, std::optional<std::size
   });
 }
 
+// Likewise: a rank has its list whoever the caller is.
+pinning pin_by_rank(const pinning& given, std::size_t workers, std::optional<std::size_t> own_rank) {
+  const auto lists = given.resolve();
+  if (lists.empty() || !own_rank) return given;
+  std::vector<cpu_list> made;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const auto rank = worker < *own_rank ? worker : worker + 1;
+    made.push_back(lists[rank % lists.size()]);
+  }
+  return pinning::to(std::move(made));
+}
+
 pool_options pool_for(const world_options& options, std::size_t workers, std::optional<std::size_t> own_rank,
                       device_choice devices) {
   return {.workers = static_cast<unsigned>(workers),
@@ -27,7 +40,7 @@ pool_options pool_for(const world_options& options, std::size_t workers, std::op
           .name = options.name,
           .initializer = options.initializer,
           .devices = std::move(devices),
-          .pin = options.pin,
+          .pin = pin_by_rank(options.pin, workers, own_rank),
           .output = output_by_rank(options.output, own_rank),
           .start_timeout = options.start_timeout,
           .log = options.log};

@@ -111,9 +111,12 @@ TEST_F(AvailableMemory, WithoutGroupsItIsMemAvailable) {
 
 TEST_F(AvailableMemory, WhatMayBeCommittedCountsWhereTheKernelNeverOvercommits) {
   write("proc/meminfo", (std::string(meminfo) + "CommitLimit: 5000 kB\nCommitted_AS: 3000 kB\n").c_str());
+  EXPECT_FALSE(never_overcommits(root()));
   write("proc/sys/vm/overcommit_memory", "0\n");
+  EXPECT_FALSE(never_overcommits(root()));
   EXPECT_EQ(available_memory(root()).available_bytes, 8000U * 1024);
   write("proc/sys/vm/overcommit_memory", "2\n");
+  EXPECT_TRUE(never_overcommits(root()));
   const auto budget = available_memory(root());
   EXPECT_EQ(budget.available_bytes, 2000U * 1024);
   EXPECT_EQ(budget.limit_bytes, 5000U * 1024);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <tuple>
 #include <type_traits>
@@ -231,6 +232,36 @@ TEST(Convert, LongOnesNoMultipleOfAVectorAreWhole) {
     ASSERT_EQ(real.at<float>(index), static_cast<float>(value));
   }
   EXPECT_TRUE(equal(convert(real, dtype::i32), from));
+}
+
+template <class To, class From>
+void expect_spans_as_tensors() {
+  const auto from = tensor_of(samples<From>());
+  const auto expected = convert(from, dtype_of<To>, memory::local);
+  const auto found = tensor::empty<To>({from.size()}, memory::local);
+  convert_into<To, From>(found.template span<To>(), from.template span<From>());
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.nbytes()), 0)
+      << dtype_of<From> << " to " << dtype_of<To>;
+}
+
+TEST(Convert, SpansOfEveryDtypeBecomeWhatTensorsBecome) {
+  for_each_type([]<class From>(From) { for_each_type([]<class To>(To) { expect_spans_as_tensors<To, From>(); }); });
+}
+
+TEST(Convert, ElementsOfTheProgramsOwnNeedAsManyPlaces) {
+  const std::vector<double> from = {1.5, -2.5, 1e300};
+  std::vector<float> to(3, 7);
+  convert_into<float, double>(to, from);
+  EXPECT_THAT(to, ElementsAre(1.5F, -2.5F, HUGE_VALF));
+  expect_refused([&] { convert_into<float, double>(std::span(to).first(2), from); }, "3 elements", "converted to 2",
+                 "as many");
+  EXPECT_THAT(to, ElementsAre(1.5F, -2.5F, HUGE_VALF)) << "nothing is written then";
+  convert_into(std::span<float>(), std::span<const double>());
+  std::vector<float> same(3);
+  convert_into<float, float>(same, to);
+  EXPECT_EQ(same, to);
+  convert_into<float, float>(same, same);
+  EXPECT_EQ(same, to);
 }
 
 TEST(Convert, TheSameDtypeIsTheSameTensor) {

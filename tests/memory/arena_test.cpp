@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/arena.hpp>
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -32,12 +35,20 @@ protected:
         host_(make(participant_id::host)),
         guest_(make(worker)) {}
 
-  std::unique_ptr<arena> make(participant_id self, std::size_t shared_cache_bytes = 0) {
-    return std::make_unique<arena>(
-        extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)),
-        memory_.bytes(), file_,
-        arena::options{
-            .self = self, .cache_bytes = mebibyte, .shared_cache_bytes = shared_cache_bytes, .members = members_});
+  std::unique_ptr<arena> make(participant_id self, std::size_t shared_cache_bytes = 0, bool populates_all = false) {
+    return std::make_unique<arena>(extent_map(extents_, table_mark(extents_used_)),
+                                   block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(), file_,
+                                   arena::options{.self = self,
+                                                  .cache_bytes = mebibyte,
+                                                  .shared_cache_bytes = shared_cache_bytes,
+                                                  .members = members_,
+                                                  .populates_all = populates_all});
+  }
+  // That have pages.
+  [[nodiscard]] std::size_t touched() const {
+    struct stat found{};
+    EXPECT_EQ(::fstat(file_.get(), &found), 0);
+    return static_cast<std::size_t>(found.st_blocks) * 512;
   }
   [[nodiscard]] std::size_t held() const { return host_->read_statistics().held_bytes; }
 
@@ -309,6 +320,26 @@ TEST_F(Arena, PagesThatTheKernelDoesNotHaveAreAnErrorAndNoCrash) {
   }
   EXPECT_EQ(held(), before);
   EXPECT_EQ(host_->allocate(2 * mebibyte).size(), 2 * mebibyte);
+}
+
+// What a machine that never overcommits does not have it says by SIGBUS, when a page is touched.
+TEST_F(Arena, SmallBlocksAndShortRunsHavePagesFromTheStartWhereTheKernelNeverOvercommits) {
+  host_ = make(participant_id::host, 0, true);
+  std::vector<block> all;
+  for (const auto bytes : {std::size_t{1}, std::size_t{300}, std::size_t{16'000}, std::size_t{20'000}, mebibyte / 2}) {
+    all.push_back(host_->allocate(bytes));
+    EXPECT_EQ(touched(), held()) << bytes;
+  }
+  for (const auto bytes : {std::size_t{5'000}, std::size_t{70'000}}) {
+    const auto before = held();
+    {
+      const test::refused_calls scope("madvise", ENOMEM);
+      EXPECT_THROW(static_cast<void>(host_->allocate(bytes)), error);
+    }
+    EXPECT_EQ(held(), before);
+    EXPECT_EQ(touched(), held());
+    EXPECT_EQ(host_->allocate(bytes).size(), bytes);
+  }
 }
 
 TEST_F(Arena, AnAllocationThatFailsForWantOfADescriptorLosesNoMemory) {

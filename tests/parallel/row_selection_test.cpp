@@ -74,7 +74,7 @@ TEST(RowSelection, OfANumberIsTheFirstRows) {
 TEST(RowSelection, OfARangeIsThat) {
   const row_selection some = row_range{.first = 2, .last = 4};
   EXPECT_EQ(some.range(9), (row_range{.first = 2, .last = 4}));
-  EXPECT_EQ(some.lowest(), 2U);
+  EXPECT_EQ(some.count(9), 2U);
 }
 
 TEST(RowSelection, OfAListKeepsOrderAndRepeats) {
@@ -82,23 +82,36 @@ TEST(RowSelection, OfAListKeepsOrderAndRepeats) {
   ASSERT_TRUE(some.is_list());
   EXPECT_THAT(some.list(), testing::ElementsAre(7, 3, 7));
   EXPECT_EQ(some.count(9), 3U);
-  EXPECT_EQ(some.lowest(), 3U);
 }
 
-TEST(RowSelection, WhatIsNoSelectionIsRefusedWhenItIsMade) {
-  EXPECT_THAT(refusal([] { row_selection(0); }), HasSubstr("first 0 rows"));
-  EXPECT_THAT(refusal([] { row_selection(-3); }), HasSubstr("first -3 rows"));
-  EXPECT_THAT(refusal([] { row_selection(row_range{.first = 3, .last = 1}); }), HasSubstr("rows 3 to before 1"));
-  EXPECT_THAT(refusal([] { row_selection(row_range{.first = 3, .last = 3}); }), HasSubstr("rows 3 to before 3"));
-  EXPECT_THAT(refusal([] { row_selection(std::vector<int>{}); }), HasSubstr("empty list"));
-  EXPECT_THAT(refusal([] { row_selection(std::vector<int>{4, 5, -1}); }), HasSubstr("-1 at place 2"));
+TEST(RowSelection, WhatSelectsNothingIsRefusedWhereItIsUsedWithTheLength) {
+  const auto refused = [](const row_selection& what) {
+    const auto within = refusal([&] { what.require_within(9, "input 'x'"); });
+    EXPECT_EQ(refusal([&] { what.require_possible(9, "input 'x'"); }), within);
+    EXPECT_THAT(within, AllOf(testing::StartsWith("input 'x': "), HasSubstr("its 9")));
+    return within;
+  };
+  EXPECT_THAT(refused(0), HasSubstr("first 0 rows"));
+  EXPECT_THAT(refused(-3), HasSubstr("first -3 rows"));
+  EXPECT_THAT(refused(INT64_MIN), HasSubstr("first -9223372036854775808 rows"));
+  EXPECT_THAT(refused(row_range{.first = 3, .last = 1}), HasSubstr("rows 3 to before 1"));
+  EXPECT_THAT(refused(row_range{.first = 3, .last = 3}), HasSubstr("rows 3 to before 3"));
+  EXPECT_THAT(refused(std::vector<int>{}), HasSubstr("empty list"));
+  EXPECT_THAT(refusal([] { row_selection(std::vector<int>{4, 5, -1}).require_possible(2, "input 'x'"); }),
+              AllOf(HasSubstr("input 'x'"), HasSubstr("no row -1"), HasSubstr("place 2"), HasSubstr("has 2 rows")));
   static_assert(!std::is_constructible_v<row_selection, bool>);
+}
+
+TEST(RowSelection, OfWhatHoldsJustTheSelectedRowsMayHaveAnyNumbers) {
+  EXPECT_NO_THROW(row_selection(std::vector<int>{4, 900}).require_possible(2, "input 'x'"));
+  EXPECT_NO_THROW(row_selection(row_range{.first = 500, .last = 502}).require_possible(2, "input 'x'"));
 }
 
 TEST(RowSelection, RowsThatAreNotThereAreNamedWithTheirPlaceAndTheLength) {
   EXPECT_THAT(refusal([] { row_selection(std::vector<int>{4, 9, 12}).require_within(9, "input 'x'"); }),
               AllOf(HasSubstr("input 'x'"), HasSubstr("no row 9"), HasSubstr("place 1"), HasSubstr("has 9 rows")));
   EXPECT_THAT(refusal([] { row_selection(10).require_within(9, "input 'x'"); }), HasSubstr("no row 9"));
+  EXPECT_THAT(refusal([] { row_selection(SIZE_MAX).require_within(9, "input 'x'"); }), HasSubstr("has 9 rows"));
   EXPECT_THAT(refusal([] { row_selection(row_range{.first = 0, .last = 2}).require_within(1, "input 'x'"); }),
               AllOf(HasSubstr("no row 1"), HasSubstr("has 1 row,")));
 }

@@ -77,14 +77,29 @@ TEST(WorldCalls, InputsOfAnotherTypeOrShapeThanSaidAreRefusedBeforeAnyRankIsTold
   });
 }
 
-TEST(WorldCalls, SelectionsThatSelectNothingCannotBeMade) {
-  const auto refused = [](const auto& what) { return refusal([&] { static_cast<void>(row_selection(what)); }); };
-  EXPECT_THAT(refused(0), HasSubstr("0 rows"));
-  EXPECT_THAT(refused(-3), HasSubstr("-3"));
-  EXPECT_THAT(refused(row_range{3, 1}), AllOf(HasSubstr("3"), HasSubstr("1")));
-  EXPECT_THAT(refused(row_range{3, 3}), HasSubstr("3"));
-  EXPECT_THAT(refused(std::vector<int>{}), HasSubstr("empty"));
-  EXPECT_THAT(refused(std::vector{4, -1}), AllOf(HasSubstr("-1"), HasSubstr("place 1")));
+// Each names the function, the input, what was asked for, and how many rows there are; the next good call works.
+TEST(WorldCalls, SelectionsOfNothingAndOfRowsBeforeTheFirstAreRefusedBeforeAnyRankIsTold) {
+  in_worlds({1, 3}, [](world& w) {
+    auto f = w.function(seen_total, rows("x", "y"), whole("seen"), outputs(sum("sum")), named("picky"));
+    const test::visits seen;
+    const data x({.value = tensor::ones<float>({10}), .name = "x"});
+    const data minibatch({.value = tensor::ones<float>({10}), .minibatch = true});
+    const auto refused = [&](const row_selection& batch) {
+      const auto why = refusal([&] { f.with({.batch = batch})(x, x, seen.shared()); });
+      EXPECT_THAT(why, AllOf(HasSubstr("function 'picky': input 'x'"), HasSubstr("10")));
+      EXPECT_THAT(refusal([&] { f.with({.batch = batch})(minibatch, x, seen.shared()); }),
+                  AllOf(HasSubstr("function 'picky': input 'x', a minibatch"), HasSubstr("10")));
+      EXPECT_EQ(f.with({.batch = 5})(x, x, seen.shared()), 10);
+      return why;
+    };
+    EXPECT_THAT(refused(0), HasSubstr("first 0 rows"));
+    EXPECT_THAT(refused(-3), HasSubstr("first -3 rows"));
+    EXPECT_THAT(refused(row_range{3, 1}), HasSubstr("rows 3 to before 1"));
+    EXPECT_THAT(refused(row_range{3, 3}), HasSubstr("rows 3 to before 3"));
+    EXPECT_THAT(refused(std::vector<int>{}), HasSubstr("empty list"));
+    EXPECT_THAT(refused(std::vector{4, -1}), AllOf(HasSubstr("no row -1"), HasSubstr("place 1")));
+    EXPECT_EQ(seen.count(), static_cast<std::int64_t>(6 * w.ranks())) << "the good calls'";
+  });
 }
 
 TEST(WorldCalls, WhatIsWrongWithResidentRowsIsSaidBeforeAnyRankIsTold) {
@@ -104,6 +119,9 @@ TEST(WorldCalls, WhatIsWrongWithResidentRowsIsSaidBeforeAnyRankIsTold) {
     EXPECT_THAT(refused(row_range{5, 11}), AllOf(HasSubstr("'d'"), HasSubstr("row 10"), HasSubstr("10 rows")));
     EXPECT_THAT(refused(std::vector{1, 10}), AllOf(HasSubstr("'d'"), HasSubstr("row 10"), HasSubstr("rank 0")));
     EXPECT_THAT(refused(std::vector<row_selection>(5, row_selection(2))), AllOf(HasSubstr("5"), HasSubstr("batch_s")));
+    EXPECT_THAT(refused(0), AllOf(HasSubstr("'d'"), HasSubstr("rank 0"), HasSubstr("first 0 rows of its 10")));
+    EXPECT_THAT(refused(row_range{3, 1}), AllOf(HasSubstr("'d'"), HasSubstr("rows 3 to before 1 of its 10")));
+    EXPECT_THAT(refused(std::vector{1, -2}), AllOf(HasSubstr("'d'"), HasSubstr("no row -2"), HasSubstr("10 rows")));
     std::vector<row_selection> one_is_wrong(w.ranks(), row_selection(2));
     one_is_wrong[1] = row_selection(12);
     EXPECT_THAT(refused(one_is_wrong), AllOf(HasSubstr("'d'"), HasSubstr("rank 1"), HasSubstr("row 11")));

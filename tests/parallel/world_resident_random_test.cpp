@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random calls on rows that stay in the ranks: which of them a call is for is drawn for all ranks alike, or for each.
+// Random calls on rows that stay in the ranks: which of them a call is for is drawn for all ranks alike, or for each;
+// alone, and together with rows that are dealt out.
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "seed.hpp"
@@ -30,13 +32,25 @@ std::tuple<double, double, double, tensor> look_at(std::int64_t factor, const te
   return {mean, mean, sign, rows.clone()};
 }
 
+// Rows that are dealt out, those that are there already, and what comes of each pair of them.
+template <class T>
+std::tuple<tensor, tensor, double> look_at_both(const tensor& given, const tensor& there) {
+  double products = 0;
+  for (std::size_t row = 0; row < given.rows(); ++row) {
+    products += static_cast<double>(given.at<T>(row)) * static_cast<double>(there.at<T>(row));
+  }
+  return {given.clone(), there.clone(), products};
+}
+
 template <class T>
 class trial {
 public:
   trial(world& w, random_source& random) : w_(w), random_(random) {}
 
   void run(int calls) {
-    for (int call = 0; call < calls && !testing::Test::HasFailure(); ++call) one_call();
+    for (int call = 0; call < calls && !testing::Test::HasFailure(); ++call) {
+      draw(random_, 0, 1) == 0 ? one_call() : one_joint_call();
+    }
   }
 
 private:
@@ -117,6 +131,79 @@ private:
     EXPECT_EQ(sign, odd % 2 == 0 ? 1 : -1);
   }
 
+  // The rows of each rank that go with those that it is dealt, and the selection that says so; nothing where there are
+  // none in some rank.
+  std::vector<std::vector<std::size_t>> draw_partners(run_options& options) {
+    const auto lengths = w_.get_lengths(rows_);
+    const auto shortest = *std::ranges::min_element(lengths);
+    std::vector<std::vector<std::size_t>> chosen(w_.ranks());
+    const auto kind = draw(random_, 0, 2);
+    if (kind == 0) {
+      for (std::size_t rank = 0; rank < w_.ranks(); ++rank) {
+        chosen[rank].resize(lengths[rank]);
+        std::iota(chosen[rank].begin(), chosen[rank].end(), std::size_t{0});
+      }
+      return chosen;
+    }
+    if (shortest == 0) return {};
+    if (kind == 1) {
+      std::vector<std::size_t> everywhere(draw(random_, 1, 2 * shortest));
+      for (auto& each : everywhere) each = draw(random_, 0, shortest - 1);
+      std::ranges::fill(chosen, everywhere);
+      options.batch_s = everywhere;
+      return chosen;
+    }
+    const auto total = draw(random_, w_.ranks(), 5 * w_.ranks());
+    std::vector<row_selection> by_rank;
+    for (std::size_t rank = 0; rank < w_.ranks(); ++rank) {
+      chosen[rank].resize(part_of({0, total}, rank, w_.ranks()).size());
+      for (auto& each : chosen[rank]) each = draw(random_, 0, lengths[rank] - 1);
+      by_rank.push_back(chosen[rank]);
+    }
+    options.batch_s = by_rank;
+    return chosen;
+  }
+
+  // So many of the rows of an input, and that input.
+  tensor draw_batch(std::size_t count, run_options& options, rows_of_rank& seen) {
+    const auto length = count + draw(random_, 0, 4);
+    auto made = tensor::empty<T>({length});
+    for (auto& each : made.template span<T>()) each = static_cast<T>(draw(random_, 0, 100));
+    std::vector<std::size_t> chosen(count);
+    const auto first = draw(random_, 0, length - count);
+    std::iota(chosen.begin(), chosen.end(), first);
+    if (draw(random_, 0, 1) == 0) {
+      for (auto& each : chosen) each = draw(random_, 0, length - 1);
+      options.batch = chosen;
+    } else if (length != count || draw(random_, 0, 1) == 0) {
+      options.batch = row_range{first, first + count};
+    }
+    for (const auto row : chosen) seen.push_back(made.template at<T>(row));
+    return made;
+  }
+
+  void one_joint_call() {
+    run_options options{.num_slices = static_cast<unsigned>(draw(random_, 1, 5))};
+    const auto chosen = draw_partners(options);
+    rows_of_rank there;
+    for (std::size_t rank = 0; rank < chosen.size(); ++rank) {
+      const auto own = w_.get_value(rank, rows_).template to_vector<T>();
+      for (const auto row : chosen[rank]) there.push_back(own[row]);
+    }
+    if (there.empty()) return;
+    rows_of_rank given;
+    const auto input = draw_batch(there.size(), options, given);
+    SCOPED_TRACE(testing::Message() << w_.ranks() << " ranks, " << options.num_slices << " slices, " << there.size()
+                                    << " rows of " << input.rows());
+    const auto [first, second, products] = both_.with(options)(input);
+    EXPECT_EQ(first.template to_vector<T>(), given);
+    EXPECT_EQ(second.template to_vector<T>(), there);
+    expect_near(products, std::inner_product(given.begin(), given.end(), there.begin(), 0.0));
+    options.batch = row_range{0, given.size() + 1};
+    const auto longer = tensor::zeros<T>({given.size() + 1});
+    EXPECT_THAT(test::refusal([&] { static_cast<void>(both_.with(options)(longer)); }), testing::HasSubstr("rank "));
+  }
+
   static double mean_of(const rows_of_rank& rows) {
     double sum = 0;
     for (const auto each : rows) sum += static_cast<double>(each);
@@ -138,6 +225,9 @@ private:
   const decltype(std::declval<world&>().function(look_at<T>, whole("factor"), sliceable(std::declval<variable>()),
                                                  outputs(avg(), mean_of_ranks(), prod(), gather()))) f_ =
       w_.function(look_at<T>, whole("factor"), sliceable(rows_), outputs(avg(), mean_of_ranks(), prod(), gather()));
+  const decltype(std::declval<world&>().function(look_at_both<T>, rows("given"), sliceable(std::declval<variable>()),
+                                                 outputs(gather(), gather(), sum()))) both_ =
+      w_.function(look_at_both<T>, rows("given"), sliceable(rows_), outputs(gather(), gather(), sum()));
 };
 
 template <class T>
@@ -151,7 +241,7 @@ TYPED_TEST(WorldResidentRandom, CallsGiveWhatOneProcessGives) {
   random_source random(has_time ? test::seed() : 20'170'902);
   test::in_worlds({1, 2, 3, 5, 8}, [&](world& w) {
     for (int each = 0; each < (has_time ? 100 : 10) && !this->HasFailure(); ++each) {
-      trial<TypeParam>(w, random).run(20);
+      trial<TypeParam>(w, random).run(30);
     }
   });
 }

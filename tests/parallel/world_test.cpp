@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/cpu_list.hpp>
 #include <muster/parallel/world.hpp>
 
 #include "processes.hpp"
@@ -415,6 +416,40 @@ TEST(WorldOfThree, WhoIsTooLateIsNamedAndWhoDiedOfItselfBeforeThat) {
     EXPECT_EQ(failure.info().code(), errc::worker_died);
   }
   f(-1, -1);
+}
+
+std::vector<std::int64_t> processors() {
+  const auto here = allowed_cpus();
+  return {here.begin(), here.end()};
+}
+
+TEST(WorldOfThree, RanksArePinnedByRankAlsoThoseThatTakeAPlace) {
+  const auto all = allowed_cpus();
+  const std::vector<cpu_list> lists = {{all.front()}, {all.back()}};
+  for (const unsigned master : {0U, 1U, 2U, 3U}) {
+    const auto own = master < 3 ? std::optional<std::size_t>(master) : std::nullopt;
+    world w(
+        {.ranks = 3, .master_rank = own ? master : 0, .caller_computes = own.has_value(), .pin = pinning::to(lists)});
+    const auto f = w.function(processors, outputs(none("processors")));
+    for (const bool is_replaced : {false, true}) {
+      const auto found = f();
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        const auto& wanted = own == rank ? all : lists[rank % 2];
+        EXPECT_EQ(found[rank], (std::vector<std::int64_t>(wanted.begin(), wanted.end()))) << "rank " << rank;
+      }
+      if (is_replaced) break;
+      const auto victim = own == 0 ? 1 : 0;
+      ::kill(w.pids()[static_cast<std::size_t>(victim)], SIGKILL);
+      EXPECT_TRUE(test::eventually([&] {
+        try {
+          static_cast<void>(f());
+        } catch (const rank_error&) {
+          return false;
+        }
+        return w.replaced_ranks() == 1;
+      }));
+    }
+  }
 }
 
 TEST(WorldOfThree, ClosesWithARankThatIsStopped) {

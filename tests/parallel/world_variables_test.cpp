@@ -110,6 +110,56 @@ TEST(WorldVariables, SetValueChangesOneRankOnly) {
   });
 }
 
+// Lists were what the predecessor's ranks could not read unless they had been called before.
+TEST(WorldVariables, RowsOfAListAreDealtOutAndSetInItsOrderWithRepeats) {
+  for_every_master([](world& w) {
+    const auto x = noise({30, 4});
+    const std::vector chosen = {7, 29, 0, 7, 7, 3, 11, 2, 28};
+    std::vector<float> wanted;
+    for (const auto row : chosen) {
+      const auto values = x.row(static_cast<std::size_t>(row)).to_vector<float>();
+      wanted.insert(wanted.end(), values.begin(), values.end());
+    }
+    const auto made_so = w.scattered("made", x, chosen);
+    EXPECT_EQ(w.gather(made_so, 0).to_vector<float>(), wanted);
+    const auto v = w.scattered("v", x);
+    w.scatter(v, x, chosen);
+    EXPECT_EQ(w.gather(v, 0).to_vector<float>(), wanted);
+    const auto lengths = w.get_lengths(v);
+    EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), chosen.size());
+
+    const auto last = w.ranks() - 1;
+    w.set_value(last, v, x, chosen);
+    EXPECT_EQ(w.get_value(last, v).to_vector<float>(), wanted);
+    const std::array both{v, w.replicate("u", x)};
+    w.set_value(0, both, std::array{x, x}, std::vector<std::size_t>{29});
+    EXPECT_EQ(w.get_value(0, both[1]).to_vector<float>(), x.row(29).to_vector<float>());
+    w.scatter(std::span(both).first(1), std::array{x}, std::vector<std::int64_t>{3, 11});
+    EXPECT_EQ(w.gather(v, 0).to_vector<float>(),
+              std::vector<float>(wanted.begin() + std::ptrdiff_t{5 * 4}, wanted.begin() + std::ptrdiff_t{7 * 4}));
+  });
+}
+
+TEST(WorldVariables, RowsThatAreNotThereAreRefusedAndNothingChanges) {
+  in_worlds({1, 3}, [](world& w) {
+    const auto x = noise({9, 2});
+    const auto v = w.scattered("v", x);
+    const auto refused = [&](const row_selection& batch) {
+      const auto why = refusal([&] { w.scatter(v, x, batch); });
+      EXPECT_THAT(why, AllOf(HasSubstr("'v'"), HasSubstr("9")));
+      EXPECT_EQ(refusal([&] { w.set_value(0, v, x, batch); }), why);
+      EXPECT_EQ(w.gather(v, 0).to_vector<float>(), x.to_vector<float>());
+      return why;
+    };
+    EXPECT_THAT(refused(std::vector{3, 9}), AllOf(HasSubstr("no row 9"), HasSubstr("place 1")));
+    EXPECT_THAT(refused(std::vector{-1}), AllOf(HasSubstr("no row -1"), HasSubstr("place 0")));
+    EXPECT_THAT(refused(std::vector<int>{}), HasSubstr("empty list"));
+    EXPECT_THAT(refused(row_range{3, 1}), HasSubstr("rows 3 to before 1"));
+    EXPECT_THAT(refused(0), HasSubstr("first 0 rows"));
+    EXPECT_THAT(refused(10), HasSubstr("no row 9"));
+  });
+}
+
 TEST(WorldVariables, AllGatherGivesEveryRankAllRows) {
   for_every_master([](world& w) {
     for (const std::size_t more : {0U, 3U}) {

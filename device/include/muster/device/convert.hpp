@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The same numbers in another dtype.
+// The same numbers in another dtype. Of tensors, and of spans, for elements that are in no tensor.
 //
 // Thread safety: all functions are safe to call from any thread, while nobody writes the elements that they read.
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
 
 #include <muster/device/tensor.hpp>
 
@@ -30,5 +34,19 @@ namespace muster {
 /// Requires: no element of one shares memory with the other, unless both are the same tensor.
 /// Cost: one pass, no allocation; where both are contiguous, by vectors.
 void convert_into(const tensor& to, const tensor& from);
+
+namespace detail {
+
+void convert_elements(dtype to_type, std::span<std::byte> to, dtype from_type, std::span<const std::byte> from);
+
+}  // namespace detail
+
+/// The same of elements of the program's own: `convert_into<float, double>(singles, doubles)`. Throws
+/// errc::invalid_argument unless there are as many of both.
+template <tensor_element To, tensor_element From>
+  requires(!std::is_const_v<To>)
+void convert_into(std::span<To> to, std::span<const From> from) {
+  detail::convert_elements(dtype_of<To>, std::as_writable_bytes(to), dtype_of<From>, std::as_bytes(from));
+}
 
 }  // namespace muster

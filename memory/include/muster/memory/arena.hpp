@@ -48,7 +48,7 @@ enum class huge_pages : std::uint8_t {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: each process has its own arena object over the same memory. A forked child gives nothing back.
 /// Cost: a warm allocation takes one uncontended lock and no system call; a fresh run is checked against the memory
-/// that is left (about 0.1 ms) and then populated.
+/// that is left (about 0.1 ms) and then, from 1 MiB on, populated.
 class arena {
 public:
   /// Where its memory should begin: at a multiple of the size of huge pages.
@@ -60,7 +60,8 @@ public:
     std::size_t shared_cache_bytes = 0;         ///< all that take part may keep as much together, in equal shares
     std::span<participant_entry> members = {};  ///< of the domain; none: nothing can be shared
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
-    domain* owner = nullptr;                                   ///< the domain that it is a part of, if it is of one
+    bool populates_all = false;  ///< short runs and small blocks' extents too: what the kernel lacks is an error then
+    domain* owner = nullptr;     ///< the domain that it is a part of, if it is of one
   };
 
   struct statistics {

@@ -38,7 +38,8 @@ struct world_options {
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   /// Run in every rank's process before it takes part, and in each that takes its place; not in the program's own.
   worker_task initializer{};
-  /// Which processors ranks may run on.
+  /// Which processors the ranks' processes may run on: rank r gets list r of those that it makes. The program's own
+  /// rank runs wherever the program does; the list that would be its own is left to it. By default nobody is bound.
   pinning pin{};
   /// What becomes of what they write to stdout and stderr. To a sink worker_output::worker is the rank.
   output_choice output{};
