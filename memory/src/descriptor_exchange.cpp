@@ -10,8 +10,9 @@ descriptor_name descriptor_exchange::make_name() {
   auto made = made_.load(std::memory_order_relaxed);
   do {
     if (made <= descriptor_name::most_number) continue;
-    throw error(errc::overflow, text("this process has made all ", made,
-                                     " names of descriptors that it may make: keep what was deposited, and use it again"));
+    throw error(errc::overflow,
+                text("this process has made all ", made,
+                     " names of descriptors that it may make: keep what was deposited, and use it again"));
   } while (!made_.compare_exchange_weak(made, made + 1, std::memory_order_relaxed));
   return {self_, incarnation_, made};
 }

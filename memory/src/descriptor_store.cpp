@@ -62,9 +62,9 @@ void descriptor_store::deposit(descriptor_name name, unique_fd what, const share
   auto kept = std::make_shared<const unique_fd>(std::move(what));
   const scoped_lock lock(mutex_);
   if (!lives(name)) {
-    throw error(errc::invalid_argument, text("a descriptor was to be deposited for participant ",
-                                             index_of(name.depositor()), ", incarnation ", name.incarnation(),
-                                             ", which is dead, or never was"));
+    throw error(errc::invalid_argument,
+                text("a descriptor was to be deposited for participant ", index_of(name.depositor()), ", incarnation ",
+                     name.incarnation(), ", which is dead, or never was"));
   }
   auto& who = depositors_[first_of(name)];
   require_room(who, name);
@@ -77,9 +77,9 @@ void descriptor_store::deposit(descriptor_name name, unique_fd what, const share
 
 void descriptor_store::require_room(const depositor& who, descriptor_name name) const {
   if (name.number() < who.next && !who.skipped.contains(name.number())) {
-    throw error(errc::invalid_argument, text("descriptor ", name.number(), " of participant ",
-                                             index_of(name.depositor()),
-                                             " was deposited or withdrawn before: give each a name of its own"));
+    throw error(errc::invalid_argument,
+                text("descriptor ", name.number(), " of participant ", index_of(name.depositor()),
+                     " was deposited or withdrawn before: give each a name of its own"));
   }
   const auto all = most_.all != 0 ? most_.all : half_of_all_descriptors();
   if (who.entries < most_.each && entries_.size() < all) return;

@@ -239,8 +239,8 @@ descriptor_exchange& domain::descriptors() {
   if (exchange_) return *exchange_;
   throw error(errc::invalid_argument,
               text("participant ", index_of(self_),
-                   " cannot exchange descriptors: it has no connection to the host of its domain, as workers of pools and "
-                   "programs that joined by muster::join have"));
+                   " cannot exchange descriptors: it has no connection to the host of its domain, as workers of pools "
+                   "and programs that joined by muster::join have"));
 }
 
 const std::atomic<std::uint32_t>& domain::deaths() const noexcept {

@@ -273,6 +273,9 @@ void world_core::commit(registered_function& function, const world_request& requ
 
 // ---- failing
 
+// Between a death and the end of its task, or a kill and the death, are some steps.
+constexpr auto end_patience = std::chrono::seconds(5);
+
 error_info world_core::read_failure(std::size_t rank) {
   try {
     const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
@@ -305,6 +308,7 @@ void world_core::fail(outcome& ended, const registered_function& function) {
 
 void world_core::throw_failure(std::size_t rank, const registered_function& function) {
   const auto why = read_failure(rank);
+  if (why.code() == errc::device_lost) end_rank(rank);
   auto what = text("rank ", rank, " of world '", options_.name, "' failed in function '", function.spec.name,
                    "': ", why.describe());
   try {
@@ -315,11 +319,19 @@ void world_core::throw_failure(std::size_t rank, const registered_function& func
   }
 }
 
+// Its process can do nothing more on its device; the next call begins with another one.
+void world_core::end_rank(std::size_t rank) {
+  auto* const process = process_of(rank);
+  if (process == nullptr) return;
+  process->kill();
+  const auto gone = [&] { return process->is_gone(*domain_); };
+  sleeper_.wait(gone, gone, deadline::after(end_patience));
+}
+
 void world_core::throw_death(std::size_t rank, const registered_function& function, bool was_killed) {
   auto& process = *process_of(rank);
   const auto known = [&] { return process.has_ended(); };
-  constexpr auto patience = std::chrono::seconds(5);  // between a death and the end of its task are some steps
-  sleeper_.wait(known, known, deadline::after(patience));
+  sleeper_.wait(known, known, deadline::after(end_patience));
   const auto died = process.ended().value_or(error_info(errc::worker_died, "its process is gone"));
   const auto why = was_killed ? error_info(errc::timed_out, "it did not answer in time, and was killed") : died;
   throw rank_error(why,

@@ -90,8 +90,24 @@ void world_member::end_loans() {
   }
 }
 
+namespace {
+
+// Of a lost device the caller is told by the code, so that this process is replaced; whatever else was thrown goes as
+// what it is.
+error_info failure_now() {
+  try {
+    throw;
+  } catch (const error& failure) {
+    if (failure.code() == errc::device_lost) return {errc::device_lost, failure.what()};
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no error of a device
+  }
+  return capture_current_exception();
+}
+
+}  // namespace
+
 void world_member::fail(std::uint64_t epoch) noexcept {
-  const auto why = capture_current_exception();
+  const auto why = failure_now();
   end_loans();
   try {
     reply_.put(line_.reply, [&](output_archive& out) { out(why); });

@@ -6,8 +6,8 @@
 
 namespace muster::detail {
 
-std::optional<message> conversation::ask(message_kind what, descriptor_request& asked,
-                                         std::span<const int> descriptors, deadline until) {
+std::optional<message> conversation::ask(message_kind what, descriptor_request& asked, std::span<const int> descriptors,
+                                         deadline until) {
   {
     const scoped_lock lock(mutex_);
     asked.number = ++asked_;

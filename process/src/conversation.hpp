@@ -33,10 +33,12 @@ public:
   void say(message_kind what, std::span<const std::byte> body = {}) const { send_message(socket_, what, body); }
   /// Sends a question, with a new number, and waits for its answer, or message_kind::closed; nothing at the deadline:
   /// if it comes after that it is dropped by whoever reads next. Throws as send_message.
-  [[nodiscard]] std::optional<message> ask(message_kind what, descriptor_request& asked, std::span<const int> descriptors,
-                                           deadline until) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::optional<message> ask(message_kind what, descriptor_request& asked,
+                                           std::span<const int> descriptors, deadline until) MUSTER_EXCLUDES(mutex_);
   /// Waits for the next message that is no numbered answer, in the order in which they came; likewise.
-  [[nodiscard]] std::optional<message> hear_word(deadline until) MUSTER_EXCLUDES(mutex_) { return wait_for(word, until); }
+  [[nodiscard]] std::optional<message> hear_word(deadline until) MUSTER_EXCLUDES(mutex_) {
+    return wait_for(word, until);
+  }
 
 private:
   static constexpr request_number word = 0;
@@ -54,7 +56,7 @@ private:
 
   mutex mutex_;
   condition changed_;
-  bool is_read_ MUSTER_GUARDED_BY(mutex_) = false;   // by one of those who wait
+  bool is_read_ MUSTER_GUARDED_BY(mutex_) = false;  // by one of those who wait
   bool has_ended_ MUSTER_GUARDED_BY(mutex_) = false;
   request_number asked_ MUSTER_GUARDED_BY(mutex_) = word;  // the latest
   std::set<request_number> awaited_ MUSTER_GUARDED_BY(mutex_);

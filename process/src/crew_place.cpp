@@ -24,7 +24,7 @@ unsigned crew::impl::threads_of(std::size_t index) const {
   const auto& cpus = cpus_of(index);
   if (cpus.empty()) return std::max(1U, usable / static_cast<unsigned>(size_));
   unsigned sharing = 0;
-  for (std::size_t other = 0; other < size_; ++other) sharing += cpus_of(other) == cpus ? 1 : 0;
+  for (std::size_t other = 0; other < size_; ++other) sharing += cpus_of(other) == cpus ? 1U : 0U;
   return std::max(1U, std::min(static_cast<unsigned>(cpus.size()), usable) / std::max(1U, sharing));
 }
 

@@ -23,10 +23,10 @@ constexpr std::size_t most_unsent = most_pending;
 
 descriptor_answer failed(request_number which, const error& failure) {
   const bool is_ours = failure.code().category() == error_category();
-  return {.number = which,
-          .failure = static_cast<std::uint32_t>(is_ours ? failure.code().value()
-                                                        : static_cast<int>(errc::out_of_memory)),
-          .why = failure.what()};
+  return {
+      .number = which,
+      .failure = static_cast<std::uint32_t>(is_ours ? failure.code().value() : static_cast<int>(errc::out_of_memory)),
+      .why = failure.what()};
 }
 
 }  // namespace
@@ -60,8 +60,9 @@ void descriptor_clerk::deposit(const descriptor_request& asked, message& heard) 
   const auto name = own(descriptor_name(asked.name));
   try {
     if (heard.descriptors.empty()) {
-      throw error(errc::out_of_memory, "the descriptor did not arrive, for the host has no free ones: raise "
-                                       "RLIMIT_NOFILE (ulimit -n) of the program");
+      throw error(errc::out_of_memory,
+                  "the descriptor did not arrive, for the host has no free ones: raise "
+                  "RLIMIT_NOFILE (ulimit -n) of the program");
     }
     shared_block anchor;
     if (asked.anchor != 0) {

@@ -61,7 +61,7 @@ private:
   guest_info who_;  // no participant: it has not joined
   std::optional<stream> control_;
   std::shared_ptr<descriptor_clerk> clerk_;  // once it has joined
-  stream process_;  // pidfd
+  stream process_;                           // pidfd
   boost::asio::steady_timer hello_timer_;
 };
 

@@ -62,8 +62,9 @@ std::optional<unique_fd> remote_exchange::fetch(descriptor_name name, deadline u
   if (!read(*answer).has_descriptor) return std::nullopt;
   if (!answer->descriptors.empty()) return std::move(answer->descriptors.front());
   throw error(std::error_code(EMFILE, std::system_category()),
-              text(text_of(name), " was fetched, but this process has no free descriptors: raise RLIMIT_NOFILE "
-                                  "(ulimit -n)"));
+              text(text_of(name),
+                   " was fetched, but this process has no free descriptors: raise RLIMIT_NOFILE "
+                   "(ulimit -n)"));
 }
 
 // Who cannot be told is gone.

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/cuda/driver.hpp>
 
-#include <sys/mman.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
-#include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include <muster/cuda/cuda_error.hpp>
@@ -144,6 +140,17 @@ TEST_F(CudaDriver, WithoutACurrentContextCallsAreRefused) {
   expect_error(
       errc::invalid_argument, [&] { driver_->memory_info(&free, &total); }, "INVALID_CONTEXT", "no context is current");
   driver_->context_set(context_);
+}
+
+TEST(WithoutADriver, LoadingItSaysWhatToDo) {
+  if (auto* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    ::dlclose(library);
+    GTEST_SKIP() << "there is a driver";
+  }
+  expect_error(
+      errc::no_device, [] { static_cast<void>(cuda_driver::load()); }, "libcuda.so.1", "NVIDIA GPU",
+      "use the device cpu");
+  EXPECT_THAT(cuda_driver::problem().value_or(""), HasSubstr("libcuda.so.1"));
 }
 
 TEST(CudaError, GoesByWhatCanBeDone) {

@@ -3,7 +3,11 @@
 
 // A device with its kernels, and elements that are on it and on the host.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -13,6 +17,9 @@
 #include <type_traits>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include <muster/base/text.hpp>
 #include <muster/cuda/driver.hpp>
 #include <muster/device/tensor.hpp>
 
@@ -91,17 +98,38 @@ private:
   std::size_t used_ = 0;
 };
 
-/// Any bits, and numbers of a size that something comes of, half and half.
+/// Runs the current test once more in a process of its own, with these variables set before it starts, because what the
+/// driver reads it reads once. True in that process; where it is false there is nothing left to do.
+inline bool runs_alone(const std::vector<std::string>& variables) {
+  if (std::getenv("MUSTER_RUNS_ALONE") != nullptr) return true;
+  const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
+  const auto filter = text("--gtest_filter=", test->test_suite_name(), '.', test->name());
+  const auto child = ::fork();
+  if (child == 0) {
+    ::setenv("MUSTER_RUNS_ALONE", "1", 1);
+    for (const auto& each : variables) ::putenv(const_cast<char*>(each.c_str()));
+    ::execl("/proc/self/exe", "test_cuda", filter.c_str(), "--gtest_brief=1", nullptr);
+    ::_exit(127);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return false;
+}
+
+/// Any bits, and numbers of a size that something comes of, half and half; or only those.
+enum class numbers { any, tame };
+
 template <class T, class Random>
-T random_element(Random& random) {
-  const bool is_tame = random() % 2 == 0;
+T random_element(Random& random, numbers which = numbers::any) {
+  const bool is_tame = random() % 2 == 0 || which == numbers::tame;
   if constexpr (std::is_same_v<T, bool>) {
-    return is_tame;
+    return random() % 2 == 0;
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(is_tame ? random() % 20 : random());
   } else if constexpr (detail::is_complex<T>) {
-    const auto real = random_element<typename T::value_type>(random);
-    return {real, random_element<typename T::value_type>(random)};
+    const auto real = random_element<typename T::value_type>(random, which);
+    return {real, random_element<typename T::value_type>(random, which)};
   } else if constexpr (detail::is_half<T>) {
     if (is_tame) return T(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 64);
     return T::from_bits(static_cast<std::uint16_t>(random()));
@@ -143,14 +171,14 @@ struct placing {
 /// An array of elements, the same on the host and on the device.
 class mirrored {
 public:
-  mirrored(cuda_bench& bench, dtype type, std::size_t count, unsigned seed)
+  mirrored(cuda_bench& bench, dtype type, std::size_t count, unsigned seed, numbers which = numbers::any)
       : bench_(bench),
         type_(type),
         host_(storage::allocate(count * dtype_size(type), memory::local)),
         device_(bench.take(host_->bytes().size())) {
     detail::visit_dtype(type, [&]<class T>(std::type_identity<T>) {
       std::mt19937_64 random(seed);
-      for (std::size_t at = 0; at < count; ++at) elements<T>()[at] = random_element<T>(random);
+      for (std::size_t at = 0; at < count; ++at) elements<T>()[at] = random_element<T>(random, which);
     });
     send();
   }

@@ -23,20 +23,22 @@ std::string directory() {
 
 int open_file(const std::string& path) { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); }
 
-// A lock on a file by flock, if there is one.
-class file_lock {
+// Held while the directory is read or written, if there is one.
+class directory_lock {
 public:
-  explicit file_lock(int file) : file_(file) {
-    if (file_ >= 0) ::flock(file_, LOCK_EX);
+  explicit directory_lock(const std::string& directory) {
+    if (directory.empty()) return;
+    file_ = open_file(directory + "/lock");
+    ::flock(file_, LOCK_EX);
   }
-  file_lock(const file_lock&) = delete;
-  file_lock& operator=(const file_lock&) = delete;
-  ~file_lock() {
-    if (file_ >= 0) ::flock(file_, LOCK_UN);
+  directory_lock(const directory_lock&) = delete;
+  directory_lock& operator=(const directory_lock&) = delete;
+  ~directory_lock() {
+    if (file_ >= 0) ::close(file_);
   }
 
 private:
-  int file_;
+  int file_ = -1;
 };
 
 bool is_held_by_somebody(const fs::path& path) {
@@ -49,18 +51,13 @@ bool is_held_by_somebody(const fs::path& path) {
 
 }  // namespace
 
-ledger::ledger() : directory_(directory()) {
-  if (directory_.empty()) return;
-  lock_ = open_file(directory_ + "/lock");
-  const file_lock lock(lock_);
-  own_ = open_file(directory_ + "/held-by-" + std::to_string(::getpid()));
-  ::flock(own_, LOCK_EX);
-  write_own();
-}
+ledger::ledger() : directory_(directory()) {}
+
+std::string ledger::own_path() const { return directory_ + "/held-by-" + std::to_string(::getpid()); }
 
 bool ledger::add(ino_t inode, int physical, std::size_t bytes, std::size_t limit) {
   const std::scoped_lock lock(mutex_);
-  const file_lock of_all(lock_);
+  const directory_lock of_all(directory_);
   auto& found = held_[inode];
   if (found.count == 0) {
     found = {physical, bytes, 1};
@@ -77,7 +74,7 @@ bool ledger::add(ino_t inode, int physical, std::size_t bytes, std::size_t limit
 
 void ledger::remove(ino_t inode) {
   const std::scoped_lock lock(mutex_);
-  const file_lock of_all(lock_);
+  const directory_lock of_all(directory_);
   const auto found = held_.find(inode);
   if (found == held_.end() || --found->second.count > 0) return;
   held_.erase(found);
@@ -86,7 +83,7 @@ void ledger::remove(ino_t inode) {
 
 std::size_t ledger::used(int physical) {
   const std::scoped_lock lock(mutex_);
-  const file_lock of_all(lock_);
+  const directory_lock of_all(directory_);
   return used_now(physical);
 }
 
@@ -101,8 +98,7 @@ std::size_t ledger::used_now(int physical) const {
 void ledger::add_others(entries& found) const {
   if (directory_.empty()) return;
   for (const auto& file : fs::directory_iterator(directory_)) {
-    const auto name = file.path().filename().string();
-    if (!name.starts_with("held-by-") || name == "held-by-" + std::to_string(::getpid())) continue;
+    if (!file.path().filename().string().starts_with("held-by-") || file.path() == own_path()) continue;
     if (!is_held_by_somebody(file.path())) {
       std::error_code ignored;
       fs::remove(file.path(), ignored);
@@ -114,8 +110,18 @@ void ledger::add_others(entries& found) const {
   }
 }
 
-void ledger::write_own() const {
-  if (own_ < 0) return;
+void ledger::write_own() {
+  if (directory_.empty()) return;
+  if (held_.empty()) {
+    ::unlink(own_path().c_str());
+    ::close(own_);
+    own_ = -1;
+    return;
+  }
+  if (own_ < 0) {
+    own_ = open_file(own_path());
+    ::flock(own_, LOCK_EX);
+  }
   std::ostringstream out;
   for (const auto& [inode, each] : held_) out << inode << ' ' << each.physical << ' ' << each.bytes << '\n';
   const auto text = std::move(out).str();

@@ -36,12 +36,12 @@ private:
 
   [[nodiscard]] std::size_t used_now(int physical) const;
   void add_others(entries& found) const;
-  void write_own() const;
+  void write_own();
+  [[nodiscard]] std::string own_path() const;
 
   const std::string directory_;
   std::mutex mutex_;
-  int own_ = -1;   // this process's file
-  int lock_ = -1;  // held while the directory is read or written
+  int own_ = -1;  // this process's file, while it holds something
   entries held_;
 };
 

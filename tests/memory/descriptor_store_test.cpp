@@ -279,10 +279,10 @@ TEST_F(DescriptorStore, ALivingDepositorKeepsWhatNobodyElseHoldsTheAnchorOf) {
 TEST_F(DescriptorStore, AtADeathEachAnchorOfTheDeadIsShownOnce) {
   std::vector<std::string> seen;
   const auto registration = store_.on_depositor_death(
-      [&](const shared_block& anchor) { seen.emplace_back(reinterpret_cast<const char*>(anchor.data())); });
+      [&](const shared_block& anchor) { seen.emplace_back(reinterpret_cast<const char*>(anchor.data() + 8)); });
   const auto anchor_with = [&](const char* content) {
     auto made = host_.blocks().allocate_shared(100);
-    std::strcpy(reinterpret_cast<char*>(made.data()), content);
+    std::strcpy(reinterpret_cast<char*>(made.data() + 8), content);
     return made;
   };
   const auto common = anchor_with("common");

@@ -131,6 +131,27 @@ TEST(WorldFaults, WhatARankThrowsReachesTheCallerWithRankAndFunction) {
   });
 }
 
+TEST(WorldFaults, ARankWhoseDeviceIsLostIsReplacedForTheNextCall) {
+  scene here({.ranks = 3});
+  const auto before = here.w.pids();
+  auto lose = here.w.function(
+      [](const rank_context& context, int victim) {
+        if (static_cast<int>(context.rank) == victim) throw error(errc::device_lost, "an illegal address was read");
+      },
+      whole("victim"), named("lose"));
+  try {
+    lose(2);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const rank_error& failure) {
+    EXPECT_THAT(failure.what(), AllOf(HasSubstr("rank 2"), HasSubstr("an illegal address")));
+  }
+  lose(-1);
+  const auto after = here.w.pids();
+  EXPECT_EQ(after[1], before[1]);
+  EXPECT_NE(after[2], before[2]);
+  EXPECT_EQ(here.w.replaced_ranks(), 1U);
+}
+
 TEST(WorldFaults, ARankKilledInItsComputationIsReplaced) {
   in_scenes([](scene& s, test::caller who) {
     for (int rank = 0; rank < 3; ++rank) {

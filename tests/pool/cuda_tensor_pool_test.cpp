@@ -45,6 +45,10 @@ protected:
     test::gpu_test::SetUp();
     if (!IsSkipped()) pool_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
   }
+  void TearDown() override {
+    pool_.reset();  // what workers have kept is free again after that
+    test::gpu_test::TearDown();
+  }
   static void discard(log_level /*level*/, std::string_view /*text*/) {}
 
   // Of the device, as the driver says.

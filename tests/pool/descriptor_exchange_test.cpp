@@ -223,13 +223,14 @@ TEST_F(DescriptorExchange, AWorkerThatLeavesMayWithdraw) {
 TEST_F(DescriptorExchange, WhenAWorkerDiesTheProgramIsShownItsAnchors) {
   std::atomic<int> shown = 0;
   const auto registration = store().on_depositor_death(
-      [&](const shared_block& anchor) { shown += static_cast<int>(anchor.bytes().front()); });
+      [&](const shared_block& anchor) { shown += static_cast<int>(anchor.bytes()[8]); });
   {
     const pool workers({.workers = 1});
     const auto made = workers.apply(deposit_anchored, std::string("of the dead"));
-    made.second.block.bytes().front() = std::byte{7};
+    made.second.block.bytes()[8] = std::byte{7};
     kill(workers, 0);
     EXPECT_EQ(shown, 7);
+    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(made.second.block.data()), descriptor_exchange::dead_count);
   }
   expect_nothing_left();
 }
@@ -340,7 +341,7 @@ TEST_F(DescriptorExchange, AThousandDepositsLeaveNoDescriptor) {
     const auto before = test::count_open("");
     EXPECT_EQ(workers.apply(deposit_and_withdraw, std::size_t{1000}), 0U);
     EXPECT_EQ(workers.apply(fetch_and_read, name_bits{0}), "nothing");  // after the last withdrawal
-    EXPECT_EQ(test::count_open(""), before);
+    EXPECT_LE(test::count_open(""), before);
   }
   expect_nothing_left();
 }
@@ -375,8 +376,10 @@ TEST_F(DescriptorExchange, KillsAtAnyInstantLeaveNothing) {
       test::work_for(std::chrono::microseconds(random() % 5000));
       kill(workers, which);
     }
-    for (std::size_t which = 0; which < 3; ++which) kill(workers, which);
-    for (auto& each : tasks) EXPECT_THROW(each.get(), error);
+    for (auto& each : tasks) {  // one that nobody had begun runs in the next process
+      for (std::size_t which = 0; !each.ready(); which = (which + 1) % 3) kill(workers, which);
+      EXPECT_THROW(each.get(), error);
+    }
     EXPECT_EQ(workers.apply(fetch_and_read, workers.on(0).apply(deposit, std::string("after all"))), "after all");
   }
   expect_nothing_left();

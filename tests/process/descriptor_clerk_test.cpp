@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/memfd.hpp>
@@ -198,9 +198,8 @@ TEST_F(DescriptorClerk, AFetchWaitsForADepositAWithdrawalOrADeath) {
   std::array<std::atomic<int>, names.size()> found{-1, -1, -1};
   std::vector<std::thread> threads;
   for (std::size_t index = 0; index < names.size(); ++index) {
-    threads.emplace_back([&, index] {
-      found[index] = other_.exchange().fetch(names[index], deadline::never()).has_value() ? 1 : 0;
-    });
+    threads.emplace_back(
+        [&, index] { found[index] = other_.exchange().fetch(names[index], deadline::never()).has_value() ? 1 : 0; });
   }
   EXPECT_TRUE(come_to_wait(3));
   one_.exchange().deposit(names[0], file(), {});
@@ -308,7 +307,8 @@ TEST_F(DescriptorClerk, WhoAsksForMoreThanFitsAndReadsItLateGetsAllOfIt) {
   constexpr request_number many = 900;
   const auto name = one_.exchange().make_name();
   for (request_number number = 1; number <= many; ++number) {
-    send_message(other_.socket(), message_kind::fetch, body_of(descriptor_request{.number = number, .name = name.bits()}));
+    send_message(other_.socket(), message_kind::fetch,
+                 body_of(descriptor_request{.number = number, .name = name.bits()}));
   }
   ASSERT_TRUE(come_to_wait(many));
   one_.exchange().deposit(name, file(), {});
@@ -324,7 +324,8 @@ TEST_F(DescriptorClerk, AThousandWaitAndOneMoreIsRefused) {
   constexpr request_number most = 1024;
   const auto name = one_.exchange().make_name();
   for (request_number number = 1; number <= most + 1; ++number) {
-    send_message(other_.socket(), message_kind::fetch, body_of(descriptor_request{.number = number, .name = name.bits()}));
+    send_message(other_.socket(), message_kind::fetch,
+                 body_of(descriptor_request{.number = number, .name = name.bits()}));
   }
   const auto answer = receive_message(other_.socket(), wait_mode::block)->read<descriptor_answer>();
   EXPECT_EQ(answer.number, most + 1);
@@ -336,7 +337,8 @@ TEST_F(DescriptorClerk, WhoNeverReadsIsTurnedAway) {
   const auto nothing = body_of(descriptor_request{.number = 1});  // is answered at once
   std::thread asks([&] {
     try {
-      while (!other_.was_turned_away()) static_cast<void>(try_send_message(other_.socket(), message_kind::fetch, nothing));
+      while (!other_.was_turned_away())
+        static_cast<void>(try_send_message(other_.socket(), message_kind::fetch, nothing));
     } catch (const error&) {  // NOLINT(bugprone-empty-catch): hung up
     }
   });

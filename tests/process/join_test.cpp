@@ -491,7 +491,8 @@ protected:
 TEST_F(Stranger, OfAnotherVersionIsToldSo) {
   const auto said = refusal_of(static_cast<std::uint32_t>(detail::message_kind::join),
                                detail::body_of(detail::join_message{.version = 99}));
-  EXPECT_THAT(said, AllOf(HasSubstr("version 99"), HasSubstr(text("version ", detail::join_version)), HasSubstr("build both")));
+  EXPECT_THAT(
+      said, AllOf(HasSubstr("version 99"), HasSubstr(text("version ", detail::join_version)), HasSubstr("build both")));
   EXPECT_TRUE(comes_to_be_logged("version 99"));
   expect_nobody_is_there();
 }

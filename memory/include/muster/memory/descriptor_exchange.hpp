@@ -28,8 +28,8 @@ namespace muster {
 /// it: whoever may still fetch it, or uses what it leads to, keeps a handle of the anchor.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: belongs to its process. In a forked child deposit() and fetch() throw errc::forked, and the others do
-/// nothing. A process that dies at whatever instruction leaves neither descriptors, but as said above, nor requests.
+/// Process safety: belongs to its process. In a forked child deposit() and fetch() throw errc::forked, and the others
+/// do nothing. A process that dies at whatever instruction leaves neither descriptors, but as said above, nor requests.
 /// Lifetime: as the domain.
 /// Cost: in the host, a lock. Elsewhere deposit() and fetch() are a message to the host's supervisor and its answer,
 /// withdraw() and let_go() are a message.
@@ -60,12 +60,11 @@ public:
   /// closed; under the same name another may be deposited, or it is withdrawn, for those who wait for it.
   virtual void deposit(descriptor_name name, unique_fd what, const shared_block& anchor) = 0;
 
-  /// A descriptor for what was deposited under that name, to be closed by the caller. Waits for a deposit that may still
-  /// come. Nothing when there is none and none will be: it was withdrawn, or its depositor is dead.
-  /// Unblocked by: deposit(), withdraw(), the depositor's death; `until`.
-  /// Throws errc::timed_out, after which nothing is left of the request; EMFILE when this process has no descriptors
-  /// left; errc::out_of_memory when the host cannot send it now, or 1024 threads of this process are waiting already;
-  /// ECONNRESET when the host is gone.
+  /// A descriptor for what was deposited under that name, to be closed by the caller. Waits for a deposit that may
+  /// still come. Nothing when there is none and none will be: it was withdrawn, or its depositor is dead. Unblocked by:
+  /// deposit(), withdraw(), the depositor's death; `until`. Throws errc::timed_out, after which nothing is left of the
+  /// request; EMFILE when this process has no descriptors left; errc::out_of_memory when the host cannot send it now,
+  /// or 1024 threads of this process are waiting already; ECONNRESET when the host is gone.
   [[nodiscard]] virtual std::optional<unique_fd> fetch(descriptor_name name, deadline until) = 0;
 
   /// Takes back what this process has deposited, or says that it will not be; who waits for it gets nothing. Who has
@@ -77,7 +76,8 @@ public:
   virtual void let_go(descriptor_name name) noexcept = 0;
 
 protected:
-  descriptor_exchange(participant_id self, std::uint32_t incarnation) noexcept : self_(self), incarnation_(incarnation) {}
+  descriptor_exchange(participant_id self, std::uint32_t incarnation) noexcept
+      : self_(self), incarnation_(incarnation) {}
 
   /// Throws errc::forked in a forked child, errc::invalid_argument for what nobody may deposit.
   void require_depositable(descriptor_name name, const unique_fd& what) const;

@@ -26,8 +26,8 @@ namespace muster {
 /// again.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: one object, in the host. What participants have overwritten in shared memory cannot make it keep more
-/// than its limits, or close what a living process has deposited.
+/// Process safety: one object, in the host. What participants have overwritten in shared memory cannot make it keep
+/// more than its limits, or close what a living process has deposited.
 class descriptor_store final : public descriptor_exchange {
 public:
   struct limits {
@@ -89,12 +89,14 @@ public:
   /// Has `what` called when a participant has died, once for each anchor of what it has deposited: before anything else
   /// that the dead one had is recovered, so that whoever waits for a word of an anchor is let go before he is told of
   /// the death in another way. As a recovery_registry::action; the registration must not outlive the domain.
-  [[nodiscard]] recovery_registry::registration on_depositor_death(std::function<void(const shared_block& anchor)> what);
+  [[nodiscard]] recovery_registry::registration on_depositor_death(
+      std::function<void(const shared_block& anchor)> what);
 
   /// From now on the participant deposits nothing more: who waits for it is told. Requires: it is dead, and withdrawn
   /// from the table of participants.
   void bury(participant_id dead) MUSTER_EXCLUDES(mutex_);
-  /// Closes what dead participants have deposited and nobody else holds the anchor of. Cost: each of those is looked at.
+  /// Closes what dead participants have deposited and nobody else holds the anchor of. Cost: each of those is looked
+  /// at.
   void tidy() MUSTER_EXCLUDES(mutex_);
 
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
@@ -142,7 +144,7 @@ private:
   condition changed_;
   entry_map entries_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::uint64_t, anchored> anchors_ MUSTER_GUARDED_BY(mutex_);  // by name of the block
-  depositor_map depositors_ MUSTER_GUARDED_BY(mutex_);                   // the dead ones while something is left of them
+  depositor_map depositors_ MUSTER_GUARDED_BY(mutex_);  // the dead ones while something is left of them
   std::multimap<descriptor_name, std::function<void()>> waiting_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -153,6 +153,7 @@ private:
   void commit(registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] error_info read_failure(std::size_t rank);
   [[noreturn]] void fail(outcome& ended, const registered_function& function) MUSTER_REQUIRES(mutex_);
+  void end_rank(std::size_t rank) MUSTER_REQUIRES(mutex_);
   [[noreturn]] void throw_failure(std::size_t rank, const registered_function& function) MUSTER_REQUIRES(mutex_);
   [[noreturn]] void throw_death(std::size_t rank, const registered_function& function, bool was_killed)
       MUSTER_REQUIRES(mutex_);
