@@ -454,14 +454,15 @@ TEST(Admission, ASharedBlockIsAdmittedLikeAnyOther) {
 
 // Each of them below the size from which pages are made at once: nothing is touched here.
 std::size_t claim_until_refused(domain& of) {
+  constexpr auto each = mebibyte - extent_bytes;
   std::vector<block> claimed;
   try {
-    for (;;) claimed.push_back(of.blocks().allocate(mebibyte - 1));
+    for (;;) claimed.push_back(of.blocks().allocate(each));
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::out_of_memory);
     EXPECT_THAT(failure.what(), testing::HasSubstr("are for blocks that were not written yet"));
   }
-  return claimed.size() * mebibyte;
+  return claimed.size() * each;
 }
 
 TEST(Admission, WhatWasClaimedAndNotWrittenYetIsNotThereForOthers) {

@@ -39,8 +39,10 @@ namespace muster {
 ///
 /// Throws errc::invalid_argument, with nothing written, unless the rule can be applied to the dtype (update_rule::
 /// require, with sum), the gradient is of the variable's dtype and shape, there are as many states as the rule has,
-/// each of state_type and of that shape, variable and states are contiguous, and 0 < step. Requires: no two of them
-/// share memory; but gradient and value may be the same.
+/// each of state_type and of that shape, variable and states are contiguous, all are in the host's memory, and step is
+/// not 0.
+///
+/// Requires: no two of them share memory; but gradient and value may be the same.
 void apply(const update_rule& rule, const tensor& value, const tensor& gradient, std::span<const tensor> states = {},
            std::uint64_t step = 1);
 
