@@ -101,8 +101,9 @@ template <detail::stream_elements Xs>
 /// task_options::window elements are taken ahead. Each is a task, whatever the chunk, and no progress is shown.
 ///
 /// The input is gone over by that thread while the consumer's goes on: what both use needs a lock, or atomics. The
-/// stream's destructor waits until the input has given the element that it was asked for. A serial_pool has no threads,
-/// and takes elements as of any other input.
+/// stream's destructor waits until the input has given the element that it was asked for; and while nothing else is
+/// under way, a wait for a result ends by that too, not by the pool's end alone. A serial_pool has no threads, and
+/// takes elements as of any other input.
 /// Lifetime: as quick().
 template <detail::stream_elements Xs>
 [[nodiscard]] auto slow(Xs&& xs) {

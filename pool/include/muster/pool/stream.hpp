@@ -213,7 +213,7 @@ class result_stream;
 /// thrown at its place, once, and ends the stream.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without
-/// waiting.
+/// waiting, unless the input is slow().
 template <class R>
 class [[nodiscard]] stream {
 public:
