@@ -18,6 +18,8 @@
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
+#include "neighbours.hpp"
+
 namespace muster {
 
 namespace {
@@ -83,8 +85,8 @@ std::size_t default_block_count(std::size_t arena_bytes) {
 table_counts sizes_of(const domain_options& options) {
   constexpr std::size_t fewest_extents = 16;
   const auto bytes = options.arena_bytes != 0 ? options.arena_bytes : default_arena_bytes();
-  if (options.max_participants < 2 || options.max_participants > UINT16_MAX ||
-      options.max_blocks > UINT32_MAX || bytes > (std::size_t{1} << 46U)) {
+  if (options.max_participants < 2 || options.max_participants > UINT16_MAX || options.max_blocks > UINT32_MAX ||
+      bytes > (std::size_t{1} << 46U)) {
     throw error(errc::invalid_argument,
                 text("domain_options: arena_bytes ", bytes, " (at most 64 TiB), max_participants ",
                      options.max_participants, " (2 to 65535), max_blocks ", options.max_blocks, " (at most 2^32-1)"));
@@ -131,7 +133,8 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
           .shared_cache_bytes = payload.bytes().size() / 8,
           .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
           .huge_pages = pages,
-          .owner = &owner});
+          .owner = &owner,
+          .budget = [&owner] { return detail::budget_beside_neighbours(owner.blocks()); }});
 }
 
 // The one process-wide object that the design calls for: pools of one program share their tensors through it. It does
@@ -199,6 +202,7 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   participants_ = std::make_unique<participant_table>(members_, ::getpid());
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
+  neighbour_ = std::make_unique<detail::neighbour>(*arena_);
   arena_->prefault(options.prefault_bytes);
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
@@ -209,6 +213,7 @@ domain::domain(domain_files files, participant_id self) : files_(std::move(files
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none);
+  neighbour_ = std::make_unique<detail::neighbour>(*arena_);
 }
 
 domain::~domain() = default;

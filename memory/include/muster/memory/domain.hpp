@@ -19,6 +19,10 @@
 
 namespace muster {
 
+namespace detail {
+class neighbour;
+}
+
 /// How big a domain is.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
@@ -127,6 +131,7 @@ private:
   std::span<participant_entry> members_;
   std::unique_ptr<participant_table> participants_;  // in the host
   std::unique_ptr<arena> arena_;
+  std::unique_ptr<detail::neighbour> neighbour_;  // of other domains of this process
   recovery_registry::registration arena_recovery_;
   keepsake_list keepsakes_;  // in the host; destroyed before what they are in
 };
