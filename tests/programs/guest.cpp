@@ -40,6 +40,17 @@ int join_and_leave(const std::string& path, const std::string&) {
   return 0;
 }
 
+// Writes to a file why it is refused.
+int be_refused(const std::string& path, const std::string& file) {
+  try {
+    static_cast<void>(join(path));
+  } catch (const muster::error& problem) {
+    std::ofstream(file) << problem.what();
+    return problem.code() == muster::errc::module_mismatch ? 0 : 2;
+  }
+  return 1;
+}
+
 // Adds to a number that lies in a block, and says so.
 int add(const std::string& path, const std::string&) {
   const auto host = join(path);
@@ -209,6 +220,7 @@ int get_unknown(const std::string& path, const std::string& file) {
 
 const std::map<std::string, std::function<int(const std::string&, const std::string&)>> commands = {
     {"join_and_leave", join_and_leave},
+    {"be_refused", be_refused},
     {"add", add},
     {"tensors", tensors},
     {"hold", hold},
