@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
@@ -36,7 +37,7 @@ bool arena::record::is_small() const noexcept { return capacity <= detail::slab:
 
 arena::arena(extent_map extents, block_table blocks, std::span<std::byte> bytes, const unique_fd& memfd,
              options settings)
-    : options_(settings), bytes_(bytes), memfd_(memfd.get()), extents_(extents), blocks_(blocks) {
+    : options_(std::move(settings)), bytes_(bytes), memfd_(memfd.get()), extents_(extents), blocks_(blocks) {
   const scoped_lock lock(mutex_);
   for (std::size_t index = 0; index < detail::slab::class_count(); ++index) {
     slabs_.push_back(std::make_unique<detail::slab>(index));
@@ -225,23 +226,24 @@ bool arena::admit(std::size_t bytes, unsigned copies) {
 // What is left over when `needed` more bytes have been taken than are claimed by now. The cache is given up first.
 std::size_t arena::require_room(std::size_t bytes, unsigned copies, std::size_t needed) {
   auto untouched = untouched_bytes();
-  auto budget = available_memory();
-  const auto is_enough = [&] { return budget.available_bytes >= needed + untouched + reserve_bytes; };
+  auto found = budget();
+  const auto is_enough = [&] { return found.available_bytes >= needed + untouched + reserve_bytes; };
   if (!is_enough() && !cache_.empty()) {
     trim_cache(0);
     untouched = untouched_bytes();
-    budget = available_memory();
+    found = budget();
   }
   if (!is_enough()) {
     throw_exhausted(bytes, copies,
-                    text("only ", text_of_bytes(budget.available_bytes), " are available (", budget.limited_by,
+                    text("only ", text_of_bytes(found.available_bytes), " are available (", found.limited_by,
                          "), of which ", text_of_bytes(untouched), " are for blocks that were not written yet and ",
                          text_of_bytes(reserve_bytes), " are kept in reserve"));
   }
-  return budget.available_bytes - needed - untouched - reserve_bytes;
+  return found.available_bytes - needed - untouched - reserve_bytes;
 }
 
-// What all who take part have claimed and nobody has touched: it will be taken from what is available now.
+memory_budget arena::budget() const { return options_.budget ? options_.budget() : available_memory(); }
+
 std::size_t arena::untouched_bytes() const {
   struct stat file{};
   system_call("fstat", ::fstat, memfd_, &file);

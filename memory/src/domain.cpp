@@ -18,6 +18,8 @@
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
+#include "neighbours.hpp"
+
 namespace muster {
 
 namespace {
@@ -132,7 +134,8 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
           .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
           .huge_pages = pages,
           .populates_all = never_overcommits(),
-          .owner = &owner});
+          .owner = &owner,
+          .budget = [&owner] { return detail::budget_beside_neighbours(owner.blocks()); }});
 }
 
 // The one process-wide object that the design calls for: pools of one program share their tensors through it. It does
@@ -200,6 +203,7 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   participants_ = std::make_unique<participant_table>(members_, ::getpid());
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
+  neighbour_ = std::make_unique<detail::neighbour>(*arena_);
   arena_->prefault(options.prefault_bytes);
   deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
   dead_counts_ = deposits_->on_depositor_death([](const shared_block& anchor) {
@@ -215,6 +219,7 @@ domain::domain(domain_files files, participant_id self) : files_(std::move(files
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none);
+  neighbour_ = std::make_unique<detail::neighbour>(*arena_);
 }
 
 domain::~domain() = default;

@@ -8,6 +8,7 @@
 
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
+#include <muster/serialize/modules.hpp>
 
 #include "join_messages.hpp"
 #include "listener_impl.hpp"
@@ -42,10 +43,18 @@ void check(const peer_credentials& who) {
 }
 
 void check(const join_message& asked) {
-  if (asked.version == join_version) return;
+  if (asked.version != join_version) {
+    throw error(errc::module_mismatch,
+                text("it joins by version ", asked.version, ", and the host (process ", ::getpid(), ", muster ",
+                     MUSTER_VERSION_STRING, ") by version ", join_version, ": build both with one muster"));
+  }
+  const auto mine = build_stamp::of_process();
+  if (asked.build.muster == mine.muster) return;
   throw error(errc::module_mismatch,
-              text("it joins by version ", asked.version, ", and the host (process ", ::getpid(), ", muster ",
-                   MUSTER_VERSION_STRING, ") by version ", join_version, ": build both with one muster"));
+              text("it is linked with another build of muster: it has ", asked.build.muster, ", and the host (process ",
+                   ::getpid(), ") has ", mine.muster, "\nmodules of the host:\n", describe(mine.modules),
+                   "modules of the program:\n", describe(asked.build.modules),
+                   "link both with one build of muster, and restart them"));
 }
 
 error_info to_info(const std::exception& failure) {

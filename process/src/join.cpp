@@ -45,8 +45,8 @@ public:
   }
 
   void join() {
-    auto answer =
-        ask(detail::message_kind::join, detail::body_of(detail::join_message()), detail::message_kind::joined);
+    const detail::join_message greeting{.build = detail::build_stamp::of_process()};
+    auto answer = ask(detail::message_kind::join, detail::body_of(greeting), detail::message_kind::joined);
     if (answer.descriptors.size() != 2) throw error(errc::corrupted, "the host sent no files");
     const auto welcome = answer.read<detail::joined_message>();
     shared_.emplace(

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "build_stamp.hpp"
 #include "channel.hpp"
 
 namespace muster::detail {
@@ -13,13 +14,16 @@ namespace muster::detail {
 /// The version of the messages below. That of the shared memory is in the domain's header.
 inline constexpr std::uint32_t join_version = 2;
 
-/// First in what a joining program says, whatever its version, and in what the host answers.
+/// The version comes first in what a joining program says, whatever it is, and in what the host answers. Of another
+/// version nothing more is understood.
 struct join_message {
   std::uint32_t version = join_version;
+  build_stamp build = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(version);
+    if (version == join_version) archive(build);
   }
 };
 

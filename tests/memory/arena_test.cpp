@@ -5,7 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -452,23 +455,95 @@ TEST(Admission, ASharedBlockIsAdmittedLikeAnyOther) {
   EXPECT_EQ(shared.blocks().read_statistics().held_bytes, 0U);
 }
 
-// Each of them below the size from which pages are made at once: nothing is touched here.
-std::size_t claim_until_refused(domain& of) {
-  constexpr auto each = mebibyte - extent_bytes;
-  std::vector<block> claimed;
-  try {
-    for (;;) claimed.push_back(of.blocks().allocate(each));
-  } catch (const error& failure) {
-    EXPECT_EQ(failure.code(), errc::out_of_memory);
-    EXPECT_THAT(failure.what(), testing::HasSubstr("are for blocks that were not written yet"));
+// Two processes on a made-up machine: what it has, beyond what everybody must leave, is less than the arena.
+class Budget : public Arena {
+protected:
+  static constexpr std::size_t reserve_bytes = 64 * mebibyte;
+  static constexpr std::size_t room_extents = 16;
+
+  Budget() {
+    host_ = make_with(participant_id::host);
+    guest_ = make_with(worker);
   }
-  return claimed.size() * each;
+
+  std::unique_ptr<arena> make_with(participant_id self) {
+    return std::make_unique<arena>(
+        extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)),
+        memory_.bytes(), file_, arena::options{.self = self, .members = members_, .budget = [this] { return look(); }});
+  }
+  memory_budget look() {
+    ++looks_;
+    if (meanwhile_ && looks_ == 1) std::exchange(meanwhile_, {})();
+    return {.available_bytes = reserve_bytes + room_extents * extent_bytes, .limited_by = "a test"};
+  }
+  // Nothing is written: each is below the size from which pages are made at once.
+  static bool claim(arena& from, std::vector<block>& into, std::size_t extents = 1) {
+    try {
+      into.push_back(from.allocate(extents * extent_bytes));
+      return true;
+    } catch (const error& refusal) {
+      EXPECT_EQ(refusal.code(), errc::out_of_memory);
+      EXPECT_THAT(refusal.what(), testing::AllOf(testing::HasSubstr("(a test)"),
+                                                 testing::HasSubstr("are for blocks that were not written yet")));
+      return false;
+    }
+  }
+
+  int looks_ = 0;
+  std::function<void()> meanwhile_;  // what the other does when somebody looks first
+};
+
+TEST_F(Budget, WhatWasClaimedAndNotWrittenYetIsNotThereForOthers) {
+  std::vector<block> claimed;
+  while (claim(*host_, claimed) && claim(*guest_, claimed)) continue;
+  EXPECT_EQ(claimed.size(), room_extents);
+  fill(claimed[0], 1);  // is a part of what is used now, which the made-up machine does not see
+  EXPECT_TRUE(claim(*host_, claimed));
+  EXPECT_FALSE(claim(*guest_, claimed));
 }
 
-TEST(Admission, WhatWasClaimedAndNotWrittenYetIsNotThereForOthers) {
-  const auto budget = available_memory();
-  domain shared({.arena_bytes = 2 * budget.limit_bytes});
-  EXPECT_LE(claim_until_refused(shared), budget.limit_bytes);
+TEST_F(Budget, OfTwoThatAreAdmittedAtOnceWhoClaimsLastGivesItsClaimUp) {
+  std::vector<block> hosts;
+  std::vector<block> guests;
+  constexpr std::size_t most = room_extents - 1;  // one of them fits
+  meanwhile_ = [&] { EXPECT_TRUE(claim(*guest_, guests, most)); };
+  EXPECT_FALSE(claim(*host_, hosts, most)) << "it was admitted, and saw both claims when it looked again";
+  EXPECT_EQ(held(), most * extent_bytes) << "those of the other";
+  guests.clear();
+  EXPECT_EQ(guest_->read_statistics().cached_bytes, most * extent_bytes);
+  EXPECT_FALSE(claim(*host_, hosts, most)) << "nobody can take them away from the other";
+}
+
+TEST_F(Budget, APlentyIsLookedAtOnceForSeveral) {
+  std::vector<block> claimed;
+  auto plenty = std::make_unique<arena>(
+      extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(),
+      file_, arena::options{.members = members_, .budget = [this] {
+                              ++looks_;
+                              return memory_budget{.available_bytes = std::uint64_t{1} << 40U};
+                            }});
+  for (int each = 0; each < 40; ++each) claimed.push_back(plenty->allocate(extent_bytes));
+  EXPECT_EQ(looks_, 2) << "before the first, and when that had been claimed";
+}
+
+TEST(Admission, WhatOtherDomainsOfThisProcessHaveClaimedAndNotWrittenIsNotThereEither) {
+  const auto limit = available_memory().limit_bytes;
+  domain one({.arena_bytes = 256 * mebibyte});
+  domain another({.arena_bytes = 2 * limit});
+  const auto refusal_of_all = [&] {
+    try {
+      static_cast<void>(another.blocks().allocate(limit));
+    } catch (const error& refusal) {
+      return std::string(refusal.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal_of_all(), testing::Not(testing::HasSubstr("other domains")));
+  std::vector<block> claimed;
+  for (int each = 0; each < 200; ++each) claimed.push_back(one.blocks().allocate(mebibyte / 2));
+  EXPECT_THAT(refusal_of_all(), testing::HasSubstr("less 100.0 MiB claimed in other domains of this process"));
+  for (const auto& each : claimed) fill(each, 1);
+  EXPECT_THAT(refusal_of_all(), testing::Not(testing::HasSubstr("other domains")));
 }
 
 TEST(Admission, CopiesOfTheReceiverCount) {

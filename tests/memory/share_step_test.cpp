@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,9 +47,23 @@ void warm_up(arena& memory, stage&, shared_block&) { memory.allocate_shared(bloc
 void receive(arena& memory, stage& with, shared_block& block) { block = memory.receive(with.to_victim); }
 void make(arena& memory, stage&, shared_block& block) { block = memory.allocate_shared(block_bytes); }
 void borrow(arena& memory, stage& with, shared_block& block) { block = memory.borrow(with.lent); }
+// A run that is too long for what is cached: extents are claimed, and a descriptor is bound to them.
+void make_longer(arena& memory, stage&, shared_block& block) { block = memory.allocate_shared(3 * block_bytes); }
+// The first small block of its size: an extent is claimed, and cut.
+void make_small(arena& memory, stage&, shared_block&) {
+  static block kept;
+  kept = memory.allocate(300);
+}
 
 constexpr scenario scenarios[] = {
     {.name = "Allocate", .before = warm_up, .after = make},
+    {.name = "AllocateAFreshRun", .before = warm_up, .after = make_longer, .stride = 16},
+    {.name = "AllocateAFreshExtentOfSmallBlocks", .before = warm_up, .after = make_small, .stride = 16},
+    {.name = "HandOver",
+     .before = make,
+     .after = [](arena& memory, stage& with,
+                 shared_block& block) { with.from_victim = memory.hand_over(std::move(block)); },
+     .stride = 20},
     {.name = "Release", .before = make, .after = [](arena&, stage&, shared_block& block) { block.reset(); }},
     {.name = "ShareAndSend",
      .before = make,

@@ -13,9 +13,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/cgroup.hpp>
 #include <muster/pool/pool.hpp>
 
+#include "memory_group.hpp"
 #include "processes.hpp"
 #include "temporary_directory.hpp"
 #include "waiting_tasks.hpp"
@@ -32,33 +32,18 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 class MemoryGroup : public testing::Test {
 protected:
   void SetUp() override {
-    const cgroup own("memory");
-    if (own.version() == 0 || own.directories().empty()) GTEST_SKIP() << "there is no memory controller here";
-    group_ = own.directories().front() / ("muster_test_" + std::to_string(::getpid()));
-    if (::mkdir(group_.c_str(), 0755) != 0) {
-      group_.clear();
-      GTEST_SKIP() << "this program may not make control groups";
-    }
-    if (own.version() == 1) return;
-    std::ofstream(group_ / "cgroup.subtree_control") << "+memory" << std::flush;
-    std::string enabled;
-    std::getline(std::ifstream(group_ / "cgroup.subtree_control"), enabled);
-    if (enabled.find("memory") == std::string::npos) GTEST_SKIP() << "the memory controller is not delegated";
-  }
-  ~MemoryGroup() override {
-    if (group_.empty()) return;
-    EXPECT_EQ(::rmdir(group_.c_str()), 0) << "the groups of workers are gone";
+    if (!group_.why_not().empty()) GTEST_SKIP() << group_.why_not();
   }
 
   [[nodiscard]] pool_options options(unsigned workers, std::size_t most_bytes = 1024 * mebibyte) const {
     auto made = test::quiet(workers);
     made.worker_memory = most_bytes;
-    made.worker_cgroup = group_;
+    made.worker_cgroup = group_.path();
     return made;
   }
   [[nodiscard]] std::vector<fs::path> groups() const {
     std::vector<fs::path> found;
-    for (const auto& each : fs::directory_iterator(group_)) {
+    for (const auto& each : fs::directory_iterator(group_.path())) {
       if (each.is_directory()) found.push_back(each.path());
     }
     return found;
@@ -68,7 +53,7 @@ protected:
     return {std::istream_iterator<pid_t>(in), std::istream_iterator<pid_t>()};
   }
 
-  fs::path group_;
+  test::memory_group group_;
 };
 
 void touch(std::size_t bytes) {
@@ -110,7 +95,7 @@ TEST_F(MemoryGroup, WhatAKilledProgramLeftIsRemoved) {
   const auto dead = ::fork();
   if (dead == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
-  const auto left = group_ / ("muster-" + std::to_string(dead) + "-1");
+  const auto left = group_.path() / ("muster-" + std::to_string(dead) + "-1");
   ASSERT_EQ(::mkdir(left.c_str(), 0755), 0);
   const pool pool(options(1));
   EXPECT_FALSE(fs::exists(left));

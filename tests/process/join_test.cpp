@@ -34,11 +34,13 @@
 #include <muster/base/memfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/unique_fd.hpp>
+#include <muster/base/version.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/shared_queue.hpp>
 
+#include "build_stamp.hpp"
 #include "join_messages.hpp"
 #include "processes.hpp"
 #include "seed.hpp"
@@ -65,9 +67,10 @@ protected:
   }
 
   static std::unique_ptr<test::processes> start_at(const std::string& path, const std::string& command,
-                                                   const std::string& argument = "", std::size_t count = 1) {
+                                                   const std::string& argument = "", std::size_t count = 1,
+                                                   const char* program = MUSTER_GUEST) {
     return test::spawn(count, [&](std::size_t) {
-      ::execl(MUSTER_GUEST, MUSTER_GUEST, path.c_str(), command.c_str(), argument.c_str(), nullptr);
+      ::execl(program, program, path.c_str(), command.c_str(), argument.c_str(), nullptr);
       return 127;
     });
   }
@@ -473,6 +476,8 @@ detail::message answer_to(const std::string& path, std::uint32_t kind, std::span
   return std::move(*detail::receive_message(socket.get(), detail::wait_mode::block));
 }
 
+detail::join_message greeting() { return {.build = detail::build_stamp::of_process()}; }
+
 class Stranger : public Join {
 protected:
   [[nodiscard]] std::string refusal_of(std::uint32_t kind, const std::vector<std::byte>& body) {
@@ -495,6 +500,37 @@ TEST_F(Stranger, OfAnotherVersionIsToldSo) {
       said, AllOf(HasSubstr("version 99"), HasSubstr(text("version ", detail::join_version)), HasSubstr("build both")));
   EXPECT_TRUE(comes_to_be_logged("version 99"));
   expect_nobody_is_there();
+}
+
+// The version before had nothing else in its message, and a later one may have anything.
+TEST_F(Stranger, OfAnotherVersionIsToldSoWhateverFollows) {
+  for (std::size_t more : {0U, 1U, 100U}) {
+    std::vector<std::byte> body(4 + more, std::byte{0xee});
+    const std::uint32_t version = more == 0 ? 1 : 3;
+    std::memcpy(body.data(), &version, sizeof version);
+    EXPECT_THAT(refusal_of(static_cast<std::uint32_t>(detail::message_kind::join), body),
+                AllOf(HasSubstr("joins by version " + std::to_string(version)), HasSubstr("by version 2")));
+  }
+  expect_nobody_is_there();
+}
+
+TEST_F(Stranger, WithAnotherBuildOfMusterIsRefusedWithTheModulesOfBoth) {
+  const std::string file = directory_.path() / "text";
+  const auto guest = start_at(path_, "be_refused", file, 1, MUSTER_GUEST_OF_ANOTHER_BUILD);
+  ASSERT_EQ(guest->wait(0), exit_status::exited(0));
+  std::ostringstream said;
+  said << std::ifstream(file).rdbuf();
+  const auto mine = detail::build_stamp::of_process();
+  EXPECT_THAT(said.str(),
+              AllOf(HasSubstr("another build of muster: it has muster " MUSTER_VERSION_STRING
+                              " of sources 0123456789abcdef0123456789abcdef, built with libstdcxx, and the host"),
+                    HasSubstr(text("(process ", ::getpid(), ") has ", mine.muster)),
+                    HasSubstr("modules of the host:\n" + describe(mine.modules)),
+                    testing::ContainsRegex("modules of the program:\n  [0-9a-f]+  .executable.\n"),
+                    HasSubstr("link both with one build")));
+  EXPECT_TRUE(comes_to_be_logged("another build of muster"));
+  expect_nobody_is_there();
+  run("add");  // another program of the same build
 }
 
 TEST_F(Stranger, WhoSendsGarbageIsTurnedAway) {
@@ -523,7 +559,7 @@ TEST_F(Stranger, WhoAsksForAnotherHelloIsHungUpOnAndBuriedWhenDead) {
   const auto stranger = test::spawn(1, [&](std::size_t) {
     const auto socket = detail::connect_to(path_, 100s);
     for (const auto wanted : {detail::message_kind::joined, detail::message_kind::refusal}) {
-      detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(detail::join_message()));
+      detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(greeting()));
       const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
       if (!answer || answer->kind != wanted) return 1;
     }
@@ -553,8 +589,8 @@ TEST_F(Stranger, OfAnotherUserIsTurnedAway) {
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   const auto stranger = test::spawn(1, [&](std::size_t) {
     if (::setresuid(65534, 65534, 65534) != 0) return 2;
-    const auto answer = answer_to(path_, static_cast<std::uint32_t>(detail::message_kind::join),
-                                  detail::body_of(detail::join_message()));
+    const auto answer =
+        answer_to(path_, static_cast<std::uint32_t>(detail::message_kind::join), detail::body_of(greeting()));
     return answer.kind == detail::message_kind::refusal && answer.descriptors.empty() ? 0 : 1;
   });
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));

@@ -77,6 +77,17 @@ int ask_and_fetch(const std::string& path, const std::string&) {
   return is_late ? 0 : 1;
 }
 
+// Writes to a file why it is refused.
+int be_refused(const std::string& path, const std::string& file) {
+  try {
+    static_cast<void>(join(path));
+  } catch (const muster::error& problem) {
+    std::ofstream(file) << problem.what();
+    return problem.code() == muster::errc::module_mismatch ? 0 : 2;
+  }
+  return 1;
+}
+
 // Adds to a number that lies in a block, and says so.
 int add(const std::string& path, const std::string&) {
   const auto host = join(path);
@@ -248,6 +259,7 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"join_and_leave", join_and_leave},
     {"pass_descriptor_on", pass_descriptor_on},
     {"ask_and_fetch", ask_and_fetch},
+    {"be_refused", be_refused},
     {"add", add},
     {"tensors", tensors},
     {"hold", hold},

@@ -22,6 +22,10 @@
 #define MUSTER_BUILT_WITH libstdcxx_without_CXX11_ABI
 #endif
 
+#define MUSTER_TEXT_OF(name) #name
+#define MUSTER_TEXT(name) MUSTER_TEXT_OF(name)
+#define MUSTER_BUILT_WITH_STRING MUSTER_TEXT(MUSTER_BUILT_WITH)
+
 #define MUSTER_ABI_NAME_OF(major, minor, patch, with) needs_muster_##major##_##minor##_##patch##_built_with_##with
 #define MUSTER_ABI_NAME(major, minor, patch, with) MUSTER_ABI_NAME_OF(major, minor, patch, with)
 #define MUSTER_ABI MUSTER_ABI_NAME(MUSTER_VERSION_MAJOR, MUSTER_VERSION_MINOR, MUSTER_VERSION_PATCH, MUSTER_BUILT_WITH)

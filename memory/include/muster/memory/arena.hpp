@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@ class slab;
 }
 
 class domain;
+struct memory_budget;
 
 /// Whether memory in big pieces is made of huge pages (2 MiB).
 enum class huge_pages : std::uint8_t {
@@ -61,7 +63,10 @@ public:
     std::span<participant_entry> members = {};  ///< of the domain; none: nothing can be shared
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
     bool populates_all = false;  ///< short runs and small blocks' extents too: what the kernel lacks is an error then
-    domain* owner = nullptr;     ///< the domain that it is a part of, if it is of one
+    domain* owner = nullptr;                                   ///< the domain that it is a part of, if it is of one
+    /// What memory there is, asked before something is claimed and again afterwards; none: available_memory(). Called
+    /// under the arena's lock.
+    std::function<memory_budget()> budget = {};
   };
 
   struct statistics {
@@ -84,7 +89,8 @@ public:
   /// `copies` says how many further copies of the same size its use will make in private memory (a receiver that
   /// decodes it makes one): they are counted when the request is admitted.
   /// Throws errc::out_of_memory with what was needed and what there was; nothing is touched then. What any process of
-  /// the domain has allocated and not yet touched is not there for this request.
+  /// the domain has allocated and not yet touched is not there for this request, nor what was so in other domains that
+  /// this process takes part in; what other programs will touch is not known, and 64 MiB are kept for them.
   [[nodiscard]] block allocate(std::size_t bytes, unsigned copies = 0) MUSTER_EXCLUDES(mutex_);
 
   /// Takes over a block that another process lent, or that belongs to this one already.
@@ -144,6 +150,8 @@ public:
   void recover(participant_id dead) noexcept MUSTER_EXCLUDES(mutex_);
 
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+  /// What all processes have claimed of it and nobody has written yet: it will be taken from what is available now.
+  [[nodiscard]] std::size_t untouched_bytes() const;
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] domain* owner() const noexcept { return options_.owner; }
 
@@ -190,7 +198,7 @@ private:
   [[nodiscard]] std::size_t cache_limit() const noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::size_t require_room(std::size_t bytes, unsigned copies, std::size_t needed) MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] std::size_t untouched_bytes() const;
+  [[nodiscard]] memory_budget budget() const;
   void discard(extent_run run) noexcept;
   void recover_block(std::uint32_t descriptor, participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_extents(participant_id dead) MUSTER_REQUIRES(mutex_);

@@ -22,6 +22,10 @@
 
 namespace muster {
 
+namespace detail {
+class neighbour;
+}
+
 /// How big a domain is.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
@@ -138,6 +142,7 @@ private:
   std::span<participant_entry> members_;
   std::unique_ptr<participant_table> participants_;  // in the host
   std::unique_ptr<arena> arena_;
+  std::unique_ptr<detail::neighbour> neighbour_;  // of other domains of this process
   recovery_registry::registration arena_recovery_;
   std::unique_ptr<descriptor_store> deposits_;     // in the host
   recovery_registry::registration dead_counts_;

@@ -65,10 +65,11 @@ private:
 };
 
 /// Joins the domain of the program that listens at `path`, and makes it this program's.
-/// Throws ENOENT and ECONNREFUSED when nobody listens there; errc::module_mismatch when the host is of another version
-/// of muster; errc::invalid_argument when the host is of another user, is this very process, or this program has joined
-/// a domain already (a worker has that of its pool); errc::out_of_memory when the domain has no more numbers, or the
-/// address space no room; errc::timed_out; and what the host has against it.
+/// Throws ENOENT and ECONNREFUSED when nobody listens there; errc::module_mismatch when the host is linked with another
+/// build of muster, with the modules (paths and build-ids) of both programs; errc::invalid_argument when the host is of
+/// another user, is this very process, or this program has joined a domain already (a worker has that of its pool);
+/// errc::out_of_memory when the domain has no more numbers, or the address space no room; errc::timed_out; and what the
+/// host has against it.
 [[nodiscard]] joined_domain join(const std::filesystem::path& path, const join_options& options = {});
 
 }  // namespace muster

@@ -42,8 +42,10 @@ struct guest_info {
 
 /// A unix socket at which other programs join the domain of this one, and what it offers them by name.
 ///
-/// A program that joins takes part in the domain like a worker does, but is nobody's child, need not be of the same
-/// build, and lives on when the host ends. It must be of the same user, and of a muster of the same version. When it
+/// A program that joins takes part in the domain like a worker does, but is nobody's child, need not be the same
+/// program, and lives on when the host ends. It must be of the same user, and linked with the same build of muster:
+/// libraries made of the same sources for the same standard library, or what lies in shared memory would not be the
+/// same to both. Another build is refused with errc::module_mismatch, and the tables of modules of both. When it
 /// leaves, or dies at whatever instruction, the host drops all that it held and frees its number.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
