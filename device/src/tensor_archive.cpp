@@ -124,7 +124,7 @@ header header_of(const tensor& what, std::size_t offset, bool attaches) {
   return {.type = static_cast<std::uint8_t>(what.dtype()),
           .dimensions = static_cast<std::uint8_t>(what.dimensions()),
           .flags = static_cast<std::uint8_t>(flags),
-          .kind = what.device().type()};
+          .kind = (flags & by_reference) != 0 ? what.device().type() : device::kind::cpu};
 }
 
 void write_elements(frame_writer& out, const tensor& what) {

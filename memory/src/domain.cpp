@@ -208,7 +208,7 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
   dead_counts_ = deposits_->on_depositor_death([](const shared_block& anchor) {
     auto& count = *reinterpret_cast<std::uint64_t*>(anchor.data());
-    std::atomic_ref(count).store(descriptor_exchange::dead_count, std::memory_order_seq_cst);
+    std::atomic_ref(count).fetch_or(descriptor_exchange::dead_count, std::memory_order_seq_cst);
   });
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }

@@ -2,6 +2,7 @@
 #include "cuda_block.hpp"
 
 #include <muster/base/assert.hpp>
+#include <muster/base/error.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
 #include "device_share.hpp"
@@ -28,6 +29,14 @@ void cuda_block::write_to(frame_writer& out) const {
   out.attach(extent_->anchor());
   const auto count = out.only_counts() ? 0 : extent_->mark(*of_);
   out.write(&count, sizeof count);
+}
+
+foreign_block::~foreign_block() {
+  try {
+    of_->synchronize();
+  } catch (const error&) {
+    // The device is lost, and does nothing any more.
+  }
 }
 
 void foreign_block::write_to(frame_writer& /*out*/) const { MUSTER_ASSERT(is_shareable()); }

@@ -51,6 +51,8 @@ public:
   foreign_block(std::shared_ptr<cuda_device> of, std::uintptr_t address, std::size_t bytes,
                 std::shared_ptr<void> keeper)
       : of_(std::move(of)), address_(address), bytes_(bytes), keeper_(std::move(keeper)) {}
+  /// Waits until the device has done what it was given: the keeper may give the memory to others.
+  ~foreign_block() override;
 
   [[nodiscard]] device where() const noexcept override { return of_->where(); }
   [[nodiscard]] std::size_t size() const noexcept override { return bytes_; }

@@ -148,6 +148,12 @@ void cuda_device::synchronize() {
   copies_->synchronize();
 }
 
+void cuda_device::finish() noexcept {
+  static_cast<void>(driver_->context_set.attempt(context_));
+  static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
+  static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
+}
+
 void cuda_device::trim() {
   const scope current(*this);
   collect();

@@ -2,6 +2,7 @@
 #include "cuda_devices.hpp"
 
 #include <bit>
+#include <cstdlib>
 
 #include <muster/base/error.hpp>
 
@@ -30,8 +31,17 @@ const std::shared_ptr<const cuda_driver>& cuda_devices::driver() {
   if (driver_ == nullptr) {
     driver_ = cuda_driver::load();
     made_in_ = std::make_unique<const process_mark>();
+    std::atexit([] { the_devices.finish(); });  // before what the driver has for its end, which was there earlier
   }
   return driver_;
+}
+
+void cuda_devices::finish() noexcept {
+  const scoped_lock lock(mutex_);
+  if (made_in_ == nullptr || !made_in_->is_here()) return;
+  for (const auto& [where, each] : open_) {
+    if (each != nullptr) each->finish();
+  }
 }
 
 void cuda_devices::require_index(device which) {

@@ -37,6 +37,9 @@ public:
                                                          std::shared_ptr<void> keeper) override;
   [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
 
+  /// Waits for what the devices were given: others may have been sent what is to come of it. Before the driver ends.
+  void finish() noexcept MUSTER_EXCLUDES(mutex_);
+
 private:
   [[nodiscard]] const std::shared_ptr<const cuda_driver>& driver() MUSTER_REQUIRES(mutex_);
   void require_index(device which) MUSTER_REQUIRES(mutex_);

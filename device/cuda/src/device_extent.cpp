@@ -39,7 +39,9 @@ device_extent::device_extent(const cuda_driver& driver, CUdevice device, std::si
     : driver_(driver), bytes_(bytes) {
   auto* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
   const auto result = driver.memory_import.attempt(&handle_, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  if (result != CUDA_SUCCESS) {
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_INVALID_HANDLE) {
+    driver.memory_import(&handle_, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);  // throws what it means
+  } else if (result != CUDA_SUCCESS) {
     throw error(errc::corrupted, text("descriptor ", descriptor.get(), " was sent as ", text_of_bytes(bytes),
                                       " of a device's memory, but the driver says that it is not (code ",
                                       static_cast<int>(result), "); whoever sent it misbehaves"));

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 
+#include <muster/base/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/memory/descriptor_exchange.hpp>
 #include <muster/memory/domain.hpp>
@@ -86,8 +87,11 @@ public:
   exported_extent(const cuda_device& device, std::shared_ptr<const device_extent> memory);
   exported_extent(const exported_extent&) = delete;
   exported_extent& operator=(const exported_extent&) = delete;
-  /// Nobody can map it any more.
   ~exported_extent();
+
+  /// Nobody can map it any more. Without this, others can for as long as they have pieces of it, also when this process
+  /// has ended.
+  void withdraw() noexcept;
 
   [[nodiscard]] descriptor_name name() const noexcept { return name_; }
   [[nodiscard]] const shared_block& anchor() const noexcept { return anchor_.block(); }
@@ -96,14 +100,15 @@ public:
   [[nodiscard]] shared_block tag_of(const cuda_device& device, const device_piece& piece, std::size_t bytes) const;
   /// Has the stream count when it has done all that it was given by now, and returns how far it will have counted. 0:
   /// it has done so already.
-  [[nodiscard]] std::uint64_t mark(const cuda_device& device);
+  [[nodiscard]] std::uint64_t mark(const cuda_device& device) MUSTER_EXCLUDES(mutex_);
 
 private:
   const std::shared_ptr<domain> domain_;
   const std::shared_ptr<const device_extent> memory_;
   const descriptor_name name_;
   const registered_anchor anchor_;
-  std::atomic<std::uint64_t> counted_ = 0;
+  mutex mutex_;  // the stream gets counts in their order
+  std::uint64_t counted_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
 /// An extent of another process, mapped here.
@@ -112,14 +117,17 @@ private:
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class imported_extent {
 public:
-  /// Throws errc::device_lost when the descriptor is not there any more, errc::corrupted when it is none.
+  /// Throws errc::peer_lost when the descriptor is not there any more, errc::corrupted when it is none.
   imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag, const shared_block& anchor);
   imported_extent(const imported_extent&) = delete;
   imported_extent& operator=(const imported_extent&) = delete;
   ~imported_extent();
 
   [[nodiscard]] CUdeviceptr address() const noexcept { return memory_->address(); }
-  /// What the device's stream is given from now on waits until the owner's has come so far.
+  [[nodiscard]] std::size_t size() const noexcept { return memory_->size(); }
+  [[nodiscard]] const std::shared_ptr<cuda_device>& owner() const noexcept { return device_; }
+  /// What the device's stream is given from now on waits until the owner's has come so far. Throws errc::peer_lost when
+  /// the owner has died before.
   void await(std::uint64_t count) const;
 
 private:

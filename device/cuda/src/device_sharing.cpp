@@ -38,15 +38,17 @@ std::shared_ptr<const detail::imported_extent> cuda_device::import(const detail:
 // Once the device has done what it was given: after that the owner may use the memory again. The driver calls it on a
 // thread of its own, where its functions must not be called; these blocks are the host's.
 void cuda_device::let_go_later(shared_block tag, shared_block anchor) noexcept {
-  auto keeper = domain::of(tag);
+  auto keeper = domain::of(tag) != nullptr ? domain::of(tag) : domain::entered();
   auto left = std::make_unique<left_blocks>(std::move(keeper), std::move(tag), std::move(anchor));
   const auto let_go = [](void* data) { delete static_cast<left_blocks*>(data); };
   try {
     const scope current(*this);
     driver_->stream_host_function(compute_->handle(), let_go, left.get());
     static_cast<void>(left.release());
-  } catch (const error&) {
-    // The device is lost, so that it does nothing any more: they go now.
+  } catch (const error& failure) {
+    // A device that is lost does nothing any more, so that they go now. Whatever else failed says nothing of what it
+    // still does: they go when this process does.
+    if (failure.code() != errc::device_lost) static_cast<void>(left.release());
   }
 }
 

@@ -27,27 +27,38 @@ std::shared_ptr<const device_extent> sharing_table::exported(std::uint64_t name)
 
 void sharing_table::forget(const device_extent* memory) {
   const scoped_lock lock(mutex_);
-  exports_.erase(memory);
+  const auto found = exports_.find(memory);
+  if (found == exports_.end()) return;
+  found->second->withdraw();
+  exports_.erase(found);
 }
 
 std::shared_ptr<const imported_extent> sharing_table::import(const std::shared_ptr<cuda_device>& device,
                                                              const device_tag& tag, const shared_block& anchor) {
-  const scoped_lock lock(importing_);
-  auto& known = imports_[tag.extent];
-  if (auto found = known.lock()) return found;
-  // Whoever lets go of it last may be in another context, or in none.
-  const auto unmap = [device](const imported_extent* left) {
-    try {
-      const cuda_device::scope current(*device);
-      delete left;
-    } catch (const error&) {
-      delete left;  // the context is gone, and the mapping with it
-    }
-  };
-  std::shared_ptr<const imported_extent> made(new imported_extent(device, tag, anchor), unmap);
+  scoped_lock lock(importing_);
+  // A page is registered with the driver once: who has let go of it last may not have come to unregister it.
+  while (imports_[tag.extent].expired() && mapped_.contains(tag.extent)) unmapped_.wait(lock);
+  if (auto found = imports_[tag.extent].lock()) return found;
+  const auto let_go = [this, name = tag.extent](const imported_extent* left) { unmap(left, name); };
+  std::shared_ptr<const imported_extent> made(new imported_extent(device, tag, anchor), let_go);
+  mapped_.insert(tag.extent);
   std::erase_if(imports_, [](const auto& each) { return each.second.expired(); });
   imports_[tag.extent] = made;
   return made;
+}
+
+// Whoever lets go of it last may be in another context, or in none.
+void sharing_table::unmap(const imported_extent* left, std::uint64_t name) {
+  const auto device = left->owner();  // this table's: it outlives the call
+  try {
+    const cuda_device::scope current(*device);
+    delete left;
+  } catch (const error&) {
+    delete left;  // the context is gone, and the mapping with it
+  }
+  const scoped_lock lock(importing_);
+  mapped_.erase(name);
+  unmapped_.notify_all();
 }
 
 void sharing_table::keep(const device_piece& what, shared_block tag) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -50,8 +51,12 @@ private:
   std::map<const device_extent*, std::shared_ptr<exported_extent>> exports_ MUSTER_GUARDED_BY(mutex_);
   std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
 
+  void unmap(const imported_extent* left, std::uint64_t name) MUSTER_EXCLUDES(importing_);
+
   mutex importing_;  // held while a descriptor is on its way
+  condition unmapped_;
   std::map<std::uint64_t, std::weak_ptr<const imported_extent>> imports_ MUSTER_GUARDED_BY(importing_);
+  std::set<std::uint64_t> mapped_ MUSTER_GUARDED_BY(importing_);  // also what nobody has any more, until it is unmapped
 };
 
 }  // namespace muster::detail

@@ -51,7 +51,7 @@ public:
   ///
   /// `anchor`: what keeps it when this process has died; with an empty handle it goes then. Several descriptors may have
   /// one anchor. The host holds it too until the descriptor is gone. Its first 8 bytes are for a count that others wait
-  /// for, or unused: when this process has died the host stores dead_count there.
+  /// for, or unused: when this process has died the host adds dead_count there.
   ///
   /// Throws errc::invalid_argument for a name that is not this process's, or was deposited before, for no descriptor,
   /// and for an anchor of another domain; errc::out_of_memory when the host keeps as many as it may (4096 of each

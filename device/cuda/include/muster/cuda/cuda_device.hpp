@@ -122,6 +122,8 @@ public:
   void scale(const tensor& which, double factor) override;
   void axpy(double factor, const tensor& x, const tensor& y) override;
   void synchronize() override;
+  /// As synchronize(), at the end of the program: what fails then, nobody can mend.
+  void finish() noexcept;
   /// Gives memory that no tensor lies in back to the driver.
   void trim();
 
