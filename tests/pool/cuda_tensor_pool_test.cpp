@@ -90,6 +90,7 @@ TEST_F(CudaTensorPool, AViewGoesAsAView) {
 
 TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
   const auto made = pool_->on(0).apply(make, 7.0F);
+  pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
   const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
   EXPECT_EQ(died.error(), errc::worker_died);
   EXPECT_EQ(pool_->on(1).apply(sum, made), 7000);
