@@ -18,7 +18,7 @@ namespace muster::test {
   std::size_t count = 0;
   for (const auto& each : std::filesystem::directory_iterator(folder)) {
     std::error_code closed;  // meanwhile
-    count += std::filesystem::read_symlink(each.path(), closed).native().find(name) != std::string::npos ? 1 : 0;
+    if (std::filesystem::read_symlink(each.path(), closed).native().find(name) != std::string::npos) ++count;
   }
   return count;
 }
