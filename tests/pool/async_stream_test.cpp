@@ -203,8 +203,8 @@ protected:
     const thread_pool threads({.workers = 2});
     for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}}) {
       for (const bool ordered : {true, false}) {
-        what(pool_, pool_.with({.chunk = chunk}), ordered);
-        what(threads, threads.with({.chunk = chunk}), ordered);
+        what(pool_.with({.chunk = chunk}), ordered);
+        what(threads.with({.chunk = chunk}), ordered);
       }
     }
   }
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(Pools, AwaitedInput, testing::Values(kind::on_its_own, 
                          });
 
 TEST_P(AwaitedInput, ThatMakesWaitGivesAll) {
-  in_all_ways([this](const auto& /*where*/, const auto& calls, bool ordered) {
+  in_all_ways([this](const auto& calls, bool ordered) {
     const auto input = std::views::iota(0, 20) | std::views::transform([](int x) {
                          test::work_for(std::chrono::microseconds(x % 4 * 150));
                          return x;
@@ -229,39 +229,9 @@ TEST_P(AwaitedInput, ThatMakesWaitGivesAll) {
   });
 }
 
-// Returns when whatever was sent has ended, and whoever waits for it knows.
-template <class Pool>
-void settle(const Pool& pool) {
-  do {
-    static_cast<void>(pool.map(add_one, std::vector{0}));  // helps
-  } while (pool.stats().pending != 0);
-}
-
-// Whoever waits sees to it that whatever was sent has ended before he asks for a result.
-TEST_P(AwaitedInput, IsNotAskedWhileAResultIsReady) {
-  in_all_ways([this](const auto& where, const auto& calls, bool ordered) {
-    int asked = 0;
-    int consumed = 0;
-    int sent_before = 0;
-    const auto next = [&]() -> std::optional<int> {
-      EXPECT_EQ(consumed, sent_before) << "some are ready";
-      return asked < 10 ? std::optional(asked++) : std::nullopt;
-    };
-    auto from = streamed(calls, ordered, next);
-    run_on(loop_, [&]() -> asio::awaitable<void> {
-      while (co_await from.async_next(asio::use_awaitable)) {
-        ++consumed;
-        settle(where);
-        sent_before = asked;
-      }
-    });
-    EXPECT_EQ(consumed, 10);
-  });
-}
-
 // The input goes on only when the loop does.
 TEST_P(AwaitedInput, ThatIsSlowDoesNotHoldUpTheLoop) {
-  in_all_ways([this](const auto& /*where*/, const auto& calls, bool ordered) {
+  in_all_ways([this](const auto& calls, bool ordered) {
     std::promise<void> released;
     int given = 0;
     auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {
@@ -274,7 +244,7 @@ TEST_P(AwaitedInput, ThatIsSlowDoesNotHoldUpTheLoop) {
 }
 
 TEST_P(AwaitedInput, ThatBlocksMayBeCancelledAndLeavesItsElement) {
-  in_all_ways([this](const auto& /*where*/, const auto& calls, bool ordered) {
+  in_all_ways([this](const auto& calls, bool ordered) {
     std::promise<void> released;
     int given = 0;
     auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {
@@ -297,7 +267,7 @@ TEST_P(AwaitedInput, ThatBlocksMayBeCancelledAndLeavesItsElement) {
 }
 
 TEST_P(AwaitedInput, ThatBlocksMayBeAwaitedByAStreamThatIsDestroyed) {
-  in_all_ways([this](const auto& /*where*/, const auto& calls, bool ordered) {
+  in_all_ways([this](const auto& calls, bool ordered) {
     std::promise<void> released;
     int given = 0;
     auto blocked = [&given, go_on = released.get_future().share()]() -> std::optional<int> {

@@ -139,32 +139,24 @@ TYPED_TEST(Input, ElementsAreSentThoughTheNextOneBlocks) {
   });
 }
 
-// Returns when whatever was sent has ended, and whoever waits for it knows.
-template <class Pool>
-void settle(const Pool& pool) {
-  do {
-    static_cast<void>(pool.map(square, std::vector{0}));  // helps
-  } while (pool.stats().pending != 0);
-}
-
-// The consumer sees to it that whatever was sent has ended before it asks for a result.
-TYPED_TEST(Input, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
-  this->in_all_ways([this](const auto& calls, bool ordered) {
-    int asked = 0;
-    int consumed = 0;
-    int sent_before = 0;
-    auto quick_elements = [&]() -> std::optional<int> {
-      EXPECT_EQ(consumed, sent_before) << "some are ready";
-      return asked < burst ? std::optional(asked++) : std::nullopt;
-    };
-    auto results = TestFixture::streamed(calls, ordered, square, quick_elements);
-    while (results.next()) {
-      ++consumed;
-      settle(this->pool_);
-      sent_before = asked;
+// Elsewhere the end of a task, and that the stream has been told of it, are two moments, between which it may ask for
+// more; where tasks run as they are sent they are one.
+TEST(SerialInput, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
+  const serial_pool pool;
+  for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}, std::size_t{7}}) {
+    for (const bool ordered : {true, false}) {
+      int asked = 0;
+      int consumed = 0;
+      auto quick_elements = [&]() -> std::optional<int> {
+        EXPECT_EQ(consumed, asked) << "some are ready";
+        return asked < burst ? std::optional(asked++) : std::nullopt;
+      };
+      const auto calls = pool.with({.chunk = chunk});
+      auto results = ordered ? calls.imap(square, quick_elements) : calls.imap_unordered(square, quick_elements);
+      while (results.next()) ++consumed;
+      EXPECT_EQ(consumed, burst);
     }
-    EXPECT_EQ(consumed, burst);
-  });
+  }
 }
 
 // The eleventh is there only when the results of ten have been seen.
