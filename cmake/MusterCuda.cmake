@@ -40,10 +40,11 @@ function(muster_lacks_cuda)
     "or set MUSTER_CUDA to OFF.")
 endfunction()
 
-# muster_cuda_image(TARGET SOURCE): compiles the kernels of SOURCE to ${TARGET}.fatbin in the current binary directory,
-# and puts that into the target by what of its sources is named ${TARGET}_image: MUSTER_CUDA_IMAGE is the path there.
-function(muster_cuda_image target source embedded)
-  cmake_path(GET source STEM name)
+# muster_cuda_image(TARGET KERNELS SOURCE): compiles KERNELS, a .cu file, with the include path of TARGET, and defines
+# MUSTER_CUDA_IMAGE, the path of what comes of it, in SOURCE, which is one of TARGET's and embeds it
+# (muster/cuda/embed.hpp).
+function(muster_cuda_image target kernels source)
+  cmake_path(GET kernels STEM name)
   set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
   set(codes)
   list(GET MUSTER_CUDA_ARCHITECTURES -1 newest)
@@ -54,14 +55,18 @@ function(muster_cuda_image target source embedded)
       list(APPEND codes -gencode=arch=compute_${each},code=sm_${each})
     endif()
   endforeach()
+  set(warnings)
+  if(CMAKE_CXX_FLAGS MATCHES "-Werror")
+    set(warnings -Werror all-warnings)
+  endif()
   # Products are not fused with sums: the results have the bits that the CPU's have.
   add_custom_command(OUTPUT ${image}
     COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -std=c++20 --expt-relaxed-constexpr -fmad=false ${codes}
-      -ccbin ${MUSTER_CUDA_HOST_COMPILER} -Werror all-warnings
+      -Xfatbin=-compress-all ${warnings} -ccbin ${MUSTER_CUDA_HOST_COMPILER}
       "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
-      -MD -MF ${image}.d -MT ${image} -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
-    DEPENDS ${source} DEPFILE ${image}.d COMMAND_EXPAND_LISTS VERBATIM
-    COMMENT "Compiling the kernels of ${source}")
-  set_source_files_properties(${embedded} PROPERTIES
+      -MD -MF ${image}.d -MT ${image} -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
+    DEPENDS ${kernels} DEPFILE ${image}.d COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Compiling the kernels of ${target}")
+  set_source_files_properties(${source} PROPERTIES
     OBJECT_DEPENDS ${image} COMPILE_DEFINITIONS MUSTER_CUDA_IMAGE="${image}" SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

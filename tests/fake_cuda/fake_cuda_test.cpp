@@ -92,6 +92,7 @@ TEST_F(FakeCuda, AForkedChildOfAProcessThatUsedItCannot) {
 }
 
 TEST_F(FakeCuda, AFailureOnTheDeviceBreaksTheContextForGood) {
+  if (!test::runs_alone({})) return;
   cuda_bench bench;
   const auto& driver = bench.driver();
   const auto where = bench.take(16);
@@ -117,6 +118,7 @@ TEST_F(FakeCuda, ACallThatIsToldToFailDoesSoOnce) {
 }
 
 TEST_F(FakeCuda, KnowsADestroyedContext) {
+  if (!test::runs_alone({})) return;
   const auto driver = cuda_driver::load();
   CUcontext context = nullptr;
   CUstream stream = nullptr;
@@ -138,6 +140,7 @@ TEST_F(FakeCuda, TheHostCannotTouchADevicesMemory) {
 }
 
 TEST_F(FakeCuda, KeepsCountOfWhatIsHeld) {
+  if (!test::runs_alone({})) return;
   const auto counts = [this] {
     return std::array{fake_.live(fake_cuda_contexts),    fake_.live(fake_cuda_streams),
                       fake_.live(fake_cuda_events),      fake_.live(fake_cuda_modules),

@@ -26,7 +26,7 @@ constexpr std::array kernel_names = {MUSTER_CUDA_KERNELS(MUSTER_KERNEL_NAME)};
 #undef MUSTER_KERNEL_NAME
 
 // Of a grid; threads go round for the rest.
-constexpr std::uint64_t most_blocks = std::uint64_t{1} << 20U;
+constexpr std::uint64_t most_blocks = std::uint64_t{1} << 16U;
 
 bool is_empty(const tensor_shape& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }
 
