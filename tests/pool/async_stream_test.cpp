@@ -285,6 +285,40 @@ TEST_P(AwaitedInput, ThatBlocksMayBeAwaitedByAStreamThatIsDestroyed) {
   });
 }
 
+// Whoever waits sees to it that whatever was sent has ended before he asks for a result: what a worker ends is told in
+// order, of tasks that somebody waits for in good time.
+TEST(AwaitedStream, DoesNotAskItsInputWhileAResultIsReady) {
+  const pool processes(quiet(2));
+  const thread_pool threads({.workers = 2});
+  asio::io_context loop;
+  const auto check = [&loop](const auto& calls, bool ordered) {
+    int asked = 0;
+    int consumed = 0;
+    int sent_before = 0;
+    const auto next = [&]() -> std::optional<int> {
+      EXPECT_EQ(consumed, sent_before) << "some are ready";
+      return asked < 10 ? std::optional(asked++) : std::nullopt;
+    };
+    auto from = ordered ? calls.imap(add_one, next) : calls.imap_unordered(add_one, next);
+    run_on(loop, [&]() -> asio::awaitable<void> {
+      while (co_await from.async_next(asio::use_awaitable)) {
+        ++consumed;
+        const event may_end;
+        asio::post(loop, [&] { may_end.set(); });
+        co_await calls.apply_async(wait_for, may_end)(asio::use_awaitable);
+        sent_before = asked;
+      }
+    });
+    EXPECT_EQ(consumed, 10);
+  };
+  for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}}) {
+    for (const bool ordered : {true, false}) {
+      check(processes.with({.chunk = chunk}).on(0), ordered);
+      check(threads.with({.chunk = chunk}).on(0), ordered);
+    }
+  }
+}
+
 TEST_P(AsyncStream, SynchronousAndAwaitedTakeTurns) {
   auto from = pool_.imap(add_one, up_to(100));
   int sum = 0;

@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -139,24 +140,39 @@ TYPED_TEST(Input, ElementsAreSentThoughTheNextOneBlocks) {
   });
 }
 
-// Elsewhere the end of a task, and that the stream has been told of it, are two moments, between which it may ask for
-// more; where tasks run as they are sent they are one.
-TEST(SerialInput, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
-  const serial_pool pool;
-  for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}, std::size_t{7}}) {
-    for (const bool ordered : {true, false}) {
-      int asked = 0;
-      int consumed = 0;
-      auto quick_elements = [&]() -> std::optional<int> {
-        EXPECT_EQ(consumed, asked) << "some are ready";
-        return asked < burst ? std::optional(asked++) : std::nullopt;
-      };
-      const auto calls = pool.with({.chunk = chunk});
-      auto results = ordered ? calls.imap(square, quick_elements) : calls.imap_unordered(square, quick_elements);
-      while (results.next()) ++consumed;
-      EXPECT_EQ(consumed, burst);
-    }
+// Returns when whatever was sent to the first worker has ended, and whoever waits for it knows: what a worker ends is
+// told in order, of tasks that somebody waits for in good time.
+template <class Pool>
+void settle(const Pool& pool) {
+  if constexpr (!std::is_same_v<Pool, serial_pool>) {
+    const event may_end;
+    std::promise<void> told;
+    pool.on(0)
+        .apply_async([](const event& when) { when.wait(); }, may_end)
+        .on_complete([&] { told.set_value(); }, [](const error_info& why) { FAIL() << why.message(); });
+    may_end.set();
+    told.get_future().wait();
   }
+}
+
+// The consumer sees to it that whatever was sent has ended before it asks for a result.
+TYPED_TEST(Input, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
+  this->in_all_ways([this](const auto& calls, bool ordered) {
+    int asked = 0;
+    int consumed = 0;
+    int sent_before = 0;
+    auto quick_elements = [&]() -> std::optional<int> {
+      EXPECT_EQ(consumed, sent_before) << "some are ready";
+      return asked < burst ? std::optional(asked++) : std::nullopt;
+    };
+    auto results = TestFixture::streamed(calls.on(0), ordered, square, quick_elements);
+    while (results.next()) {
+      ++consumed;
+      settle(this->pool_);
+      sent_before = asked;
+    }
+    EXPECT_EQ(consumed, burst);
+  });
 }
 
 // The eleventh is there only when the results of ten have been seen.
