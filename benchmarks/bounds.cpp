@@ -8,12 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <optional>
-#include <stdexcept>
 #include <thread>
 
 #include <muster/device/tensor.hpp>
-#include <muster/parallel/world.hpp>
 #include <muster/pool/p2p_pool.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/process.hpp>
@@ -164,49 +161,10 @@ duration wait_that_is_set_meanwhile() {
   });
 }
 
-// ---- worlds
-
-muster::world_options quiet_ranks() {
-  return {.ranks = 4, .log = [](muster::log_level, std::string_view) {}};
-}
-
-void throw_in(const muster::rank_context& context, int rank) {
-  if (static_cast<int>(context.rank) == rank) throw std::runtime_error("as asked for");
-}
-void die_in(const muster::rank_context& context, int rank) {
-  if (static_cast<int>(context.rank) == rank) ::raise(SIGKILL);
-}
-
-duration time_to_rank_error(void (*fault)(const muster::rank_context&, int)) {
-  muster::world world(quiet_ranks());
-  const auto function = world.function(fault, muster::whole("rank"));
-  function(-1);
-  return time_of([&] {
-    try {
-      function(2);
-      std::abort();
-    } catch (const muster::rank_error&) {
-    }
-  });
-}
-
-duration throw_to_rank_error() { return time_to_rank_error(throw_in); }
-duration death_to_rank_error() { return time_to_rank_error(die_in); }
-
-duration world_destructor() {
-  std::optional<muster::world> world(std::in_place, quiet_ranks());
-  world->function(throw_in, muster::whole("rank"))(-1);
-  return time_of([&] { world.reset(); });
-}
-
-bounded bound_of(const std::string& name, duration bound, duration (*once)()) {
-  return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
-}
-
 }  // namespace
 
-const std::vector<bounded>& bounded_workloads() {
-  static const std::vector<bounded> all{
+std::vector<bounded> bounds_of_pools() {
+  return {
       bound_of("death_to_result", 1s, death_to_result),
       bound_of("exit_to_result", 1s, exit_to_result),
       bound_of("after_all_idle_died", 1s, after_all_idle_died),
@@ -221,11 +179,7 @@ const std::vector<bounded>& bounded_workloads() {
       bound_of("handover_256MiB", 200us, large_tensor),
       bound_of("any_of_already_set", 5ms, wait_for_what_is_set),
       bound_of("any_of_set_at_900ms", 950ms, wait_that_is_set_meanwhile),
-      bound_of("throw_to_rank_error", 1s, throw_to_rank_error),
-      bound_of("death_to_rank_error", 2s, death_to_rank_error),
-      bound_of("world_destructor", 1s, world_destructor),
   };
-  return all;
 }
 
 }  // namespace bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,7 +16,17 @@ struct bounded {
   std::function<row(const effort&)> run;
 };
 
-/// Deaths, endings, long submissions, hand-overs and waits, with the bounds that users of the predecessor asked for.
-[[nodiscard]] const std::vector<bounded>& bounded_workloads();
+/// The median of what `once` says.
+[[nodiscard]] inline bounded bound_of(const std::string& name, std::chrono::nanoseconds bound,
+                                      std::chrono::nanoseconds (*once)()) {
+  return {.name = name, .run = [=](const effort& how) { return against_bound(name, how, bound, once); }};
+}
+
+// With the bounds that users of the predecessors asked for.
+
+/// Deaths, endings, long submissions, hand-overs and waits.
+[[nodiscard]] std::vector<bounded> bounds_of_pools();
+/// Deaths and endings of ranks, in worlds and in groups.
+[[nodiscard]] std::vector<bounded> bounds_of_ranks();
 
 }  // namespace bench

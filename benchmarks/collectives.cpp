@@ -101,13 +101,8 @@ row all_reduce_limit(const effort& how) {
   slice_sums memory(bytes / 2);
   const side peer{.name = "two threads that do the same to memory of their own",
                   .timed = [&](std::size_t count) { return memory.run(count); }};
-  auto found =
-      compare("allreduce_64MiB_limit", how, turns_of("muster::group", ours, rank_operation::all_reduce, bytes), peer);
-  found.unit = "GB/s";
-  found.value = moved / found.value;
-  found.peer_value = moved / found.peer_value;
-  found.ratio = 1 / found.ratio;
-  return found;
+  const auto us = turns_of("muster::group", ours, rank_operation::all_reduce, bytes);
+  return as_rate(compare("allreduce_64MiB_limit", how, us, peer), moved);
 }
 
 // ---- other peers

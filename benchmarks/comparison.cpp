@@ -134,6 +134,14 @@ row compare(const std::string& name, const effort& how, const side& ours, const 
   return compare_with_best(name, how, ours, {peer}, scale);
 }
 
+row as_rate(row times, double bytes) {
+  times.unit = "GB/s";
+  times.value = bytes / times.value;
+  times.peer_value = bytes / times.peer_value;
+  times.ratio = 1 / times.ratio;
+  return times;
+}
+
 row amount(const std::string& name, const std::string& unit, double value, double most) {
   return {.name = name,
           .unit = unit,
@@ -176,6 +184,7 @@ std::string to_json(const std::vector<row>& rows) {
                    {"peer_value", each.peer_value},
                    {"ratio", each.ratio},
                    {"spread", each.spread}});
+    if (const auto goal = wanted(each.name)) all.back()[goal->is_least ? "at_least" : "at_most"] = goal->ratio;
   }
   return all.dump(1) + '\n';
 }
@@ -188,7 +197,7 @@ std::string to_markdown(const std::vector<row>& rows) {
     table << "| `" << each.name << "` | ";
     if (each.missing.empty()) {
       table << each.value << " | " << each.peer_value << " | " << each.unit << " | " << each.ratio << " | ";
-      if (const auto goal = wanted(each.name)) table << *goal;
+      if (const auto goal = wanted(each.name)) table << (goal->is_least ? "≥ " : "≤ ") << goal->ratio;
       table << " | " << std::lround(each.spread * 100) << " % | " << each.peer << " |\n";
     } else {
       table << "| | | | | | " << each.missing << " |\n";

@@ -47,6 +47,9 @@ struct effort {
 [[nodiscard]] row compare_with_best(const std::string& name, const effort& how, const side& ours,
                                     const std::vector<side>& peers, double scale = 1);
 
+/// The same as speeds: so many bytes per operation, in GB/s; the ratio is that of the speeds.
+[[nodiscard]] row as_rate(row times, double bytes);
+
 /// An amount beside the most that it may be; no rounds.
 [[nodiscard]] row amount(const std::string& name, const std::string& unit, double value, double most);
 

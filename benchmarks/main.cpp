@@ -51,10 +51,14 @@
 //   call_empty                a call of a world of two ranks that does nothing ÷ two processes that spin on a page
 //   call_scalar               the same with a number of each rank, averaged ÷ without
 //   call_in_worker            2 us of arithmetic in a worker of a world ÷ in its caller
+//   ranks_at_once             the same in a worker while the caller computes too ÷ while it does not
 //   efficiency_50ms           a call that computes 50 ms in each of two ranks ÷ the same in one
 //   efficiency_mnist_like     7 ms of computing, a loss, and 0.64 MB of gradient reduced into weights, two ranks ÷ one
+//   efficiency_resnet_like    100 ms of computing in each rank, 102 MB of gradient reduced into weights, 2 ranks ÷ 1
 //   slices_overhead           a call of 5 ms in 16 slices ÷ in one
-//   scatter_list              100 of 1000 images of 3 x 224 x 224 f32 by a list, two ranks ÷ one thread's copy of them
+//   scatter_list              100 of 1000 images of 3 x 224 x 224 f32 by a list, two ranks, bytes per second ÷ a copy
+//                             of them by one thread
+//   scatter_ranks             100 of 1000 of them for each of two ranks, bytes per second ÷ for one
 //   kill_recovery             a rank killed in a call, to the next call's end ÷ posix_spawn and wait
 //
 //   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
@@ -70,8 +74,8 @@
 //   allocs_per_task           operator new in parent and worker, per warm task
 //
 //   death_to_result, exit_to_result, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
-//   map_async_returns, throw_to_rank_error, death_to_rank_error, world_destructor
-//                             how long these take ÷ the longest that they may take
+//   map_async_returns, throw_to_rank_error, death_to_rank_error, death_in_barrier, death_in_collective,
+//   world_destructor          how long these take ÷ the longest that they may take
 //   turnover                  a task of a worker that has one only, and its successor ÷ 5 ms
 //   p2p_100k_tasks            so many tiny tasks through a p2p_pool of 2, 256 under way ÷ 1 s
 //   p2p_round_trip            a call of that pool ÷ 50 us
@@ -104,8 +108,8 @@ std::vector<workload> all_workloads() {
                            worlds(), services(), lifetimes(), costs()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
-  for (const auto& each : bounded_workloads()) {
-    all.push_back({.name = each.name, .run = each.run, .needs_two_processors = false});
+  for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {
+    for (const auto& each : bounds) all.push_back({.name = each.name, .run = each.run, .needs_two_processors = false});
   }
   return all;
 }

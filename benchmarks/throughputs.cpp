@@ -184,12 +184,7 @@ row copy_large(const effort& how) {
                       asm volatile("" : : "r"(target.data()) : "memory");
                     });
                   }};
-  auto found = compare("copy_64MiB", how, ours, peer);
-  found.unit = "GB/s";
-  found.value = static_cast<double>(bytes) / found.value;
-  found.peer_value = static_cast<double>(bytes) / found.peer_value;
-  found.ratio = 1 / found.ratio;
-  return found;
+  return as_rate(compare("copy_64MiB", how, ours, peer), bytes);
 }
 
 row two_submitters(const effort& how) {

@@ -61,16 +61,16 @@ row call_scalar(const effort& how) {
   return compare("call_scalar", how, calls_of("call with one number", scalar), calls_of("call of nothing", empty));
 }
 
+float two_microseconds() {
+  float value = 1;
+  for (int step = 0; step < 2000; ++step) value = value * 0.999F + 0.5F;
+  return value;
+}
+
 // What the function itself takes, in a rank of its own and in the caller: nothing may make it slower there.
 row call_in_worker(const effort& how) {
   bound_world world(2);
-  const auto function = world->function(
-      [] {
-        float value = 1;
-        for (int step = 0; step < 2000; ++step) value = value * 0.999F + 0.5F;
-        return value;
-      },
-      muster::outputs(muster::avg("value")));
+  const auto function = world->function(two_microseconds, muster::outputs(muster::avg("value")));
   const auto time_in = [&](std::size_t rank) {
     return [&function, rank](std::size_t count) {
       const auto taken = [&] { return function.profile().ranks.at(rank).compute; };
@@ -82,6 +82,26 @@ row call_in_worker(const effort& how) {
   };
   return compare("call_in_worker", how, {.name = "the function, in a worker", .timed = time_in(1)},
                  {.name = "in the caller", .timed = time_in(0)});
+}
+
+// What it takes there while all ranks compute, and while the others have nothing to do.
+row ranks_at_once(const effort& how) {
+  bound_world world(2);
+  const auto compute_in = [](const muster::rank_context& context, int first) {
+    return static_cast<int>(context.rank) >= first ? two_microseconds() : 0;
+  };
+  const auto function = world->function(compute_in, muster::whole("first"), muster::outputs(muster::avg("value")));
+  const auto time_from = [&](int first) {
+    return [&function, first](std::size_t count) {
+      const auto taken = [&] { return function.profile().ranks.at(1).compute; };
+      function(first);
+      const auto before = taken();
+      for (std::size_t index = 0; index < count; ++index) function(first);
+      return taken() - before;
+    };
+  };
+  return compare("ranks_at_once", how, {.name = "in a worker, the caller too", .timed = time_from(0)},
+                 {.name = "in the worker only", .timed = time_from(1)});
 }
 
 // ---- computing
@@ -145,6 +165,29 @@ row efficiency_mnist_like(const effort& how) {
                  {.name = "1 rank", .once = [&] { return time_of([&] { on_one(x); }); }});
 }
 
+// As many parameters as ResNet-50 has.
+constexpr std::size_t resnet_parameters = 25'500'000;
+
+// The ratio is the inverse of the efficiency: the ranks compute as much each as the one does.
+row efficiency_resnet_like(const effort& how) {
+  bound_world two(2);
+  bound_world one(1);
+  const auto step_of = [](bound_world& world) {
+    const auto weights = world->replicate("weights", tensor::zeros<float>({resnet_parameters}));
+    return world->function(step_with_gradient, muster::rows("x"), muster::replicas(weights),
+                           muster::outputs(muster::avg("loss")),
+                           muster::updates(muster::reduced_into(weights, muster::avg, muster::sgd{.rate = 0.1})));
+  };
+  const auto on_two = step_of(two);
+  const auto on_one = step_of(one);
+  const auto rows = rows_that_take(std::chrono::milliseconds(100));
+  const auto x_of_two = tensor::ones<float>({2 * rows});
+  const auto x_of_one = tensor::ones<float>({rows});
+  return compare("efficiency_resnet_like", how,
+                 {.name = "2 ranks, 102 MB of gradient", .once = [&] { return time_of([&] { on_two(x_of_two); }); }},
+                 {.name = "1 rank, half as many rows", .once = [&] { return time_of([&] { on_one(x_of_one); }); }});
+}
+
 row slices_overhead(const effort& how) {
   bound_world world(2);
   const auto function = world->function(busy_rows, muster::rows("x"), muster::outputs(muster::avg("mean")));
@@ -190,9 +233,6 @@ row digits_epoch(const effort& how) {
                  {.name = "1 rank", .once = [&] { return time_of([&] { one.epoch(); }); }});
 }
 
-// As many parameters as ResNet-50 has.
-constexpr std::size_t resnet_parameters = 25'500'000;
-
 row ddp_step(const effort& how) {
   python_peer torch(with_ddp(resnet_parameters));  // first: it binds itself to processors of all that there are
   bound_world world(2);
@@ -207,30 +247,60 @@ row ddp_step(const effort& how) {
 
 // ---- selecting rows
 
-row scatter_list(const effort& how) {
-  constexpr std::size_t images = 1000;
-  constexpr std::size_t chosen = 100;
-  const auto x = tensor::ones<float>({images, 3, 224, 224});
+constexpr std::size_t images = 1000;
+constexpr std::size_t chosen = 100;
+constexpr std::size_t image_bytes = std::size_t{3} * 224 * 224 * sizeof(float);
+
+tensor all_images() { return tensor::ones<float>({images, 3, 224, 224}); }
+
+std::vector<std::int64_t> some_images(std::size_t count) {
   std::minstd_rand random(1);
-  std::vector<std::int64_t> list(chosen);
+  std::vector<std::int64_t> list(count);
   for (auto& each : list) each = static_cast<std::int64_t>(random() % images);
+  return list;
+}
+
+// Of rows that are selected by a list each rank makes a copy, and nothing but that happens.
+auto first_of_rows(bound_world& world) {
+  return world->function([](const tensor& rows) { return rows.at<float>(0, 0, 0, 0); }, muster::rows("x"),
+                         muster::outputs(muster::max("first")));
+}
+
+row scatter_list(const effort& how) {
+  const auto x = all_images();
+  const auto list = some_images(chosen);
   bound_world world(2);
-  const auto function = world->function([](const tensor& rows) { return rows.at<float>(0, 0, 0, 0); },
-                                        muster::rows("x"), muster::outputs(muster::max("first")));
+  const auto function = first_of_rows(world);
   const auto selected = function.with({.batch = list});
   const auto room = tensor::empty<float>({chosen, 3, 224, 224}, muster::memory::local);
-  const auto row_bytes = room.nbytes() / chosen;
   const auto copy = [&] {
     for (std::size_t index = 0; index < chosen; ++index) {
-      muster::detail::copy(room.data() + index * row_bytes,
-                           x.data() + static_cast<std::size_t>(list[index]) * row_bytes, row_bytes,
+      muster::detail::copy(room.data() + index * image_bytes,
+                           x.data() + static_cast<std::size_t>(list[index]) * image_bytes, image_bytes,
                            muster::detail::stores::streaming);
     }
   };
-  // The peer's time ÷ ours would be the speed's ratio; rows are times.
-  return compare("scatter_list", how,
-                 {.name = "100 of 1000 images, 2 ranks", .once = [&] { return time_of([&] { selected(x); }); }},
-                 {.name = "the same copy by one thread", .once = [&] { return time_of(copy); }});
+  const auto times =
+      compare("scatter_list", how,
+              {.name = "100 of 1000 images, 2 ranks", .once = [&] { return time_of([&] { selected(x); }); }},
+              {.name = "the same copy by one thread", .once = [&] { return time_of(copy); }});
+  return as_rate(times, chosen * image_bytes);
+}
+
+row scatter_ranks(const effort& how) {
+  const auto x = all_images();
+  bound_world two(2);
+  bound_world one(1);
+  const auto of_two = first_of_rows(two);
+  const auto of_one = first_of_rows(one);
+  const auto by_two = of_two.with({.batch = some_images(2 * chosen)});
+  const auto by_one = of_one.with({.batch = some_images(chosen)});
+  const auto half = [](std::chrono::nanoseconds time) { return time / 2; };
+  const auto times =
+      compare("scatter_ranks", how,
+              {.name = "2 ranks, 100 images each", .once = [&] { return half(time_of([&] { by_two(x); })); }},
+              {.name = "1 rank, 100 images", .once = [&] { return time_of([&] { by_one(x); }); }});
+  return as_rate(times, chosen * image_bytes);
 }
 
 // ---- dying
@@ -262,11 +332,14 @@ std::vector<workload> worlds() {
   return {{.name = "call_empty", .run = call_empty},
           {.name = "call_scalar", .run = call_scalar},
           {.name = "call_in_worker", .run = call_in_worker},
+          {.name = "ranks_at_once", .run = ranks_at_once},
           {.name = "efficiency_50ms", .run = efficiency_50ms},
           {.name = "efficiency_mnist_like", .run = efficiency_mnist_like},
+          {.name = "efficiency_resnet_like", .run = efficiency_resnet_like},
           {.name = "slices_overhead", .run = slices_overhead},
           {.name = "digits_epoch", .run = digits_epoch},
           {.name = "scatter_list", .run = scatter_list},
+          {.name = "scatter_ranks", .run = scatter_ranks},
           {.name = "kill_recovery", .run = kill_recovery},
           {.name = "ddp_step", .run = ddp_step, .needs_torch = true}};
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+
+#include <muster/collectives/group.hpp>
+#include <muster/parallel/world.hpp>
+#include <muster/pool/ctx_pool.hpp>
+#include <muster/queue/event.hpp>
+
+#include "bounds.hpp"
+
+namespace bench {
+
+namespace {
+
+using namespace std::chrono_literals;
+using duration = std::chrono::nanoseconds;
+
+void drop(muster::log_level /*level*/, std::string_view /*line*/) {}
+
+// ---- worlds
+
+constexpr int nobody = -1;
+
+void throw_in(const muster::rank_context& context, int rank) {
+  if (static_cast<int>(context.rank) == rank) throw std::runtime_error("as asked for");
+}
+void die_in(const muster::rank_context& context, int rank) {
+  if (static_cast<int>(context.rank) == rank) ::raise(SIGKILL);
+}
+
+void fail(const auto& function, int rank) {
+  try {
+    function(rank);
+  } catch (const muster::rank_error&) {
+    return;
+  }
+  std::abort();
+}
+
+duration time_to_rank_error(void (*fault)(const muster::rank_context&, int)) {
+  muster::world world({.ranks = 4, .log = drop});
+  const auto function = world.function(fault, muster::whole("rank"));
+  function(nobody);
+  return time_of([&] { fail(function, 2); });
+}
+
+duration throw_to_rank_error() { return time_to_rank_error(throw_in); }
+duration death_to_rank_error() { return time_to_rank_error(die_in); }
+
+// The caller, which is rank 0, throws in the middle of a call.
+duration world_destructor() {
+  std::optional<muster::world> world(std::in_place, muster::world_options{.ranks = 4, .log = drop});
+  fail(world->function(throw_in, muster::whole("rank")), 0);
+  return time_of([&] { world.reset(); });
+}
+
+// ---- groups
+
+using member = std::optional<muster::group>;
+
+constexpr std::size_t members = 3;
+constexpr std::size_t victim = 2;
+
+member nobody_yet() { return std::nullopt; }
+void join(member& self, const muster::group_ticket& ticket, std::size_t rank) { self.emplace(ticket, rank); }
+
+// Without the victim, so that nobody comes out of it.
+void wait_for_all(member& self, const muster::event& begun) {
+  if (self->rank() == victim) return;
+  begun.set();
+  self->barrier();
+}
+
+void sum_for_ever(member& self, const muster::event& begun) {
+  const auto values = muster::tensor::ones<float>({std::size_t{1} << 20U});
+  begun.set();
+  for (;;) self->all_reduce(values, muster::reduction_op::max);
+}
+
+duration time_to_peer_lost(void (*task)(member&, const muster::event&)) {
+  const muster::ctx_pool<member> ranks(nobody_yet, {.workers = members, .log = drop});
+  const muster::group_ticket ticket(members);
+  const std::array<muster::event, members> begun;
+  std::array<muster::future<void>, members> tasks;
+  for (std::size_t rank = 0; rank < members; ++rank) ranks.on(rank).apply(join, ticket, rank);
+  for (std::size_t rank = 0; rank < members; ++rank) tasks[rank] = ranks.on(rank).apply_async(task, begun[rank]);
+  for (std::size_t rank = 0; rank < victim; ++rank) begun[rank].wait();
+  const auto pid = ranks.workers()[victim].pid;
+  return time_of([&] {
+    ::kill(pid, SIGKILL);
+    for (std::size_t rank = 0; rank < victim; ++rank) {
+      if (tasks[rank].get_result()) std::abort();
+    }
+  });
+}
+
+duration death_in_barrier() { return time_to_peer_lost(wait_for_all); }
+duration death_in_collective() { return time_to_peer_lost(sum_for_ever); }
+
+}  // namespace
+
+std::vector<bounded> bounds_of_ranks() {
+  return {
+      bound_of("throw_to_rank_error", 1s, throw_to_rank_error),
+      bound_of("death_to_rank_error", 2s, death_to_rank_error),
+      bound_of("death_in_barrier", 2s, death_in_barrier),
+      bound_of("death_in_collective", 2s, death_in_collective),
+      bound_of("world_destructor", 1s, world_destructor),
+  };
+}
+
+}  // namespace bench
