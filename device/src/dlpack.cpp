@@ -48,7 +48,8 @@ struct exported {
       managed.dl_tensor.data = what.data();
     } else {
       if (what.storage() != nullptr) what.storage()->on_device()->operations().synchronize();
-      managed.dl_tensor.data = reinterpret_cast<void*>(what.device_address());
+      managed.dl_tensor.data =
+          reinterpret_cast<void*>(what.device_address());  // NOLINT(performance-no-int-to-ptr): the device's
       managed.dl_tensor.device = {dlpack_device::cuda, where.index()};
     }
     managed.dl_tensor.ndim = static_cast<std::int32_t>(what.dimensions());
@@ -123,8 +124,8 @@ std::shared_ptr<const storage> storage_over(const dlpack_device& where, std::spa
                                             std::shared_ptr<void> owner) {
   if (where.device_type == dlpack_device::cpu) return storage::over(bytes, std::move(owner));
   const auto device = device::cuda(static_cast<std::uint16_t>(where.device_id));
-  return storage::over(kind_of(device).over(device, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(),
-                                            std::move(owner)));
+  return storage::over(
+      kind_of(device).over(device, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), std::move(owner)));
 }
 
 template <class Managed>

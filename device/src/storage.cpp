@@ -53,7 +53,8 @@ std::shared_ptr<const storage> storage::over(std::span<std::byte> bytes, std::sh
 std::shared_ptr<const storage> storage::over(std::shared_ptr<const device_block> block) {
   // No program has memory there, and none of the processor's addresses is: whoever reads it by mistake is told.
   constexpr auto nowhere = std::uintptr_t{1} << 56U;
-  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(nowhere), block->size());
+  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(nowhere),  // NOLINT(performance-no-int-to-ptr)
+                                   block->size());
   return std::make_shared<const storage>(only_here{}, bytes, nullptr, shared_block(), std::move(block));
 }
 

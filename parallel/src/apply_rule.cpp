@@ -39,6 +39,7 @@ std::span<std::byte> bytes_of(const tensor& which) { return {which.data(), which
 std::vector<tensor> make_states(const update_rule& rule, const tensor& value, memory where) {
   rule.require(value.dtype(), reduction_op::sum);
   std::vector<tensor> made;
+  made.reserve(rule.state_count());
   for (std::size_t each = 0; each < rule.state_count(); ++each) {
     made.push_back(tensor::zeros(update_rule::state_type(value.dtype()), value.shape(), where));
   }

@@ -173,6 +173,7 @@ private:
     }
     for (std::size_t rank = 0; rank < ranks_; ++rank) require_resident(rank);
     std::vector<sent_rows> made;
+    made.reserve(given.size());
     for (const auto& each : given) made.push_back(sent(each, 0));
     return made;
   }

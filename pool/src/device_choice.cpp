@@ -35,6 +35,7 @@ std::vector<device> every_device(const detail::device_survey& machine) {
     refuse(text("all devices were asked for, and ", machine.describe(), ": ", machine.advice()));
   }
   std::vector<device> found;
+  found.reserve(machine.shown().size());
   for (std::size_t index = 0; index < machine.shown().size(); ++index) {
     found.push_back(device::cuda(static_cast<std::uint16_t>(index)));
   }

@@ -25,6 +25,7 @@ namespace {
 
 std::vector<device> names_of(const std::vector<device_assignment>& assignments) {
   std::vector<device> names;
+  names.reserve(assignments.size());
   for (const auto& each : assignments) names.push_back(each.device);
   return names;
 }
