@@ -200,7 +200,9 @@ TEST_F(Service, SoakLeavesNothingBehindBetweenShifts) {
   const auto last = footprint_of(*domain_);
   std::cout << shifts << " shifts of " << 3 * requests << " requests; after the first " << first << "; after the last "
             << last << '\n';
-  if (time > 0s) EXPECT_LT(last.private_kib, first.private_kib + 8192 + first.private_kib / 4);
+  if (time > 0s) {
+    EXPECT_LT(last.private_kib, first.private_kib + 8192 + first.private_kib / 4);
+  }
 }
 
 }  // namespace

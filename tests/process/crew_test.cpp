@@ -383,7 +383,9 @@ TEST_F(Crew, TheStartTimeOfADeadProcessIsNotThatOfTheNext) {
   EXPECT_TRUE(test::eventually([&] { return workers->workers()[0].state == worker_lifecycle::state::working; }));
   const auto starts = workers->read_statistics().started;
   workers.reset();
-  if (starts > 2) EXPECT_GE(told.shortest_start(), short_start) << "each has all of its own";
+  if (starts > 2) {
+    EXPECT_GE(told.shortest_start(), short_start) << "each has all of its own";
+  }
 }
 
 TEST_F(Crew, StoppingKillsAWorkerThatDoesNotListen) {
