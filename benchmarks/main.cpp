@@ -84,20 +84,10 @@
 //   any_of_set_at_900ms       the same, set 0.9 s later by another process ÷ 0.95 s
 //
 // Those with a peer are medians over rounds in which each side has a turn; all sides are bound to processors alike.
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
+#include <muster/process/init.hpp>
 
-#include <CLI/CLI.hpp>
-
-#include <muster/base/effective_cpus.hpp>
-
+#include "bench_program.hpp"
 #include "bounds.hpp"
-#include "mpi_ranks.hpp"
-#include "python_peer.hpp"
-#include "workloads.hpp"
 
 namespace bench {
 namespace {
@@ -114,84 +104,10 @@ std::vector<workload> all_workloads() {
   return all;
 }
 
-void print(const row& found) {
-  std::printf("%-24s %11.4g %11.4g %-11s  %7.3g  %5.0f %%  %s\n", found.name.c_str(), found.value, found.peer_value,
-              found.unit.c_str(), found.ratio, found.spread * 100, found.peer.c_str());
-  std::fflush(stdout);
-}
-
-// Why it cannot be measured here; nothing when it can.
-const char* hindrance(const workload& which) {
-  if (which.needs_two_processors && muster::effective_cpus() < 2) return "not measured: it needs two processors";
-  if (which.needs_python && !python_peer::is_there()) return "peer missing: there is no /usr/bin/python3";
-  if (which.needs_torch && !python_peer::has_torch())
-    return "peer missing: /usr/bin/python3 has no torch: install python3-torch";
-  if (which.needs_mpi && !mpi_ranks::is_there()) {
-    return "peer missing: mpi_peer was not built, or there is no /usr/bin/mpirun: install openmpi-bin and "
-           "libopenmpi-dev";
-  }
-  return nullptr;
-}
-
-void check_names(const std::vector<std::string>& chosen, const std::vector<workload>& all) {
-  for (const auto& name : chosen) {
-    if (std::ranges::find(all, name, &workload::name) != all.end()) continue;
-    throw CLI::ValidationError("there is no workload '" + name + "'; the list is on top of benchmarks/main.cpp");
-  }
-}
-
-std::vector<row> run(const std::vector<workload>& all, const std::vector<std::string>& chosen, const effort& how) {
-  std::printf("%s\n%-24s %11s %11s %-11s  %7s  %7s  %s\n", describe_machine().c_str(), "what", "muster", "peer", "unit",
-              "ratio", "spread", "peer");
-  std::vector<row> rows;
-  for (const auto& each : all) {
-    if (!chosen.empty() && std::ranges::find(chosen, each.name) == chosen.end()) continue;
-    unpin();  // a pool looks at the processors that it may use
-    if (const auto* why = hindrance(each)) {
-      std::printf("%-24s %s\n", each.name.c_str(), why);
-      rows.push_back({.name = each.name, .missing = why});
-      continue;
-    }
-    rows.push_back(each.run(how));
-    print(rows.back());
-  }
-  return rows;
-}
-
-// Nothing to be written is written.
-bool write(const std::string& path, const std::string& text) {
-  if (path.empty()) return true;
-  std::ofstream out(path);
-  out << text;
-  out.close();
-  if (!out) std::cerr << "cannot write " << path << '\n';
-  return static_cast<bool>(out);
-}
-
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
   muster::init(argc, argv);
-  CLI::App app("Measures muster beside its peers, in turns.");
-  std::vector<std::string> chosen;
-  std::string json;
-  std::string markdown;
-  bool quick = false;
-  bench::effort how;
-  app.add_option("NAME", chosen, "Workloads; all, when none is named");
-  app.add_option("--json", json, "Write the rows to this file");
-  app.add_option("--markdown", markdown, "Write them to this file as a table for people");
-  app.add_option("--rounds", how.rounds, "Rounds of one turn a side")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--quick", quick, "Three rounds: to see that it works");
-  const auto all = bench::all_workloads();
-  app.final_callback([&] { bench::check_names(chosen, all); });
-  CLI11_PARSE(app, argc, argv);
-  if (quick) how.rounds = 3;
-
-  const auto rows = bench::run(all, chosen, how);
-  const bool written = bench::write(json, bench::to_json(rows)) && bench::write(markdown, bench::to_markdown(rows));
-  return written ? EXIT_SUCCESS : EXIT_FAILURE;
+  return bench::run_program(argc, argv, "Measures muster beside its peers, in turns.", bench::all_workloads());
 }

@@ -19,6 +19,7 @@ struct workload {
   bool needs_python = false;
   bool needs_torch = false;
   bool needs_mpi = false;
+  std::function<std::string()> hindrance = {};  ///< why it cannot be measured here; empty where it can
 };
 
 /// One call and its answer.

@@ -426,10 +426,9 @@ std::vector<std::int64_t> processors() {
 TEST(WorldOfThree, RanksArePinnedByRankAlsoThoseThatTakeAPlace) {
   const auto all = allowed_cpus();
   const std::vector<cpu_list> lists = {{all.front()}, {all.back()}};
-  for (const unsigned master : {0U, 1U, 2U, 3U}) {
-    const auto own = master < 3 ? std::optional<std::size_t>(master) : std::nullopt;
-    world w(
-        {.ranks = 3, .master_rank = own ? master : 0, .caller_computes = own.has_value(), .pin = pinning::to(lists)});
+  constexpr unsigned nobody = 3;
+  for (const unsigned own : {0U, 1U, 2U, nobody}) {
+    world w({.ranks = 3, .master_rank = own % 3, .caller_computes = own != nobody, .pin = pinning::to(lists)});
     const auto f = w.function(processors, outputs(none("processors")));
     for (const bool is_replaced : {false, true}) {
       const auto found = f();

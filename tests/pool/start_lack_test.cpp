@@ -95,9 +95,9 @@ TEST_P(StartLackOf, AnyCallPassesAndBreaksNothing) {
 INSTANTIATE_TEST_SUITE_P(Start, StartLackOf,
                          testing::Combine(testing::Values("socketpair", "pipe2", "posix_spawn", "pidfd_open"),
                                           testing::Values(EAGAIN, ENOMEM, EMFILE, ENFILE)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + '_' +
-                                  ::strerrorname_np(std::get<1>(info.param));
+                         [](const auto& given) {
+                           return std::string(std::get<0>(given.param)) + '_' +
+                                  ::strerrorname_np(std::get<1>(given.param));
                          });
 
 TEST(StartLack, IsOvercomeWhileTheLogBlocks) {

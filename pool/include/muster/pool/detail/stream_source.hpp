@@ -23,19 +23,18 @@ using streamed = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
 
 /// How a task ended as a result of a stream: an error says which element it is of.
 template <class R>
-[[nodiscard]] result<streamed<R>> of_element(result<R> found, std::size_t element) {
-  if (!found.has_value()) {
-    auto error = found.error();
-    auto place = error.place();
-    place.element = element;
-    error.set_place(std::move(place));
-    return error;
+[[nodiscard]] result<streamed<R>> of_element(result<R>&& found, std::size_t element) {
+  if (found.has_value()) {
+    if constexpr (std::is_void_v<R>)
+      return std::monostate{};
+    else
+      return std::move(*found);
   }
-  if constexpr (std::is_void_v<R>) {
-    return std::monostate{};
-  } else {
-    return std::move(*found);
-  }
+  auto error = found.error();
+  auto place = error.place();
+  place.element = element;
+  error.set_place(std::move(place));
+  return error;
 }
 
 /// Where a stream has its results from.
