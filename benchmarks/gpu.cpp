@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+// The figures of muster on one GPU, beside the driver's own calls. Workloads:
+//
+//   gpu_tensor_ref            a call with a tensor of 4 GiB on the device (of half of what is free, if that is less) ÷
+//   a
+//                             call without
+//   h2d, d2h                  256 MiB from a shared tensor to the device and back, bytes per second ÷ the driver's copy
+//                             from and to pages that are registered with it
+//   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
+//   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched and
+//                             waited for
+//
+// Those with a peer are medians over rounds in which each side has a turn.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include <muster/cuda/cuda_device.hpp>
+#include <muster/cuda/driver.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/parallel/world.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/process/init.hpp>
+
+#include "bench_program.hpp"
+
+namespace bench {
+namespace {
+
+using muster::cuda_device;
+using muster::device;
+using muster::tensor;
+
+const device gpu_0 = device::cuda(0);
+constexpr std::size_t pass_bytes = std::size_t{256} << 20U;
+
+// ---- by reference
+
+std::size_t free_bytes() { return cuda_device::open(gpu_0)->memory().free_bytes; }
+tensor made_there(std::size_t bytes) { return tensor::zeros(muster::dtype::u8, {bytes}, gpu_0); }
+std::size_t size_of(const tensor& given) { return given.size(); }
+
+row tensor_ref(const effort& how) {
+  constexpr std::size_t most = std::size_t{4} << 30U;
+  const muster::pool pool({.workers = 1, .devices = {gpu_0}});
+  const auto bytes = std::min(most, pool.apply(free_bytes) / 2);
+  const auto there = pool.apply(made_there, bytes);
+  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool.apply(size_of, there) != bytes) std::abort();
+                    }
+                  }};
+  const side peer{.name = "apply without", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (pool.apply([](std::size_t given) { return given; }, bytes) != bytes) std::abort();
+                    }
+                  }};
+  return compare("gpu_tensor_ref", how, ours, peer);
+}
+
+// ---- copies
+
+/// Pages that the driver knows, and may read and write by itself.
+class registered_pages {
+public:
+  explicit registered_pages(std::shared_ptr<cuda_device> on) : on_(std::move(on)), bytes_(pass_bytes, 1) {
+    const cuda_device::scope current(*on_);
+    on_->driver().host_register(bytes_.data(), bytes_.size(), 0);
+  }
+  registered_pages(const registered_pages&) = delete;
+  registered_pages& operator=(const registered_pages&) = delete;
+  ~registered_pages() {
+    const cuda_device::scope current(*on_);
+    static_cast<void>(on_->driver().host_unregister.attempt(bytes_.data()));
+  }
+
+  [[nodiscard]] CUdeviceptr address() { return reinterpret_cast<CUdeviceptr>(bytes_.data()); }
+
+private:
+  const std::shared_ptr<cuda_device> on_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+side driver_copies(cuda_device& on, CUdeviceptr to, CUdeviceptr from) {
+  return {.name = "cuMemcpyAsync, registered pages", .run = [&on, to, from](std::size_t count) {
+            const cuda_device::scope current(on);
+            for (std::size_t index = 0; index < count; ++index) {
+              on.driver().copy_async(to, from, pass_bytes, on.compute().handle());
+              on.compute().synchronize();
+            }
+          }};
+}
+
+side tensor_copies(const tensor& to, const tensor& from) {
+  return {.name = "copy_from", .run = [&to, &from](std::size_t count) {
+            for (std::size_t index = 0; index < count; ++index) to.copy_from(from);
+          }};
+}
+
+row copy_to_device(const effort& how) {
+  const auto gpu = cuda_device::open(gpu_0);
+  const auto here = tensor::ones<std::uint8_t>({pass_bytes});
+  const auto there = tensor::zeros(muster::dtype::u8, {pass_bytes}, gpu_0);
+  registered_pages pages(gpu);
+  const auto peer = driver_copies(*gpu, there.device_address(), pages.address());
+  return as_rate(compare("h2d", how, tensor_copies(there, here), peer), pass_bytes);
+}
+
+row copy_to_host(const effort& how) {
+  const auto gpu = cuda_device::open(gpu_0);
+  const auto here = tensor::ones<std::uint8_t>({pass_bytes});
+  const auto there = tensor::zeros(muster::dtype::u8, {pass_bytes}, gpu_0);
+  registered_pages pages(gpu);
+  const auto peer = driver_copies(*gpu, pages.address(), there.device_address());
+  return as_rate(compare("d2h", how, tensor_copies(here, there), peer), pass_bytes);
+}
+
+// ---- kernels
+
+// A pass reads both and writes one; a copy reads one and writes one.
+row accumulate(const effort& how) {
+  const auto gpu = cuda_device::open(gpu_0);
+  const auto into = tensor::zeros(muster::dtype::f32, {pass_bytes / sizeof(float)}, gpu_0);
+  const auto from = into.clone();
+  const side ours{.name = "accumulate", .run = [&](std::size_t count) {
+                    for (std::size_t pass = 0; pass < 2 * count; ++pass) muster::accumulate(into, from);
+                    gpu->synchronize();
+                  }};
+  const side peer{.name = "copies on the device", .run = [&](std::size_t count) {
+                    const cuda_device::scope current(*gpu);
+                    for (std::size_t pass = 0; pass < 3 * count; ++pass) {
+                      gpu->driver().copy_async(into.device_address(), from.device_address(), pass_bytes,
+                                               gpu->compute().handle());
+                    }
+                    gpu->synchronize();
+                  }};
+  return as_rate(compare("gpu_accumulate_f32", how, ours, peer), 6 * static_cast<double>(pass_bytes));
+}
+
+// ---- data-parallel calls
+
+void fill_number(const muster::rank_context& context, const tensor& number) {
+  number.fill(1.0F);
+  cuda_device::open(context.device)->synchronize();
+}
+
+row call_empty(const effort& how) {
+  const auto gpu = cuda_device::open(gpu_0);
+  muster::world world({.ranks = 1, .devices = {gpu_0}});
+  const auto weights = world.replicate("number", tensor::zeros<float>({1}));
+  const auto call = world.function(fill_number, muster::replicas(weights));
+  const auto number = tensor::zeros(muster::dtype::f32, {1}, gpu_0);
+  const side ours{.name = "call of a kernel, 1 rank", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) call();
+                  }};
+  const side peer{.name = "the kernel, launched and waited for", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      number.fill(1.0F);
+                      gpu->synchronize();
+                    }
+                  }};
+  return compare("gpu_call_empty", how, ours, peer);
+}
+
+// ---- the program
+
+std::string why_not() {
+  const auto problem = muster::cuda_driver::problem();
+  return problem ? "not measured: " + *problem : std::string();
+}
+
+workload on_gpu(const std::string& name, row (*run)(const effort&)) {
+  return {.name = name, .run = run, .hindrance = why_not};
+}
+
+std::vector<workload> all_workloads() {
+  return {on_gpu("gpu_tensor_ref", tensor_ref), on_gpu("h2d", copy_to_device), on_gpu("d2h", copy_to_host),
+          on_gpu("gpu_accumulate_f32", accumulate), on_gpu("gpu_call_empty", call_empty)};
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return bench::run_program(argc, argv, "Measures muster on a GPU beside the driver's own calls, in turns.",
+                            bench::all_workloads());
+}
