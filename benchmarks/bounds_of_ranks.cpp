@@ -22,20 +22,20 @@ namespace {
 using namespace std::chrono_literals;
 using duration = std::chrono::nanoseconds;
 
-void drop(muster::log_level /*level*/, std::string_view /*line*/) {}
+void ignore_log(muster::log_level /*level*/, std::string_view /*line*/) {}
 
 // ---- worlds
 
 constexpr int nobody = -1;
 
-void throw_in(const muster::rank_context& context, int rank) {
+void throw_in_rank(const muster::rank_context& context, int rank) {
   if (static_cast<int>(context.rank) == rank) throw std::runtime_error("as asked for");
 }
-void die_in(const muster::rank_context& context, int rank) {
+void die_in_rank(const muster::rank_context& context, int rank) {
   if (static_cast<int>(context.rank) == rank) ::raise(SIGKILL);
 }
 
-void fail(const auto& function, int rank) {
+void expect_failure(const auto& function, int rank) {
   try {
     function(rank);
   } catch (const muster::rank_error&) {
@@ -45,57 +45,57 @@ void fail(const auto& function, int rank) {
 }
 
 duration time_to_rank_error(void (*fault)(const muster::rank_context&, int)) {
-  muster::world world({.ranks = 4, .log = drop});
+  muster::world world({.ranks = 4, .log = ignore_log});
   const auto function = world.function(fault, muster::whole("rank"));
   function(nobody);
-  return time_of([&] { fail(function, 2); });
+  return time_of([&] { expect_failure(function, 2); });
 }
 
-duration throw_to_rank_error() { return time_to_rank_error(throw_in); }
-duration death_to_rank_error() { return time_to_rank_error(die_in); }
+duration throw_to_rank_error() { return time_to_rank_error(throw_in_rank); }
+duration death_to_rank_error() { return time_to_rank_error(die_in_rank); }
 
 // The caller, which is rank 0, throws in the middle of a call.
 duration world_destructor() {
-  std::optional<muster::world> world(std::in_place, muster::world_options{.ranks = 4, .log = drop});
-  fail(world->function(throw_in, muster::whole("rank")), 0);
+  std::optional<muster::world> world(std::in_place, muster::world_options{.ranks = 4, .log = ignore_log});
+  expect_failure(world->function(throw_in_rank, muster::whole("rank")), 0);
   return time_of([&] { world.reset(); });
 }
 
 // ---- groups
 
-using member = std::optional<muster::group>;
+using place = std::optional<muster::group>;
 
-constexpr std::size_t members = 3;
-constexpr std::size_t victim = 2;
+constexpr std::size_t group_size = 3;
+constexpr std::size_t last_rank = 2;
 
-member nobody_yet() { return std::nullopt; }
-void join(member& self, const muster::group_ticket& ticket, std::size_t rank) { self.emplace(ticket, rank); }
+place no_place_yet() { return std::nullopt; }
+void take_place(place& self, const muster::group_ticket& ticket, std::size_t rank) { self.emplace(ticket, rank); }
 
-// Without the victim, so that nobody comes out of it.
-void wait_for_all(member& self, const muster::event& begun) {
-  if (self->rank() == victim) return;
+// Without the last, so that nobody comes out of it.
+void wait_for_all(place& self, const muster::event& begun) {
+  if (self->rank() == last_rank) return;
   begun.set();
   self->barrier();
 }
 
-void sum_for_ever(member& self, const muster::event& begun) {
+void sum_for_ever(place& self, const muster::event& begun) {
   const auto values = muster::tensor::ones<float>({std::size_t{1} << 20U});
   begun.set();
   for (;;) self->all_reduce(values, muster::reduction_op::max);
 }
 
-duration time_to_peer_lost(void (*task)(member&, const muster::event&)) {
-  const muster::ctx_pool<member> ranks(nobody_yet, {.workers = members, .log = drop});
-  const muster::group_ticket ticket(members);
-  const std::array<muster::event, members> begun;
-  std::array<muster::future<void>, members> tasks;
-  for (std::size_t rank = 0; rank < members; ++rank) ranks.on(rank).apply(join, ticket, rank);
-  for (std::size_t rank = 0; rank < members; ++rank) tasks[rank] = ranks.on(rank).apply_async(task, begun[rank]);
-  for (std::size_t rank = 0; rank < victim; ++rank) begun[rank].wait();
-  const auto pid = ranks.workers()[victim].pid;
+duration time_to_peer_lost(void (*task)(place&, const muster::event&)) {
+  const muster::ctx_pool<place> ranks(no_place_yet, {.workers = group_size, .log = ignore_log});
+  const muster::group_ticket ticket(group_size);
+  const std::array<muster::event, group_size> begun;
+  std::array<muster::future<void>, group_size> tasks;
+  for (std::size_t rank = 0; rank < group_size; ++rank) ranks.on(rank).apply(take_place, ticket, rank);
+  for (std::size_t rank = 0; rank < group_size; ++rank) tasks[rank] = ranks.on(rank).apply_async(task, begun[rank]);
+  for (std::size_t rank = 0; rank < last_rank; ++rank) begun[rank].wait();
+  const auto pid = ranks.workers()[last_rank].pid;
   return time_of([&] {
     ::kill(pid, SIGKILL);
-    for (std::size_t rank = 0; rank < victim; ++rank) {
+    for (std::size_t rank = 0; rank < last_rank; ++rank) {
       if (tasks[rank].get_result()) std::abort();
     }
   });
