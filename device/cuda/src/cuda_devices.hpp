@@ -12,6 +12,8 @@
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/device_block.hpp>
 
+#include "pin_table.hpp"
+
 namespace muster::detail {
 
 using device_uuid = std::array<std::byte, 16>;
@@ -40,11 +42,15 @@ public:
   /// Waits for what the devices were given: others may have been sent what is to come of it. Before the driver ends.
   void finish() noexcept MUSTER_EXCLUDES(mutex_);
 
+  /// Pages of the host that devices read and write by themselves.
+  [[nodiscard]] pin_table& pins() noexcept { return pins_; }
+
 private:
   [[nodiscard]] const std::shared_ptr<const cuda_driver>& driver() MUSTER_REQUIRES(mutex_);
   void require_index(device which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] const std::map<device_uuid, device>& names() MUSTER_REQUIRES(mutex_);
 
+  pin_table pins_;
   mutex mutex_;
   std::unique_ptr<const process_mark> made_in_ MUSTER_GUARDED_BY(mutex_);
   std::shared_ptr<const cuda_driver> driver_ MUSTER_GUARDED_BY(mutex_);
