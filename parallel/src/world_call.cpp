@@ -37,6 +37,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   outcome ended{.until = most == std::chrono::nanoseconds::max() ? deadline() : deadline::after(most)};
   ++epoch_;
   progress_.begin(epoch_);
+  if (called_) called_->set(found.spec.name);
   order(world_order::run);
   run_own_share(ended.until);
   conduct(ended, request);

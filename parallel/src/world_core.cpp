@@ -57,6 +57,7 @@ world_core::world_core(const world_options& options)
       memory_(world_memory::attach(ticket_.memory.bytes())),
       encoder_(memory_.modules()),
       own_rank_(options.caller_computes ? std::optional<std::size_t>(options.master_rank) : std::nullopt),
+      called_(options.output.to() ? std::make_shared<called_function>() : nullptr),
       devices_(options.devices.resolve()),
       told_(memory_.shape().ranks),
       arguments_(domain_->blocks()),

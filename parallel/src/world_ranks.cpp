@@ -12,12 +12,12 @@ namespace muster::detail {
 namespace {
 
 // Who takes a world's output knows of ranks, not of the workers of its pool.
-output_choice output_by_rank(const output_choice& given, std::optional<std::size_t> own_rank) {
-  if (!given.to() || !own_rank) return given;
-  return output_choice([to = given.to(), own = *own_rank](const worker_output& line) {
-    auto named = line;
-    if (named.worker >= own) ++named.worker;
-    to(named);
+output_choice output_by_rank(const output_choice& given, std::optional<std::size_t> own_rank,
+                             std::shared_ptr<const called_function> called) {
+  if (!given.to()) return given;
+  return given.marked_by([own_rank, called = std::move(called)](worker_output& line) {
+    if (own_rank && line.worker >= *own_rank) ++line.worker;
+    line.function = called->name();
   });
 }
 
@@ -34,14 +34,14 @@ pinning pin_by_rank(const pinning& given, std::size_t workers, std::optional<std
 }
 
 pool_options pool_for(const world_options& options, std::size_t workers, std::optional<std::size_t> own_rank,
-                      device_choice devices) {
+                      device_choice devices, std::shared_ptr<const called_function> called) {
   return {.workers = static_cast<unsigned>(workers),
           .max_workers = static_cast<unsigned>(workers),
           .name = options.name,
           .initializer = options.initializer,
           .devices = std::move(devices),
           .pin = pin_by_rank(options.pin, workers, own_rank),
-          .output = output_by_rank(options.output, own_rank),
+          .output = output_by_rank(options.output, own_rank, std::move(called)),
           .start_timeout = options.start_timeout,
           .log = options.log};
 }
@@ -51,7 +51,7 @@ pool_options pool_for(const world_options& options, std::size_t workers, std::op
 void world_core::start_ranks() {
   const auto workers = ranks() - (own_rank_ ? 1 : 0);
   if (workers == 0) return;
-  pool_ = std::make_unique<pool>(pool_for(options_, workers, own_rank_, devices_of_workers()));
+  pool_ = std::make_unique<pool>(pool_for(options_, workers, own_rank_, devices_of_workers(), called_));
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (own_rank_ == rank) continue;
     processes_.emplace_back(*pool_, processes_.size(), rank);

@@ -13,6 +13,7 @@ void output_relay::push(const worker_output& line) noexcept {
   }
   try {
     waiting_.push_back(line);
+    if (to_.mark()) to_.mark()(waiting_.back());
     bytes_ += line.text.size();
     if (!scheduled_) schedule();
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, or no thread; the next line tries again
@@ -46,7 +47,7 @@ void output_relay::deliver() {
       bytes_ -= line.text.size();
     }
     try {
-      to_(line);
+      to_.to()(line);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -57,7 +57,7 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, co
               .call_loop = loop != nullptr ? [this] { attendant_->call(); } : std::function<void()>(),
               .release_loop = [this] { attendant_->ring(); }}),
       output_(options.output.to() ? std::make_shared<output_relay>(
-                                        options.output.to(), loop != nullptr ? shared_steps() : shared_callbacks())
+                                        options.output, loop != nullptr ? shared_steps() : shared_callbacks())
                                   : nullptr) {}
 
 pool_core::~pool_core() = default;

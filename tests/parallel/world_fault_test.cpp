@@ -323,23 +323,24 @@ TEST(WorldFaults, AWorldIsDestroyedInTimeAfterTheCallersShareThrew) {
   EXPECT_LT(clock::now() - from, in_time);
 }
 
-TEST(WorldFaults, LinesOfRanksComeWithTheirNumbers) {
+TEST(WorldFaults, LinesOfRanksComeWithTheirNumbersAndTheFunctionsName) {
   std::mutex guard;
   std::vector<std::pair<std::size_t, std::string>> lines;
   {
     world w({.ranks = 3, .master_rank = 1, .output = [&](const worker_output& line) {
                const std::scoped_lock lock(guard);
-               lines.emplace_back(line.worker, line.text);
+               lines.emplace_back(line.worker, line.function + ": " + line.text);
              }});
     auto f = w.function(
         [](const rank_context& context, int speaker) {
           if (static_cast<int>(context.rank) == speaker) std::printf("rank %zu of %zu\n", context.rank, context.ranks);
         },
-        whole("speaker"));
+        whole("speaker"), named("speech"));
     f(0);
     f(2);
   }
-  EXPECT_THAT(lines, testing::UnorderedElementsAre(std::pair(0U, "rank 0 of 3"), std::pair(2U, "rank 2 of 3")));
+  EXPECT_THAT(
+      lines, testing::UnorderedElementsAre(std::pair(0U, "speech: rank 0 of 3"), std::pair(2U, "speech: rank 2 of 3")));
 }
 
 TEST(WorldFaults, ADeathsErrorHasTheLastLinesOfTheRank) {

@@ -41,7 +41,8 @@ struct world_options {
   /// Which processors the ranks' processes may run on: rank r gets list r of those that it makes. The program's own
   /// rank runs wherever the program does; the list that would be its own is left to it. By default nobody is bound.
   pinning pin{};
-  /// What becomes of what they write to stdout and stderr. To a sink worker_output::worker is the rank.
+  /// What becomes of what they write to stdout and stderr. To a sink worker_output::worker is the rank, and
+  /// worker_output::function the function that was called last when the line was read.
   output_choice output{};
   log_sink log = log_to_stderr;
 };

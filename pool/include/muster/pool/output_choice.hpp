@@ -43,12 +43,22 @@ public:
   [[nodiscard]] static output_choice inherit() noexcept { return {}; }
   [[nodiscard]] static output_choice discard() { return output_choice(sink()); }
 
+  /// The same; `mark` gets each line first, when it is read, on a thread on which it must neither wait nor throw, and
+  /// may write into it. For what is built on pools, and knows more about a line than they do.
+  [[nodiscard]] output_choice marked_by(std::function<void(worker_output&)> mark) const {
+    auto made = *this;
+    made.mark_ = std::move(mark);
+    return made;
+  }
+  [[nodiscard]] const std::function<void(worker_output&)>& mark() const noexcept { return mark_; }
+
   [[nodiscard]] output_capture capture() const noexcept { return capture_; }
   /// Empty unless there is a sink.
   [[nodiscard]] const sink& to() const noexcept { return to_; }
 
 private:
   sink to_;
+  std::function<void(worker_output&)> mark_;
   output_capture capture_ = output_capture::none;
 };
 

@@ -30,9 +30,10 @@ struct worker_output {
   std::uint32_t incarnation = 0;  ///< 1 for the first process with that index
   pid_t pid = 0;
   output_stream stream = output_stream::out;
-  std::string text;       ///< without the line feed; any bytes, at most longest_output_line
-  bool ends_line = true;  ///< a line feed was there; false for all but the last piece of an over-long line, and for an
-                          ///< unfinished last line
+  std::string text;        ///< without the line feed; any bytes, at most longest_output_line
+  bool ends_line = true;   ///< a line feed was there; false for all but the last piece of an over-long line, and for an
+                           ///< unfinished last line
+  std::string function{};  ///< of a world's rank: the one that it was called with last when the line was read
   std::size_t dropped = 0;  ///< how many further lines of the pool were dropped behind this one
 };
 

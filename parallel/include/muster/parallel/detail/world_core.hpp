@@ -14,6 +14,7 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
+#include <muster/parallel/detail/called_function.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rank_process.hpp>
@@ -165,6 +166,7 @@ private:
   world_memory memory_;
   token_encoder encoder_;
   const std::optional<std::size_t> own_rank_;
+  const std::shared_ptr<called_function> called_;  // where somebody takes what ranks write
   const std::vector<device_assignment> devices_;  // of ranks, in turn; none: processors
   std::unique_ptr<pool> pool_;
   call_trace trace_;

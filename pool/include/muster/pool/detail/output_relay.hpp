@@ -20,7 +20,7 @@ public:
   static constexpr std::size_t most_lines = 65536;
   static constexpr std::size_t most_bytes = std::size_t{16} << 20U;
 
-  output_relay(output_choice::sink to, std::shared_ptr<callback_executor> callbacks)
+  output_relay(output_choice to, std::shared_ptr<callback_executor> callbacks)
       : to_(std::move(to)), callbacks_(std::move(callbacks)) {}
   output_relay(const output_relay&) = delete;
   output_relay& operator=(const output_relay&) = delete;
@@ -32,7 +32,7 @@ private:
   void deliver() MUSTER_EXCLUDES(mutex_);
   void schedule() MUSTER_REQUIRES(mutex_);
 
-  const output_choice::sink to_;
+  const output_choice to_;
   const std::shared_ptr<callback_executor> callbacks_;
   mutex mutex_;
   std::deque<worker_output> waiting_ MUSTER_GUARDED_BY(mutex_);
