@@ -13,7 +13,7 @@
 #include <muster/device/tensor_compare.hpp>
 
 #include "device_support.hpp"
-#include "fake_cuda.hpp"
+#include "fake_cuda/fake_cuda.hpp"
 #include "gpu_fixture.hpp"
 
 namespace muster::cuda_pinned_test {
