@@ -12,8 +12,8 @@
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/tensor_compare.hpp>
 
+#include "../fake_cuda/fake_cuda.hpp"
 #include "device_support.hpp"
-#include "fake_cuda/fake_cuda.hpp"
 #include "gpu_fixture.hpp"
 
 namespace muster::cuda_pinned_test {
