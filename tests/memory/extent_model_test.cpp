@@ -431,8 +431,8 @@ void run_member(process& me) {
 
 // ---- the host
 
-const adopted_block* find_adopted(std::size_t which) {
-  for (const auto& each : running.in->adopted) {
+adopted_block* find_adopted(std::size_t which) {
+  for (auto& each : running.in->adopted) {
     if (each.is_there != 0 && each.descriptor == which) return &each;
   }
   return nullptr;
@@ -539,8 +539,8 @@ void recover_adopted(process& me, adopted_block& known) {
 // arena::recover_block
 void recover_block(process& me) {
   const auto dead = id_of(me.victim);
-  if (const auto* const known = find_adopted(me.cursor)) {
-    if (known->home == index_of(dead)) recover_adopted(me, const_cast<adopted_block&>(*known));
+  if (auto* const known = find_adopted(me.cursor)) {
+    if (known->home == index_of(dead)) recover_adopted(me, *known);
     return;
   }
   const auto found = blocks().read(me.cursor);

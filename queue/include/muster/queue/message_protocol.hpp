@@ -34,12 +34,17 @@
 
 namespace muster::message_protocol {
 
+/// How many cells one look comes over: a bound, for a ring whose words somebody has overwritten.
+template <class Ring>
+[[nodiscard]] std::size_t most_looks(const Ring& ring) noexcept {
+  return 2 * ring.capacity() + 64;
+}
+
 /// Where the next message can be written; nothing when the ring is full.
 template <class Ring>
 [[nodiscard]] std::optional<ring_position> find_empty(Ring& ring) noexcept {
   auto at = ring.tail();
-  // A bound, for a ring whose words somebody has overwritten.
-  for (std::size_t looks = 2 * ring.capacity() + 64; looks > 0; --looks) {
+  for (auto looks = most_looks(ring); looks > 0; --looks) {
     const message_word found(ring.cell(at.index()).load(std::memory_order_seq_cst));
     if (found.bits() == message_word::empty(at.lap()).bits()) return at;
     const auto ahead = laps_ahead(found.lap(), at.lap());
@@ -68,7 +73,7 @@ template <class Ring>
   auto at = ring.head();
   bool leads = true;  // nothing between the head and here
   auto otherwise = look::finding::nothing;
-  for (std::size_t looks = 2 * ring.capacity() + 64; looks > 0; --looks) {
+  for (auto looks = most_looks(ring); looks > 0; --looks) {
     const message_word found(ring.cell(at.index()).load(std::memory_order_seq_cst));
     if (found.bits() == message_word::ready(at.lap()).bits()) return {.what = look::finding::ready, .at = at};
     const auto ahead = laps_ahead(found.lap(), at.lap());
@@ -145,17 +150,19 @@ template <class Ring>
   return at;
 }
 
-/// The same of the head, and of what a look for a message comes over. The cell at the head is in the head's lap or in
-/// the next one.
+/// The same of the head, and of what a look for a message comes over. The cell at the head is in the head's lap, or
+/// ahead of it: whoever emptied it may not have passed the head yet, while another's look, which had begun there, went
+/// on over cells that were being read, as far as a look goes.
 template <class Ring>
 [[nodiscard]] std::optional<ring_position> find_damage_at_head(const Ring& ring) noexcept {
+  const auto most_ahead = static_cast<std::int64_t>(most_looks(ring) / ring.capacity()) + 2;
   const auto head = ring.head();
   auto at = head;
   for (std::size_t looks = ring.capacity(); looks > 0; --looks) {
     const message_word found(ring.cell(at.index()).load(std::memory_order_seq_cst));
     const auto ahead = laps_ahead(found.lap(), at.lap());
     if (!found.is_possible()) return at;
-    if (at == head && (ahead < 0 || ahead > 1)) return ring.head() == head ? std::optional(at) : std::nullopt;
+    if (at == head && (ahead < 0 || ahead > most_ahead)) return ring.head() == head ? std::optional(at) : std::nullopt;
     if (ahead < 0 || (ahead == 0 && !found.has_message())) break;
     at = at.next(ring.capacity());
   }
