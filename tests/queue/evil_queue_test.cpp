@@ -4,14 +4,19 @@
 // what somebody holds stays as it is; nobody crashes; and the domain's next queue works. docs/design/integrity.md.
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -103,11 +108,11 @@ private:
   std::uint64_t some_word() {
     const message_word found(word(some_cell()));
     const auto state = static_cast<message_state>(below(8) == 0 ? below(256) : below(4));
-    return message_word(some_lap(found.lap()), somebody(), state).bits();
+    return message_word{some_lap(found.lap()), somebody(), state}.bits();
   }
   std::uint64_t some_position() {
     const ring_position found(word(tail_offset));
-    return ring_position(some_lap(found.lap()), below(4) == 0 ? below(1U << 24U) : below(capacity)).bits();
+    return ring_position{some_lap(found.lap()), below(4) == 0 ? below(1U << 24U) : below(capacity)}.bits();
   }
   // Past the cell, past its block, more blocks than there are, in a block or not.
   std::uint64_t some_form() {
