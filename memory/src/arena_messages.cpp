@@ -17,16 +17,13 @@ std::uint64_t arena::hand_over(shared_block&& last) {
   if (mine.how == detail::holding::manner::alone) share(mine);
   if (mine.how == detail::holding::manner::borrowed) mine.hold = add_hold(mine.block.handle());
   mine.how = detail::holding::manner::borrowed;
-  const block_ref sent{.descriptor = mine.hold, .generation = record_of(mine.hold).generation, .size_bytes = 0};
-  record_of(mine.hold) = {};
-  --holds_;
-  return sent.handle();
+  return send_hold(mine.hold);
 }
 
 shared_block arena::borrow_sent(std::uint64_t name) {
   const auto hold = block_ref::of_handle(name);
   const auto found = hold.descriptor < blocks_.size() ? blocks_.read(hold.descriptor).owner : block_ownership{};
-  if (!hold || found.state != block_state::hold || found.generation != hold.generation) {
+  if (!hold || found.state != block_state::sent || found.generation != hold.generation) {
     throw error(errc::corrupted, text("a message names hold ", hold.descriptor, " of generation ", hold.generation,
                                       ", but there is no such hold: somebody has overwritten the message"));
   }
@@ -37,21 +34,28 @@ void arena::receive_for(const shared_block& borrowed, std::uint64_t name) {
   auto received = receive(name);
   auto& mine = *borrowed.holding_;
   auto& other = *received.holding_;
+  if (mine.block != other.block) {
+    throw error(errc::corrupted, text("a message named block ", mine.block.descriptor, ", and names block ",
+                                      other.block.descriptor, " now: somebody has overwritten it"));
+  }
   const scoped_lock lock(mutex_);
-  if (mine.how != detail::holding::manner::borrowed || mine.block != other.block) return;  // it has a hold already
+  if (mine.how != detail::holding::manner::borrowed) return;  // it has a hold already
   mine.hold = other.hold;
   mine.how = other.how.exchange(detail::holding::manner::borrowed);
 }
 
-// Another thread of this process may have received it meanwhile. Its word is the same then, but there is a record.
+// Another thread of this process may have received it meanwhile: then there is a record.
 void arena::entrust(std::uint64_t name, participant_id from) noexcept {
   const auto hold = block_ref::of_handle(name);
   if (!hold || hold.descriptor >= blocks_.size()) return;
   const scoped_lock lock(mutex_);
   if (record_of(hold.descriptor).state != block_state::free) return;
-  const block_ownership expected{.generation = hold.generation, .owner = from, .state = block_state::hold};
-  auto everybodys = expected;
-  everybodys.owner = participant_id::everybody;
+  const block_ownership everybodys{
+      .generation = hold.generation, .owner = participant_id::everybody, .state = block_state::sent};
+  auto expected = everybodys;
+  expected.owner = from;
+  if (blocks_.change(hold.descriptor, expected, everybodys)) return;
+  expected.state = block_state::hold;  // the dead one had received it, and the message is there again
   blocks_.change(hold.descriptor, expected, everybodys);
 }
 

@@ -104,9 +104,14 @@ std::uint64_t arena::send(const shared_block& which) {
   require_own(mine);
   const scoped_lock lock(mutex_);
   if (mine.how == detail::holding::manner::alone) share(mine);
-  const auto hold = add_hold(mine.block.handle());
+  return send_hold(add_hold(mine.block.handle()));
+}
+
+// Whoever receives it keeps it.
+std::uint64_t arena::send_hold(std::uint32_t hold) {
   const block_ref sent{.descriptor = hold, .generation = record_of(hold).generation, .size_bytes = 0};
-  record_of(hold) = {};  // whoever receives it keeps it
+  set_hold_state(hold, block_state::sent);
+  record_of(hold) = {};
   --holds_;
   return sent.handle();
 }
@@ -117,12 +122,16 @@ shared_block arena::receive(std::uint64_t name) {
   const auto target = blocks_.at(hold.descriptor).target.load(relaxed);
   auto made = borrow(target);
   const scoped_lock lock(mutex_);
+  if (record_of(hold.descriptor).state != block_state::free) {  // to be dropped once, by whoever has it here
+    throw_no_block("a hold", name, "this process has it already");
+  }
   for (;;) {
     const auto found = blocks_.read(hold.descriptor).owner;
     auto mine = found;
     mine.owner = options_.self;
-    const bool is_hold = hold && found.state == block_state::hold && found.generation == hold.generation;
-    if (!is_hold) throw_no_block("a hold", name, "there is no such hold");
+    mine.state = block_state::hold;
+    const bool is_sent = hold && found.state == block_state::sent && found.generation == hold.generation;
+    if (!is_sent) throw_no_block("a hold", name, "no such hold was sent");
     if (blocks_.change(hold.descriptor, found, mine)) break;  // else its sender has just entrusted it to everybody
   }
   record_of(hold.descriptor) = {.generation = hold.generation, .state = block_state::hold};
@@ -184,7 +193,9 @@ void arena::share(detail::holding& alone) {
 std::uint32_t arena::bind_hold(std::uint64_t target) {
   if (options_.members.empty()) throw error(errc::invalid_argument, "this arena has no table of participants");
   const auto hold = blocks_.bind(options_.self, 0, 0, block_hint_);
-  if (!hold) throw_exhausted(0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
+  if (!hold)
+    throw_exhausted(
+        0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
   block_hint_ = *hold + 1;
   const auto generation = std::max(blocks_.read(*hold).owner.generation + 1, 1U);
   record_of(*hold) = {.generation = generation, .state = block_state::hold};
@@ -278,8 +289,8 @@ void arena::recover_shares(participant_id dead) {
 
 void arena::recover_hold(std::uint32_t hold, participant_id dead) {
   const auto found = blocks_.read(hold).owner;
-  const bool is_hold =
-      found.state == block_state::adding || found.state == block_state::hold || found.state == block_state::dropping;
+  const bool has_counted = found.state == block_state::hold || found.state == block_state::sent;
+  const bool is_hold = has_counted || found.state == block_state::adding || found.state == block_state::dropping;
   if (!is_hold || found.owner != dead || record_of(hold).state != block_state::free) return;
   auto mine = found;
   mine.owner = options_.self;
@@ -291,7 +302,7 @@ void arena::recover_hold(std::uint32_t hold, participant_id dead) {
     const auto& count = blocks_.at(descriptor_of(target)).count;
     const auto* const confirmed = confirmed_by(dead);
     const bool changed = confirmed != nullptr && share_protocol::took_place(count, *confirmed, dead, change);
-    const bool counted = found.state == block_state::hold || (found.state == block_state::adding) == changed;
+    const bool counted = has_counted || (found.state == block_state::adding) == changed;
     if (counted) static_cast<void>(change_count(descriptor_of(target), -1, next_change()));
     if (share_word(count.load(std::memory_order_acquire)).count() == 0) take_over(target);
   }

@@ -75,10 +75,13 @@ void message_ring::fetch_next(ring_position at) const noexcept {
 
 // Closed is looked at again behind the claim: whoever has closed the queue and then finds no cell being written knows
 // that no message comes any more.
-queue_result message_ring::try_push(const message_view& what) noexcept {
+queue_result message_ring::try_push(const message_view& what) {
   if (is_closed()) return queue_result::closed;
   const auto at = message_protocol::claim_empty(ring_, self_);
-  if (!at) return queue_result::not_now;
+  if (!at) {
+    require_sound(message_protocol::find_damage_at_tail(ring_));
+    return queue_result::not_now;
+  }
   fetch_next(*at);
   if (is_closed()) {
     free_cell(*at);
@@ -107,7 +110,7 @@ queue_result message_ring::push(const message_view& what, deadline until) {
 // ---- taking
 
 // Closed is looked at first: what was pushed before it was closed is found then.
-queue_result message_ring::try_claim(ring_position& at) noexcept {
+queue_result message_ring::try_claim(ring_position& at) {
   const bool ends = is_closed();
   const auto found = message_protocol::claim_ready(ring_, self_);
   at = found.at;
@@ -116,6 +119,7 @@ queue_result message_ring::try_claim(ring_position& at) noexcept {
     wake_next_consumer();
     return queue_result::done;
   }
+  require_sound(message_protocol::find_damage_at_head(ring_));
   return ends && found.what == finding::nothing ? queue_result::closed : queue_result::not_now;
 }
 
@@ -153,10 +157,27 @@ queue_result message_ring::wait_for(ring_memory::wait_word& word, deadline until
     const auto died = domain_->deaths().load(std::memory_order_acquire);
     const auto announced = wait_protocol::announce(word);
     if (has_ended()) return found;
+    require_sound(message_protocol::find_damage_at_tail(ring_));  // nor does anything come from the other side then
+    require_sound(message_protocol::find_damage_at_head(ring_));
     const std::array words{futex_expectation{.word = futex_address(word), .expected = announced},
                            futex_expectation{.word = futex_address(domain_->deaths()), .expected = died}};
     if (!futex_wait_any(words, futex_scope::shared, until)) return attempt();
   }
+}
+
+// Who looks in vain looks at his own side only, because the other side's hint is on a line that others write to.
+void message_ring::require_sound(std::optional<ring_position> damaged) const {
+  if (!damaged) return;
+  const message_word found(ring_.cell(damaged->index()).load(std::memory_order_relaxed));
+  const auto head = ring_.head();
+  const auto tail = ring_.tail();
+  wake_all(ring_.items());
+  wake_all(ring_.space());
+  throw error(errc::corrupted,
+              text("a queue of ", capacity(), " messages cannot go on: cell ", damaged->index(), " says lap ",
+                   found.lap(), ", owner ", index_of(found.owner()), ", state ", static_cast<unsigned>(found.state()),
+                   ", while the head is at cell ", head.index(), " of lap ", head.lap(), " and the tail at cell ",
+                   tail.index(), " of lap ", tail.lap(), ": somebody has overwritten it; make another queue"));
 }
 
 void message_ring::wake_one(ring_memory::wait_word& word) const noexcept {

@@ -21,12 +21,21 @@ queue_keeper::~queue_keeper() {
   for (std::size_t index = 0; index < ring_.capacity(); ++index) drop_message(index);
 }
 
-// Holds first: while the dead one's name is in the cell, nobody else touches it.
+// Holds first: while the dead one's name is in the cell, nobody else touches it. A cell that names nobody, because
+// somebody has overwritten it, is as good as one of the dead.
 void queue_keeper::recover(participant_id dead) noexcept {
   for (std::size_t index = 0; index < ring_.capacity(); ++index) {
-    inherit_holds(index, dead);
-    message_protocol::recover(ring_.cell(index), dead);
+    const auto whose = names_nobody(index).value_or(dead);
+    inherit_holds(index, whose);
+    message_protocol::recover(ring_.cell(index), whose);
   }
+}
+
+std::optional<participant_id> queue_keeper::names_nobody(std::size_t index) const noexcept {
+  const message_word found(ring_.cell(index).load(std::memory_order_seq_cst));
+  if (found.state() != message_state::writing && found.state() != message_state::reading) return std::nullopt;
+  if (domain_.participants().incarnation_of(found.owner())) return std::nullopt;
+  return found.owner();
 }
 
 // The dead one may have sent a message and not yet entrusted its holds to everybody, or have taken some of one that is
@@ -41,10 +50,13 @@ void queue_keeper::inherit_holds(std::size_t index, participant_id dead) noexcep
   const message_word found(ring_.cell(index).load(std::memory_order_seq_cst));
   const auto form = ring_.form(index);
   if (!found.has_message() || form.is_plain()) return;
+  const auto inherit = [&](std::uint64_t name) {
+    if (has_message(found)) domain_.blocks().entrust(name, dead);
+  };
+  const auto room = ring_.room(index);
+  if (form.in_block) inherit(read_name(room.data()));  // it may have been received, and is as it was sent again
   try {
-    for_each_hold(domain_.blocks(), form, ring_.room(index), [&](std::uint64_t name) {
-      if (has_message(found)) domain_.blocks().entrust(name, dead);
-    });
+    for_each_hold(domain_.blocks(), form, room, inherit);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is gone, or somebody has overwritten it
   }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include <muster/memory/domain.hpp>
 #include <muster/queue/ring_memory.hpp>
 
@@ -20,6 +23,7 @@ public:
 
 private:
   void recover(participant_id dead) noexcept;
+  [[nodiscard]] std::optional<participant_id> names_nobody(std::size_t index) const noexcept;
   void inherit_holds(std::size_t index, participant_id dead) noexcept;
   void drop_message(std::size_t index) noexcept;
 

@@ -92,6 +92,29 @@ TEST_F(ArenaMessages, ForgedNamesAreRefused) {
   }
 }
 
+// The name of a hold can be had from its descriptor, which everybody can read.
+TEST_F(ArenaMessages, WhatSomebodyHoldsForHimselfIsNotTakenByAMessageThatNamesIt) {
+  const auto name = peer_.blocks().send(make("mine"));
+  const auto mine = host_.blocks().receive(name);
+  for (auto* const thief : {&host_, &peer_}) {
+    EXPECT_THROW(static_cast<void>(thief->blocks().borrow_sent(name)), error);
+    EXPECT_THROW(static_cast<void>(thief->blocks().receive(name)), error);
+  }
+  host_.blocks().entrust(name, participant_id::host);
+  host_.bury(id_);
+  EXPECT_STREQ(text_of(mine), "mine");
+  EXPECT_EQ(host_.blocks().read_statistics().holds, 1U);
+}
+
+TEST_F(ArenaMessages, AHoldThatIsAnotherBlocksByNowIsRefused) {
+  const auto name = peer_.blocks().send(make("first"));
+  const auto other = peer_.blocks().send(make("second"));
+  const auto borrowed = host_.blocks().borrow_sent(name);
+  EXPECT_THROW(host_.blocks().receive_for(borrowed, other), error);
+  host_.blocks().receive_for(borrowed, name);
+  EXPECT_STREQ(text_of(borrowed), "first");
+}
+
 TEST_F(ArenaMessages, TheOnlyHandleIsKnownAsSuch) {
   auto block = make("mine");
   EXPECT_TRUE(peer_.blocks().is_sole(block));

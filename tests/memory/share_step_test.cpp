@@ -57,13 +57,13 @@ void make_small(arena& memory, stage&, shared_block&) {
 
 constexpr scenario scenarios[] = {
     {.name = "Allocate", .before = warm_up, .after = make},
-    {.name = "AllocateAFreshRun", .before = warm_up, .after = make_longer, .stride = 16},
-    {.name = "AllocateAFreshExtentOfSmallBlocks", .before = warm_up, .after = make_small, .stride = 16},
+    {.name = "AllocateAFreshRun", .before = warm_up, .after = make_longer, .stride = 6},
+    {.name = "AllocateAFreshExtentOfSmallBlocks", .before = warm_up, .after = make_small, .stride = 5},
     {.name = "HandOver",
      .before = make,
      .after = [](arena& memory, stage& with,
                  shared_block& block) { with.from_victim = memory.hand_over(std::move(block)); },
-     .stride = 20},
+     .stride = 4},
     {.name = "Release", .before = make, .after = [](arena&, stage&, shared_block& block) { block.reset(); }},
     {.name = "ShareAndSend",
      .before = make,

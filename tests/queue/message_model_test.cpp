@@ -688,6 +688,21 @@ world exchange_producers(const world& before) {
   return now;
 }
 
+// The ring as one state has it.
+struct still_ring {
+  struct still_word {
+    std::uint64_t bits;
+    [[nodiscard]] std::uint64_t load(std::memory_order) const { return bits; }
+  };
+  const world& now;
+  const scenario& what;
+
+  [[nodiscard]] std::size_t capacity() const { return what.capacity; }
+  [[nodiscard]] still_word cell(std::size_t index) const { return {now.memory[at::cell + index]}; }
+  [[nodiscard]] ring_position head() const { return ring_position(now.memory[at::head]); }
+  [[nodiscard]] ring_position tail() const { return ring_position(now.memory[at::tail]); }
+};
+
 class exploration {
 public:
   explicit exploration(const scenario& what) : what_(what) {
@@ -707,6 +722,9 @@ public:
       if ((now.wrong & out_of_order) != 0) return "a message overtook another";
       if ((now.wrong & torn) != 0) return "a cell was written by one who did not have it";
       if ((now.wrong & from_nowhere) != 0) return "a message was delivered that was not pushed";
+      const still_ring ring{now, what_};
+      if (message_protocol::find_damage_at_tail(ring)) return "what is right at the tail is taken for damage";
+      if (message_protocol::find_damage_at_head(ring)) return "what is right at the head is taken for damage";
       if (follow(now)) continue;
       if (auto found = judge(now); !found.empty()) return found;
     }

@@ -174,6 +174,57 @@ TEST_P(MessageProtocol, OverwrittenWordsEndEveryLook) {
   }
 }
 
+// A word that is right but for its owner was claimed over and over before.
+TEST_P(MessageProtocol, WordsThatAreAlmostRightAreNotClaimed) {
+  auto ring = make(2);
+  ring.cell(0).store(message_word(0, another, message_state::empty).bits());
+  EXPECT_FALSE(claim_empty(ring, producer));
+  EXPECT_TRUE(message_protocol::find_damage_at_tail(ring));
+  ring.cell(0).store(message_word(0, another, message_state::ready).bits());
+  EXPECT_NE(claim_ready(ring, consumer).what, finding::ready);
+  EXPECT_TRUE(message_protocol::find_damage_at_head(ring));
+}
+
+TEST_P(MessageProtocol, WhatNobodyCanHaveLeftAtHeadAndTailIsToldOf) {
+  for (const auto& forged : {message_word::empty(500), message_word::empty(lap_mask),
+                             message_word(0, participant_id::none, message_state::writing),
+                             message_word(0, participant_id::everybody, message_state::reading), message_word(0xff)}) {
+    auto ring = make(3);
+    EXPECT_FALSE(message_protocol::find_damage_at_tail(ring));
+    EXPECT_FALSE(message_protocol::find_damage_at_head(ring));
+    ring.cell(0).store(forged.bits());
+    EXPECT_TRUE(message_protocol::find_damage_at_tail(ring)) << forged.bits();
+    EXPECT_TRUE(message_protocol::find_damage_at_head(ring)) << forged.bits();
+  }
+}
+
+TEST_P(MessageProtocol, HintsThatWereMovedFarAwayAreToldOf) {
+  constexpr auto far = std::uint64_t{1} << 30U;
+  for (const auto lap : {std::uint64_t{2}, far, lap_mask - far}) {
+    auto ring = make(3);
+    auto* const words = reinterpret_cast<std::uint64_t*>(bytes_.get());
+    words[16] = words[32] = ring_position(lap, 1).bits();
+    EXPECT_FALSE(claim_empty(ring, producer));
+    EXPECT_NE(claim_ready(ring, consumer).what, finding::ready);
+    EXPECT_TRUE(message_protocol::find_damage_at_tail(ring));
+    EXPECT_TRUE(message_protocol::find_damage_at_head(ring));
+  }
+}
+
+TEST_P(MessageProtocol, HintsBeyondTheCellsDoNotStayThere) {
+  auto ring = make(2);
+  auto* const words = reinterpret_cast<std::uint64_t*>(bytes_.get());
+  words[16] = words[32] = ring_position(0, 77).bits();
+  for (int count = 0; count < 5; ++count) {
+    EXPECT_TRUE(push(ring));
+    EXPECT_TRUE(push(ring));
+    EXPECT_FALSE(push(ring));
+    EXPECT_TRUE(pop(ring));
+    EXPECT_TRUE(pop(ring));
+    EXPECT_FALSE(pop(ring));
+  }
+}
+
 TEST_P(MessageProtocol, AForgedHeaderIsRefused) {
   auto ring = make(4);
   const std::span bytes(bytes_.get(), ring.shape().total_bytes());

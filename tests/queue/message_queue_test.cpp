@@ -27,6 +27,9 @@ using namespace std::chrono_literals;
 using test::member;
 using test::parcel;
 
+constexpr std::size_t tail_offset = 256;
+constexpr std::size_t first_cell = 512;
+
 struct shared_kind {
   template <class T>
   using queue = shared_queue<T>;
@@ -571,22 +574,53 @@ TYPED_TEST(MessageQueue, AWorkersQueueOutlivesTheProgramsObject) {
 TYPED_TEST(MessageQueue, AForgedMessageIsToldOfAndTheQueueGoesOn) {
   const auto queue = this->make_parcels(2);
   queue.push(parcel::of(1, 0, "some text"));
-  class thief final : public attachment_sink {
-  public:
-    std::uint64_t attach(const shared_block& what) override {
-      found = what;
-      return 0;
-    }
-    shared_block found;
-  } memory;
-  std::vector<std::byte> frame(16);
-  codec<typename TestFixture::parcels>::encode_with(frame, &memory, queue);
-  auto* const form = reinterpret_cast<std::uint64_t*>(memory.found.data() + 512 + 8);
-  *form = ~std::uint64_t{0};
+  auto memory = test::memory_of(queue);
+  test::word_at(memory, first_cell + 8) = ~std::uint64_t{0};
   EXPECT_THROW(static_cast<void>(queue.pop()), error);
-  memory.found.reset();
+  memory.reset();
   queue.push(parcel::of(2));
   EXPECT_EQ(queue.pop()->number, 2U);
+}
+
+TYPED_TEST(MessageQueue, ACellThatNobodyCanHaveLeftSoIsToldOf) {
+  const auto queue = this->make_numbers(3);
+  const auto memory = test::memory_of(queue);
+  test::word_at(memory, first_cell) = message_word(0, participant_id{9}, message_state::ready).bits();
+  const auto is_told = is_refusal(errc::corrupted, "queue of 3 messages", "cell 0 says lap 0, owner 9, state 2");
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.try_pop()); }), is_told);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.pop()); }), is_told);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_told);
+}
+
+TYPED_TEST(MessageQueue, ATailThatWasMovedFarAwayIsToldOf) {
+  const auto queue = this->make_numbers(3);
+  const auto memory = test::memory_of(queue);
+  test::word_at(memory, tail_offset) = ring_position(7000, 1).bits();
+  const auto is_told = is_refusal(errc::corrupted, "cell 1 says lap 0", "tail at cell 1 of lap 7000");
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.try_push(1)); }), is_told);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.push(1)); }), is_told);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.pop()); }), is_told);
+}
+
+TYPED_TEST(MessageQueue, WhoeverSleepsIsToldOfTheDamageThatAnotherFinds) {
+  const auto queue = this->make_numbers(2);
+  member<typename TestFixture::numbers> other(
+      queue, [&](auto& in) { return refusal_by([&] { static_cast<void>(in.pop()); }) ? 0 : 1; });
+  ASSERT_TRUE(test::eventually([&] { return test::sleeps_on_futex(other.process().pid(0)); }));
+  const auto memory = test::memory_of(queue);
+  test::word_at(memory, tail_offset) = ring_position(7000, 0).bits();
+  EXPECT_THROW(queue.push(1), error);
+  EXPECT_EQ(other.end().code(), 0);
+}
+
+TYPED_TEST(MessageQueue, ACellThatNamesNobodyIsMendedWithTheNextDeath) {
+  const auto queue = this->make_numbers(2);
+  const auto memory = test::memory_of(queue);
+  test::word_at(memory, first_cell) = message_word(0, participant_id{60}, message_state::writing).bits();
+  EXPECT_TRUE(queue.push(2));
+  EXPECT_EQ(queue.pop_for(1ms), std::nullopt);
+  member<typename TestFixture::numbers>(queue, [](auto&) { return 0; }).end();
+  EXPECT_EQ(queue.pop(), 2U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -88,6 +89,27 @@ private:
   std::uint64_t sent_ = 0;
   std::vector<std::byte> frame_;
 };
+
+/// The memory of a queue, as whoever has it mapped can write to it.
+template <class Queue>
+[[nodiscard]] shared_block memory_of(const Queue& queue) {
+  class thief final : public attachment_sink {
+  public:
+    std::uint64_t attach(const shared_block& what) override {
+      found = what;
+      return 0;
+    }
+    shared_block found;
+  } memory;
+  std::vector<std::byte> frame(codec<Queue>::size_with(queue).bytes);
+  codec<Queue>::encode_with(frame, &memory, queue);
+  return memory.found;
+}
+
+/// The word so many bytes behind a queue's beginning; layout: docs/formats/queue.md.
+[[nodiscard]] inline std::atomic<std::uint64_t>& word_at(const shared_block& memory, std::size_t offset) {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory.data() + offset);
+}
 
 /// A fork of this process that takes part in the program's domain, and has a queue.
 template <class Queue>

@@ -63,7 +63,7 @@ public:
     std::span<participant_entry> members = {};  ///< of the domain; none: nothing can be shared
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
     bool populates_all = false;  ///< short runs and small blocks' extents too: what the kernel lacks is an error then
-    domain* owner = nullptr;                                   ///< the domain that it is a part of, if it is of one
+    domain* owner = nullptr;     ///< the domain that it is a part of, if it is of one
     /// What memory there is, asked before something is claimed and again afterwards; none: available_memory(). Called
     /// under the arena's lock.
     std::function<memory_budget()> budget = {};
@@ -127,7 +127,8 @@ public:
   /// The block of a hold that lies in a message, for as long as the message is kept.
   /// Throws errc::corrupted when there is no such hold.
   [[nodiscard]] shared_block borrow_sent(std::uint64_t name);
-  /// As receive(), for all handles that came of `borrowed`, which was got by borrow_sent() from the same hold.
+  /// As receive(), for all handles that came of `borrowed`, which was got by borrow_sent() from the same hold. Throws
+  /// errc::corrupted, too, when the hold is on another block by now.
   void receive_for(const shared_block& borrowed, std::uint64_t name) MUSTER_EXCLUDES(mutex_);
   /// A hold that `from` has sent becomes everybody's, if it still is in that one's name: the death of `from` does not
   /// drop it. For messages in structures that are recovered on their own. Requires: `from` is the caller, or dead.
@@ -211,6 +212,7 @@ private:
   [[nodiscard]] bool is_shared(std::uint64_t name) const noexcept;
   std::uint32_t bind_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
   std::uint32_t add_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
+  std::uint64_t send_hold(std::uint32_t hold) MUSTER_REQUIRES(mutex_);
   void drop_hold(std::uint32_t hold, std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
   void set_hold_state(std::uint32_t hold, block_state state) MUSTER_REQUIRES(mutex_);
   std::uint32_t next_change() noexcept MUSTER_REQUIRES(mutex_);

@@ -40,11 +40,14 @@ struct ownership {
 /// How much of a shared table has ever been used, so that recovery looks no further. It is raised before the entry is
 /// claimed: a process that dies in between leaves no claimed entry beyond the mark.
 ///
+/// `Word` is std::atomic<std::uint64_t>, or what a model checker puts in its place.
+///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-class table_mark {
+template <class Word>
+class basic_table_mark {
 public:
   /// Lifetime: borrows the shared word.
-  explicit table_mark(std::atomic<std::uint64_t>& word) noexcept : word_(&word) {}
+  explicit basic_table_mark(Word& word) noexcept : word_(&word) {}
 
   void raise_to(std::uint64_t count) noexcept {
     auto found = word_->load(std::memory_order_relaxed);
@@ -53,7 +56,9 @@ public:
   [[nodiscard]] std::uint64_t count() const noexcept { return word_->load(std::memory_order_acquire); }
 
 private:
-  std::atomic<std::uint64_t>* word_;
+  Word* word_;
 };
+
+using table_mark = basic_table_mark<std::atomic<std::uint64_t>>;
 
 }  // namespace muster

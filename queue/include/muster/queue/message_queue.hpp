@@ -140,7 +140,8 @@ public:
   /// Takes the first message; waits while there is none. Nothing when the queue is closed and empty.
   /// Unblocked by: a message, close().
   /// Throws what the value's serialize function throws, errc::corrupted when somebody has overwritten the message; it
-  /// is out of the queue then, since nobody could decode it.
+  /// is out of the queue then, since nobody could decode it. All calls that push or take throw errc::corrupted, too,
+  /// when somebody has overwritten the queue itself, so that it cannot go on.
   [[nodiscard]] std::optional<T> pop() const { return pop_until(deadline::never()); }
   /// The same, for so long at most. Nothing too when the time is over.
   template <class Rep, class Period>

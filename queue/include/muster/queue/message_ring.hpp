@@ -59,12 +59,14 @@ public:
   ~message_ring();
 
   /// Requires: what.bytes.size() <= inline_bytes(). After `done` the message's holds are the queue's.
-  [[nodiscard]] queue_result try_push(const message_view& what) noexcept;
+  /// This and the next three throw errc::corrupted, with the place and what it says, when the queue cannot go on
+  /// because somebody has overwritten it; whoever sleeps in them is woken then, and told too.
+  [[nodiscard]] queue_result try_push(const message_view& what);
   /// As try_push, but waits. Unblocked by: room, close(), `until`.
   [[nodiscard]] queue_result push(const message_view& what, deadline until);
 
   /// Claims the first message. The caller reads it, and then releases it in one of two ways.
-  [[nodiscard]] queue_result try_claim(ring_position& at) noexcept;
+  [[nodiscard]] queue_result try_claim(ring_position& at);
   /// As try_claim, but waits. Unblocked by: a message, close(), `until`.
   [[nodiscard]] queue_result claim(ring_position& at, deadline until);
   /// It has been taken: the cell is free.
@@ -92,6 +94,7 @@ private:
   queue_result wait_for(ring_memory::wait_word& word, deadline until, Attempt attempt) const;
   void wake_one(ring_memory::wait_word& word) const noexcept;
   void wake_all(ring_memory::wait_word& word) const noexcept;
+  void require_sound(std::optional<ring_position> damaged) const;
   void wake_next_consumer() noexcept;
   void wake_next_producer() noexcept;
   void write(ring_position at, const message_view& what) noexcept;

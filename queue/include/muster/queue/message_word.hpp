@@ -47,6 +47,12 @@ public:
   [[nodiscard]] constexpr bool has_message() const noexcept {
     return state() == message_state::ready || state() == message_state::reading;
   }
+  /// Whether anybody writes such a word: a cell that is written or read names somebody, any other nobody.
+  [[nodiscard]] constexpr bool is_possible() const noexcept {
+    const bool names_one = owner() != participant_id::none && owner() != participant_id::everybody;
+    if (state() == message_state::writing || state() == message_state::reading) return names_one;
+    return owner() == participant_id::none && state() <= message_state::reading;
+  }
 
 private:
   std::uint64_t bits_;

@@ -86,19 +86,25 @@ private:
     return *reinterpret_cast<word*>(cell_at(index) + sizeof(word));
   }
   // An index beyond the cells can only have been written by somebody who has no business there.
-  [[nodiscard]] ring_position position_in(const word* which) const noexcept {
-    const ring_position found(which->load(std::memory_order_acquire));
+  [[nodiscard]] ring_position position_of(std::uint64_t bits) const noexcept {
+    const ring_position found(bits);
     return found.index() < shape_.capacity ? found : ring_position(found.lap(), 0);
+  }
+  [[nodiscard]] ring_position position_in(const word* which) const noexcept {
+    return position_of(which->load(std::memory_order_acquire));
   }
   // Between two, only one writes a hint, and a store is enough.
   void pass(word* which, ring_position at) const noexcept {
-    auto expected = at.bits();
+    auto found = at.bits();
     const auto next = at.next(shape_.capacity).bits();
     if (shape_.kind == queue_kind::shared) {
-      which->compare_exchange_strong(expected, next, std::memory_order_acq_rel, std::memory_order_relaxed);
-    } else if (which->load(std::memory_order_relaxed) == expected) {
-      which->store(next, std::memory_order_release);
+      if (which->compare_exchange_strong(found, next, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
+    } else {
+      found = which->load(std::memory_order_relaxed);
+      if (found == at.bits()) return which->store(next, std::memory_order_release);
     }
+    // Beyond the cells: it was taken for this position, and must not stay there for ever.
+    if (position_of(found) == at) which->compare_exchange_strong(found, next, std::memory_order_acq_rel);
   }
 
   ring_shape shape_;
