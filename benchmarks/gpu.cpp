@@ -3,9 +3,8 @@
 //
 //   gpu_tensor_ref            a call with a tensor of 4 GiB on the device (of half of what is free, if that is less)
 //                             ÷ a call without
-//   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ the
-//   driver's
-//                             copy, also of pinned pages
+//   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
+//                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
 //   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched and
 //                             waited for
