@@ -281,7 +281,7 @@ private:
   shared_queue<tensor> results_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::size_t> sent_ = 0;  // by the sender
-  std::size_t came_ = 0;  // the receiver's, and so what follows
+  std::size_t came_ = 0;               // the receiver's, and so what follows
   std::vector<unsigned char> seen_ = std::vector<unsigned char>(most);
   bool damaged_ = false;
   std::thread sender_;
