@@ -31,7 +31,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   ++epoch_;
   progress_.begin(epoch_);
   order(world_order::run);
-  run_own_share(ended.until);
+  run_own_share(ended);
   conduct(ended, request);
   if (ended.failed) fail(ended, found);
   commit(found, request);
@@ -50,7 +50,7 @@ void world_core::distribute() {
   ++epoch_;
   progress_.begin(epoch_);
   order(world_order::learn);
-  run_own_share(ended.until);
+  run_own_share(ended);
   conduct(ended, {});
   registered_function what;
   what.spec.name = "distribute";  // for the text of an error
@@ -122,10 +122,10 @@ void world_core::write_arguments(const registered_function& function, const worl
   }
 }
 
-void world_core::run_own_share(deadline until) {
+void world_core::run_own_share(const outcome& ended) {
   if (!own_) return;
-  own_->watch([this] { return is_hopeless(); }, until);
-  own_->take_part(epoch_);
+  own_->watch([this] { return is_hopeless(); }, ended.until);
+  own_->take_part(epoch_, ended.what);
 }
 
 // For whoever waits for other ranks: one of them is not going to answer as he hopes. Only what progress_ does not know

@@ -58,7 +58,7 @@ void world_member::serve() noexcept {
     const bool is_call =
         found.what == world_order::run || found.what == world_order::learn || found.what == world_order::tend;
     if (is_call) {
-      take_part(found.epoch);
+      take_part(found.epoch, found.what);
     } else {
       epoch_ = found.epoch;  // it was aborted before it was seen
       answer(found.epoch, rank_phase::dropped);
@@ -66,14 +66,14 @@ void world_member::serve() noexcept {
   }
 }
 
-void world_member::take_part(std::uint64_t epoch) {
+void world_member::take_part(std::uint64_t epoch, world_order what) {
   epoch_ = epoch;
   failure_ = nullptr;
   offered_.clear();
   encode_outputs_ = nullptr;
   made_.clear();
   try {
-    run(epoch);
+    run(epoch, what);
     lent_.end();
     answer(epoch, rank_phase::done);
   } catch (const call_dropped&) {
@@ -138,11 +138,11 @@ void world_member::fail(std::uint64_t epoch) noexcept {
   answer(epoch, rank_phase::failed);
 }
 
-void world_member::run(std::uint64_t epoch) {
+// By now it may have been aborted; what the arguments are goes by what was ordered.
+void world_member::run(std::uint64_t epoch, world_order what) {
   read_news();
-  const auto order = command();
-  if (order == command_word{.epoch = epoch, .what = world_order::learn}) return;
-  if (order == command_word{.epoch = epoch, .what = world_order::tend}) return tend();
+  if (what == world_order::learn) return;
+  if (what == world_order::tend) return tend();
   auto& memory = domain_->blocks();
   const frame_view frame(memory, memory_.command().arguments);
   world_call_header header;

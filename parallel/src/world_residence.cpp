@@ -47,7 +47,7 @@ bool world_core::has_room_there(const registered_variable& which, std::size_t co
       const bool is_needed = copies == 2 || index == which.live_there;
       if (!is_needed) continue;
       if (each.dtype() != here.dtype() || each.shape() != shape) return false;
-      if (each.size() != 0 && each.device().is_cpu()) return false;
+      if (each.size() != 0 && (each.storage() == nullptr || each.storage()->on_device() == nullptr)) return false;
     }
   }
   return true;
@@ -138,7 +138,7 @@ void world_core::tend(const std::vector<residence_job>& jobs, const std::string&
     ++epoch_;
     progress_.begin(epoch_);
     order(world_order::tend);
-    run_own_share(ended.until);
+    run_own_share(ended);
     conduct(ended, {});
     if (!ended.failed) return;
     const bool is_by_death = has_lost_ranks();

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -277,6 +278,70 @@ TEST_P(Resident, WhatIsAskedForAfterADeathIsThere) {
   expect_bits(w.get_value(some_worker(), weights), tensor::full<float>({width}, -ranks));
   step();
   expect_bits(w.get_value(0, weights), tensor::full<float>({width}, -2.5F * ranks));
+}
+
+TEST_P(Resident, WhereADeviceHasNoMemoryTheCallFailsAndTheNextOneGoesOn) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "a real device is not full when it is to be";
+  world w(on_devices());
+  const auto who = static_cast<int>(w.ranks() - 1);
+  const auto weights = w.replicate("weights", tensor::zeros<float>({width}));
+  const auto many = w.replicate("many", tensor::zeros<float>({std::size_t{17} << 20U}));  // more than is there by now
+  auto fill_up = w.function(
+      [](const rank_context& context, int rank) {
+        if (static_cast<int>(context.rank) != rank) return;
+        test::fake_cuda().fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
+      },
+      whole("who"));
+  auto step = w.function([](const tensor& now) { return tensor::ones<float>({width}, now.device()); }, replicas(weights),
+                         updates(reduced_into(weights, sum, sgd{.rate = 1})));
+  auto step_many = w.function([](const tensor& now) { return now; }, replicas(many),
+                              updates(reduced_into(many, sum, assign_rule{})));
+  step();
+  fill_up(who);
+  const auto why = test::text_of(errc::out_of_memory, step_many);
+  EXPECT_THAT(why, testing::HasSubstr(text("rank ", who, " of world 'world'")));
+  EXPECT_THAT(why, testing::HasSubstr("MiB"));
+  step();
+  step_many();
+  expect_bits(w.get_value(0, weights), tensor::full<float>({width}, -2.0F * static_cast<float>(w.ranks())));
+  test::fake_cuda().no_failures();
+}
+
+TEST_P(Resident, RanksThatAreKilledAtAnyTimeLeaveAllOrNothingOfACall) {
+  if (!has_workers()) GTEST_SKIP() << "the program itself is the only rank";
+  world w(on_devices());
+  const auto weights = w.replicate("weights", tensor::zeros<float>({width}));
+  const auto first = w.replicate("first", tensor::zeros<float>({7}));
+  auto step = w.function(
+      [](const tensor& now, const tensor& more) {
+        return std::tuple(tensor::ones<float>({width}, now.device()), tensor::ones<float>({7}, more.device()));
+      },
+      replicas(weights, first),
+      updates(reduced_into(weights, sum, sgd{.rate = 1}), reduced_into(first, avg, sgd{.rate = 1, .momentum = 0.5})));
+  step();
+  std::size_t happened = 1;
+  auto moments = std::minstd_rand(1);
+  float expected = -1;
+  float moving = 1;
+  for (int times = 0; times < 25; ++times) {
+    const auto process = w.pids()[some_worker()];
+    auto result = step.async();
+    for (auto left = moments() % 3000; left > 0; --left) ::sched_yield();
+    ::kill(process, SIGKILL);
+    try {
+      result.get();
+      ++happened;
+      moving = 0.5F * moving + 1;
+      expected -= moving;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::worker_died) << failure.what();
+    }
+    const auto now = -static_cast<float>(happened * w.ranks());
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      expect_bits(w.get_value(rank, weights), tensor::full<float>({width}, now));
+      test::expect_close(w.get_value(rank, first), tensor::full<float>({7}, expected));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Resident,

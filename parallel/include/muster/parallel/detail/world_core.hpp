@@ -172,7 +172,7 @@ private:
   void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
   void write_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
   void order(world_order what) noexcept MUSTER_REQUIRES(mutex_);
-  void run_own_share(deadline until) MUSTER_REQUIRES(mutex_);
+  void run_own_share(const outcome& ended) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_hopeless();
   void conduct(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
   void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);

@@ -43,8 +43,8 @@ public:
   /// Takes part in all calls until the caller closes the world. A rank that cannot even wait ends its process: one that
   /// only left would be waited for.
   void serve() noexcept;
-  /// Takes part in the call of that epoch, whose arguments are there; answers done, failed or dropped.
-  void take_part(std::uint64_t epoch);
+  /// Takes part in what was ordered with that epoch, whose arguments are there; answers done, failed or dropped.
+  void take_part(std::uint64_t epoch, world_order what);
 
   /// What the caller, who is a rank himself, need not send.
   void learn(std::uint32_t number, function what) { functions_[number] = std::move(what); }
@@ -68,7 +68,7 @@ private:
   void read_news();
   void tend();
   void wait_for_device();
-  void run(std::uint64_t epoch);
+  void run(std::uint64_t epoch, world_order what);
   void run(std::uint64_t epoch, const world_call_header& header, const function& what, frame_reader& values);
   void end_loans();
   void end_work() noexcept;
