@@ -5,6 +5,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 
@@ -70,6 +71,7 @@ void share_run::update_together() {
     if (found.is_empty()) continue;
     offered = {.some = true, .weight = found.weight(), .value = value_for(index, own_copies(index).live).contiguous()};
   }
+  finish_computing();
   const auto all = around_.others.exchange(std::move(own));
   watch_.lap(times_.wait);
   require_fitting(all);
@@ -80,6 +82,14 @@ void share_run::update_together() {
     is_there ? reduce_there(index, which++, all) : reduce(index, which++, all);
   }
   watch_.lap(times_.reduce);
+}
+
+// What is offered is there: else the devices of others would wait for this one, and nobody could end that wait when it
+// breaks, or does not come to an end. A process that waits for ranks can be told.
+void share_run::finish_computing() {
+  if (around_.device.is_cpu() || around_.ranks == 1) return;
+  kind_of(around_.device).synchronize();
+  watch_.lap(times_.compute);
 }
 
 // What a rank has offered that died meanwhile may be anything: its memory is others' by now. That the call does not

@@ -52,7 +52,7 @@ protected:
   }
   [[nodiscard]] static world_options on_processors() {
     auto made = test::options_for(GetParam().ranks, GetParam().who);
-    made.log = {};
+    made.log = [](log_level /*level*/, std::string_view /*text*/) {};
     return made;
   }
   // The last rank; not the program, if there is another.
@@ -154,6 +154,38 @@ TEST_P(Resident, AReplicaGoesToTheDeviceOnceAndComesBackWhenItIsAskedFor) {
   for (unsigned times = 0; times < 2; ++times) expect_bits(w.get_value(0, weights), expected);
   expect_bits(w.get_value(w.ranks() - 1, weights), expected);
   EXPECT_LE(fake.copied(fake_cuda_downloads) - before, width * sizeof(float));
+}
+
+TEST_P(Resident, SlicesAreJoinedOnTheDeviceWhichHasOneOfThemAtATime) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "nobody counts what a real driver copies";
+  world w(on_devices());
+  auto f = w.function(
+      [](const rank_context& context, const tensor& x) {
+        const test::fake_cuda counted;
+        const auto memory = cuda_device::open(context.device)->memory();
+        const auto halves = convert(x.row(0), dtype::f16);
+        return std::tuple(counted.copied(fake_cuda_downloads), memory.held_bytes - memory.unused_bytes,
+                          x.row(0).clone(), halves, halves);
+      },
+      rows("x"), outputs(none("down"), none("used"), avg("mean"), sum("sum"), max("largest")));
+  constexpr unsigned slices = 8;
+  const auto x = test::noise({slices * w.ranks(), width});
+  const auto [down, used, mean, total, largest] = f.with({.num_slices = slices})(x);
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    const auto first = rank * slices;
+    EXPECT_EQ(down[first], down[first + slices - 1]) << "nothing came to the host meanwhile";
+    EXPECT_EQ(used[first + 2], used[first + slices - 1]) << "what was there of slices before is not there any more";
+  }
+  world here(on_processors());
+  auto same = here.function(
+      [](const tensor& given) {
+        const auto halves = convert(given.row(0), dtype::f16);
+        return std::tuple(given.row(0).clone(), halves, halves);
+      },
+      rows("x"), outputs(avg("mean"), sum("sum"), max("largest")));
+  const auto [expected_mean, expected_total, expected_largest] = same.with({.num_slices = slices})(x);
+  expect_all_bits({mean, total, largest}, {expected_mean, expected_total, expected_largest});
 }
 
 TEST_P(Resident, WhatIsSetBetweenCallsIsWhatTheNextOneFinds) {
@@ -265,6 +297,25 @@ TEST_P(Resident, WhoeverDiesOrFailsInACallLeavesAllAsItWas) {
   EXPECT_EQ(w.replaced_ranks(), 3U);
 }
 
+TEST_P(Resident, ARankWhoseDeviceIsLostIsReplacedAndAllGoesOn) {
+  if (!has_workers() || !test::fake_cuda().is_there()) GTEST_SKIP() << "nobody else's device can be broken";
+  world w(on_devices());
+  const auto weights = w.replicate("weights", tensor::zeros<float>({width}));
+  auto step = w.function(
+      [](const rank_context& context, int who, const tensor& now) {
+        const bool is_broken = static_cast<int>(context.rank) == who;
+        if (is_broken) test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+        return tensor::ones<float>({width}, now.device());
+      },
+      whole("who"), replicas(weights), updates(reduced_into(weights, sum, sgd{.rate = 1})));
+  step(-1);
+  EXPECT_THAT(test::text_of(errc::device_lost, [&] { step(static_cast<int>(some_worker())); }),
+              testing::HasSubstr(text("rank ", some_worker(), " of world 'world'")));
+  step(-1);
+  expect_bits(w.get_value(0, weights), tensor::full<float>({width}, -2.0F * static_cast<float>(w.ranks())));
+  EXPECT_EQ(w.replaced_ranks(), 1U);
+}
+
 TEST_P(Resident, WhatIsAskedForAfterADeathIsThere) {
   if (!has_workers()) GTEST_SKIP() << "the program itself is the only rank";
   world w(on_devices());
@@ -292,8 +343,8 @@ TEST_P(Resident, WhereADeviceHasNoMemoryTheCallFailsAndTheNextOneGoesOn) {
         for (int tries = 0; tries < 2; ++tries) test::fake_cuda().fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
       },
       whole("who"));
-  auto step = w.function([](const tensor& now) { return tensor::ones<float>({width}, now.device()); }, replicas(weights),
-                         updates(reduced_into(weights, sum, sgd{.rate = 1})));
+  auto step = w.function([](const tensor& now) { return tensor::ones<float>({width}, now.device()); },
+                         replicas(weights), updates(reduced_into(weights, sum, sgd{.rate = 1})));
   auto step_many = w.function([](const tensor& now) { return now; }, replicas(many),
                               updates(reduced_into(many, sum, assign_rule{})));
   step();
@@ -369,7 +420,9 @@ std::vector<tensor> what_comes_of(world& w, unsigned seed, int steps) {
   auto two = w.function(
       [](const tensor& x, const tensor& now, const tensor& so_far) {
         const auto ones = tensor::full<std::int32_t>(so_far.shape(), static_cast<std::int32_t>(x.rows()), x.device());
-        return std::tuple(x.clone(), gradient_of(x.slice(0, 5, 1).reshape({x.rows(), 5}), now.slice(0, 1).reshape({31}).slice(0, 5)), ones);
+        return std::tuple(
+            x.clone(), gradient_of(x.slice(0, 5, 1).reshape({x.rows(), 5}), now.slice(0, 1).reshape({31}).slice(0, 5)),
+            ones);
       },
       rows("x"), replicas(halves, count), outputs(gather("rows"), max("part")), updates(reduced_into(count, sum)));
   auto local = w.function(
@@ -381,8 +434,8 @@ std::vector<tensor> what_comes_of(world& w, unsigned seed, int steps) {
         return std::tuple(smallest, more);
       },
       sliceable(mine), replicas(halves), outputs(min("least")), updates(increment(halves, avg)));
-  auto products = w.function([](const tensor& x, const tensor& now) { return std::tuple(1, axpied(x, now)); }, rows("x"),
-                             replicas(halves), outputs(sum("calls")), updates(reduced_into(halves, prod)));
+  auto products = w.function([](const tensor& x, const tensor& now) { return std::tuple(1, axpied(x, now)); },
+                             rows("x"), replicas(halves), outputs(sum("calls")), updates(reduced_into(halves, prod)));
   std::minstd_rand random(seed);
   const auto draw = [&](unsigned below) { return static_cast<unsigned>(random()) % below; };
   std::vector<tensor> found;

@@ -7,8 +7,8 @@ namespace muster::detail {
 
 /// Whether something goes on beside the threads of this process that must have ended before a task has: what the task
 /// has asked a device to do with memory that it was lent. Workers look here when user code has returned; a library that
-/// gives work away notes how it is waited for. State of the process, because whoever gives work away knows of no worker,
-/// and the worker of no device.
+/// gives work away notes how it is waited for. State of the process, because whoever gives work away knows of no
+/// worker, and the worker of no device.
 ///
 /// Thread safety: safe.
 /// Cost: for processes that have noted nothing, a load for each task.

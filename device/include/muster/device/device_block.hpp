@@ -100,8 +100,8 @@ public:
   [[nodiscard]] virtual std::shared_ptr<device_operations> open(device which) = 0;
   /// Memory that somebody else has allocated, there as long as `keeper` is; other processes get copies of it. Throws as
   /// open().
-  [[nodiscard]] virtual std::shared_ptr<const device_block> over(device where, std::uintptr_t address, std::size_t bytes,
-                                                                 std::shared_ptr<void> keeper) = 0;
+  [[nodiscard]] virtual std::shared_ptr<const device_block> over(device where, std::uintptr_t address,
+                                                                 std::size_t bytes, std::shared_ptr<void> keeper) = 0;
   /// Does not open the device. Throws errc::corrupted for what cannot be a reference.
   [[nodiscard]] virtual std::shared_ptr<const device_block> read_from(frame_reader& in) = 0;
   /// Returns when all has been done that this process has given to those devices that it has opened. Throws

@@ -138,6 +138,7 @@ private:
   [[nodiscard]] tensor value_for(std::size_t update, const tensor& variable) const;
   void update_here(std::size_t update);
   void update_together();
+  void finish_computing();
   void require_fitting(std::span<const std::vector<contribution>> offered) const;
   void leave_as_it_is(std::size_t update);
   void reduce(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered);
