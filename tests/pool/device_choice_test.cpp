@@ -218,7 +218,8 @@ TEST_F(DeviceChoice, WhereCudaCountsInAnotherWayNobodyKnowsWhatIsNear) {
 
 TEST_F(DeviceChoice, WhatSomebodyElseUsesIsSeenBehindTheOthers) {
   machine_.add_three();
-  EXPECT_THAT(visible(device_choice({third}).choosing({second, third}, {first, second})), ElementsAre("1,2,0", "2,0,1"));
+  EXPECT_THAT(visible(device_choice({third}).choosing({second, third}, {first, second})),
+              ElementsAre("1,2,0", "2,0,1"));
 }
 
 // ---- what is refused
