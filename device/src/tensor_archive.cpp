@@ -217,7 +217,7 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
-  if (on_device_ && !(out.attaches() && is_shared())) return to(muster::device::cpu()).write_to(out);
+  if (on_device_ && (size() == 0 || !out.attaches() || !is_shared())) return to(muster::device::cpu()).write_to(out);
   const auto offset = is_shared() ? static_cast<std::size_t>(data_ - storage_->bytes().data()) : 0;
   const auto head = header_of(*this, offset, out.attaches());
   if (out.only_counts()) {

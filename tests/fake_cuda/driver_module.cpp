@@ -80,6 +80,8 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction which, unsigned int blocks_x, unsigne
   });
 }
 
+std::size_t fake_cuda_copied(fake_cuda_direction which) { return the_machine().copied.at(which).load(); }
+
 std::size_t fake_cuda_live(fake_cuda_kind kind) {
   auto& all = the_machine();
   switch (kind) {

@@ -27,6 +27,11 @@ enum fake_cuda_kind {
 /// How many of them are alive in this process.
 std::size_t fake_cuda_live(fake_cuda_kind kind);
 
+enum fake_cuda_direction { fake_cuda_uploads, fake_cuda_downloads, fake_cuda_moves };
+
+/// How many bytes this process has had copied: from the host to devices, to the host, and between places on devices.
+std::size_t fake_cuda_copied(fake_cuda_direction which);
+
 /// After `after_calls` more calls of `function` ("cuMemCreate", without _v2), or executions of "kernel", "copy" or
 /// "memset", the next one fails with `code`, once. Codes after which the real driver's contexts are of no use break the
 /// context: every later call in it fails with the same code. What is executed on a stream has no caller, so its
@@ -52,6 +57,9 @@ public:
 
   [[nodiscard]] std::size_t live(fake_cuda_kind kind) const {
     return reinterpret_cast<decltype(&fake_cuda_live)>(find("fake_cuda_live"))(kind);
+  }
+  [[nodiscard]] std::size_t copied(fake_cuda_direction which) const {
+    return reinterpret_cast<decltype(&fake_cuda_copied)>(find("fake_cuda_copied"))(which);
   }
   void fail(const char* function, CUresult code, int after_calls = 0) const {
     reinterpret_cast<decltype(&fake_cuda_fail)>(find("fake_cuda_fail"))(function, code, after_calls);

@@ -154,8 +154,10 @@ void cuda_device::finish() noexcept {
   static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
 }
 
+// What others have lent is let go of by the stream.
 void cuda_device::trim() {
   const scope current(*this);
+  synchronize();
   collect();
   heap_->trim(0);
 }

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <vector>
 
 #include <muster/base/error.hpp>
 
@@ -42,6 +43,19 @@ void cuda_devices::finish() noexcept {
   for (const auto& [where, each] : open_) {
     if (each != nullptr) each->finish();
   }
+}
+
+// Without the lock: who waits for a device must not keep others from opening one.
+void cuda_devices::synchronize() {
+  std::vector<std::shared_ptr<cuda_device>> all;
+  {
+    const scoped_lock lock(mutex_);
+    if (made_in_ == nullptr || !made_in_->is_here()) return;
+    for (const auto& [where, each] : open_) {
+      if (each != nullptr) all.push_back(each);
+    }
+  }
+  for (const auto& each : all) each->synchronize();
 }
 
 void cuda_devices::require_index(device which) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
@@ -163,7 +164,9 @@ device received_block::where() const noexcept {
   return cuda_devices::of_program().find(tag_.uuid).value_or(device::cuda(static_cast<std::uint16_t>(tag_.index)));
 }
 
+// Whoever asks is going to give the device work on memory that is another's.
 const received_block::opening& received_block::opened() const {
+  pending_work::note([] { cuda_devices::of_program().synchronize(); });
   const scoped_lock lock(mutex_);
   if (!opened_) opened_ = open();
   return *opened_;
