@@ -116,10 +116,12 @@ bool device_member::join_with(std::span<const std::vector<std::byte>> offers, co
     failure = found.what();
   }
   end_.confirm(operation, how, failure ? &*failure : nullptr);
-  const auto failed = end_.failed_ranks();
-  if (!failed.empty()) {
-    return refuse(text(describe({end_.member(failed.front())}), ": ", end_.report_of(failed.front()))), false;
+  std::optional<std::string> why;
+  if (const auto failed = end_.failed_ranks(); !failed.empty()) {
+    why = text(describe({end_.member(failed.front())}), ": ", end_.report_of(failed.front()));
   }
+  end_.confirm(operation, how, nullptr);  // all have read it
+  if (why) return refuse(*why), false;
   set_way({.is_direct = true, .how = text("directly, by ", transport_->name(), " on ", where_)});
   return true;
 }

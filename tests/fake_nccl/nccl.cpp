@@ -176,7 +176,12 @@ ncclResult_t ncclGroupStart() {
 }
 
 ncclResult_t ncclGroupEnd() {
-  return call("ncclGroupEnd", [] { return end_group(); });
+  const auto result = call("ncclGroupEnd", [] { return end_group(); });
+  if (result != ncclSuccess && result != ncclInProgress) {  // what was asked for is forgotten
+    depth = 0;
+    group.clear();
+  }
+  return result;
 }
 
 void fake_nccl_fail(const char* function, ncclResult_t code, int after_calls) {
