@@ -117,10 +117,10 @@ bool device_member::join_with(std::span<const std::vector<std::byte>> offers, co
   }
   end_.confirm(operation, how, failure ? &*failure : nullptr);
   std::optional<std::string> why;
-  if (const auto failed = end_.failed_ranks(); !failed.empty()) {
+  if (const auto failed = end_.failed_ranks(true); !failed.empty()) {
     why = text(describe({end_.member(failed.front())}), ": ", end_.report_of(failed.front()));
   }
-  end_.confirm(operation, how, nullptr);  // all have read it
+  end_.confirm_again(operation, how);
   if (why) return refuse(*why), false;
   set_way({.is_direct = true, .how = text("directly, by ", transport_->name(), " on ", where_)});
   return true;

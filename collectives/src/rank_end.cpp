@@ -170,10 +170,16 @@ bool rank_end::has_failed_next() const noexcept {
   return false;
 }
 
-std::vector<std::size_t> rank_end::failed_ranks() const {
+void rank_end::confirm_again(const char* operation, const call_options& how) {
+  await_step(operation, how, (done_of(rank_) & 1U) != 0);
+}
+
+std::vector<std::size_t> rank_end::failed_ranks(bool is_said_again) const {
   std::vector<std::size_t> failed;
   for (std::size_t rank = 0; rank < size(); ++rank) {
-    if (done_of(rank) == (step_ << 8U | 1U)) failed.push_back(rank);  // a later one is looked at later
+    const auto found = done_of(rank);
+    const bool is_again = is_said_again && found == ((step_ + 1) << 8U | 1U);
+    if (found == (step_ << 8U | 1U) || is_again) failed.push_back(rank);  // a later one is looked at later
   }
   return failed;
 }

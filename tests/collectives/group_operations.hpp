@@ -21,6 +21,7 @@ struct operation_size {
   bool is_async = false;  ///< where there is such a form
   std::size_t round = 0;  ///< the same on all ranks; roots and values come of it
   device where = {};      ///< where the rank's tensors lie
+  bool is_into = false;   ///< scatters go into a tensor: what they make themselves comes to the host
 };
 
 struct operation {
@@ -97,17 +98,16 @@ inline void run_all_gather(group& in, const operation_size& how) {
   expect_rows(found, in.size(), how.count, how.round % 50, "all_gather");
 }
 
-// Into a tensor of its own on a device: what a scatter makes comes to the host.
 inline void run_scatter(group& in, const operation_size& how) {
   const auto root = how.round % in.size();
   const auto all = in.rank() == root ? rows(in.size(), how.count, how.round % 50, how.where) : tensor();
   auto found = floats(how.count, 0, how.where);
   if (how.is_async) {
     found = in.scatter_async(all, root).result();
-  } else if (how.where.is_cpu()) {
-    found = in.scatter(all, root);
-  } else {
+  } else if (how.is_into) {
     in.scatter(all, found, root);
+  } else {
+    found = in.scatter(all, root);
   }
   expect_all(found, how.count, value_of(in, how), "scatter");
 }

@@ -35,7 +35,7 @@ protected:
   }
 
   static void run_all(group& mine, device where) {
-    for (const auto& each : test::operations) each.run(mine, {.count = 700, .round = 1, .where = where});
+    for (const auto& each : test::operations) each.run(mine, {.count = 700, .round = 1, .where = where, .is_into = true});
     test::check_all<std::int16_t>(mine, 20, where);
   }
 

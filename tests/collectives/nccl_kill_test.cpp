@@ -66,6 +66,7 @@ protected:
   static void run_rank(group& mine, operation_size how, std::size_t victim, progress& with, const device_rank& before) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     how.where = test::take_device(mine);
+    how.is_into = true;
     mine.barrier();
     const auto pid = mine.members()[victim].pid;
     try {

@@ -64,7 +64,12 @@ nccl_channel::nccl_channel(std::shared_ptr<const nccl_library> library, std::sha
   parts_ = std::make_shared<parts>(std::move(library), std::move(on));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  parts_->library->comm_init(&parts_->communicator, static_cast<int>(size), id, static_cast<int>(rank), &config);
+  try {
+    parts_->library->comm_init(&parts_->communicator, static_cast<int>(size), id, static_cast<int>(rank), &config);
+  } catch (...) {
+    abort();  // there may be one all the same
+    throw;
+  }
 }
 
 // ---- what is done
@@ -133,14 +138,15 @@ bool nccl_channel::is_done() {
 
 namespace {
 
-// Until it is not in progress any more, whatever became of it.
-void await_quiet(const nccl_library& library, ncclComm_t communicator) {
+// Whether it is not in progress any more, whatever became of it.
+bool becomes_quiet(const nccl_library& library, ncclComm_t communicator) {
   auto state = ncclInProgress;
-  const auto until = deadline::after(patience);
-  while (library.async_error.attempt(communicator, &state) == ncclSuccess && state == ncclInProgress &&
-         !until.expired()) {
+  const auto until = deadline::after(patience / 2);
+  while (library.async_error.attempt(communicator, &state) == ncclSuccess && state == ncclInProgress) {
+    if (until.expired()) return false;
     std::this_thread::sleep_for(pause);  // NCCL has no event for that
   }
+  return true;
 }
 
 }  // namespace
@@ -155,12 +161,23 @@ void nccl_channel::abort() noexcept {
 void nccl_channel::close() noexcept {
   end([](parts& with) {
     static_cast<void>(with.library->comm_finalize.attempt(with.communicator));
-    await_quiet(*with.library, with.communicator);
-    static_cast<void>(with.library->comm_destroy.attempt(with.communicator));
+    const bool is_quiet = becomes_quiet(*with.library, with.communicator);
+    const auto& go = is_quiet ? with.library->comm_destroy : with.library->comm_abort;
+    static_cast<void>(go.attempt(with.communicator));
   });
 }
 
-// The thread has a share in the parts: should it never end, they stay.
+// Of a context that is broken there is nothing left to end.
+void nccl_channel::end_here(std::shared_ptr<parts> what, const std::function<void(parts&)>& how) noexcept {
+  try {
+    const cuda_device::scope current(*what->on);
+    if (what->communicator != nullptr) how(*what);
+    what.reset();
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): its memory goes with the process
+  }
+}
+
+// The thread has the parts: should it never end, they stay.
 void nccl_channel::end(const std::function<void(parts&)>& how) noexcept {
   if (parts_ == nullptr) return;
   try {
@@ -169,11 +186,7 @@ void nccl_channel::end(const std::function<void(parts&)>& how) noexcept {
     auto has_ended = ended.get_future();
     const signals_blocked quiet;
     auto thread = start_thread([with = std::move(with), how, ended = std::move(ended)]() mutable {
-      {
-        const cuda_device::scope current(*with->on);
-        if (with->communicator != nullptr) how(*with);
-        with.reset();
-      }
+      end_here(std::move(with), how);
       ended.set_value();
     });
     has_ended.wait_for(patience) == std::future_status::ready ? thread.join() : thread.detach();

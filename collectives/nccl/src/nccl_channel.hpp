@@ -57,6 +57,7 @@ private:
   void add(const device_step& step);
   [[nodiscard]] bool is_in_progress() const;
   void end(const std::function<void(parts&)>& how) noexcept;
+  static void end_here(std::shared_ptr<parts> what, const std::function<void(parts&)>& how) noexcept;
 
   std::shared_ptr<parts> parts_;
   stage stage_ = stage::joining;

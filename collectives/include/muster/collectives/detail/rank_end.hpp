@@ -93,8 +93,11 @@ public:
   static constexpr std::size_t most_told = 500;
   /// Whether a rank has had a failure already at the next of these.
   [[nodiscard]] bool has_failed_next() const noexcept;
-  /// Those that had a failure at the last of these.
-  [[nodiscard]] std::vector<std::size_t> failed_ranks() const;
+  /// Says once more what this rank said at the last of these, so that the others have time to read it: without, it may
+  /// be gone as soon as they come to it, unless a failure ends the call.
+  void confirm_again(const char* operation, const call_options& how);
+  /// Those that had a failure at the last of these. `is_said_again`: all call confirm_again() after this.
+  [[nodiscard]] std::vector<std::size_t> failed_ranks(bool is_said_again = false) const;
   [[nodiscard]] std::string report_of(std::size_t rank) const;
   /// Something that another rank named in the present call is not there any more. Whoever keeps to the rules lets go of
   /// such things only when he is dead, leaves, or has given the call up: throws that as soon as it is known. Returns
