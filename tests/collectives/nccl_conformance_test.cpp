@@ -53,7 +53,9 @@ TEST_P(NcclConformance, ResultsThatAreMadeLieOnTheDevice) {
     const auto own = tensor::ones<float>({2, 3}, there);
     EXPECT_EQ(group.all_gather(own).device(), there);
     const auto gathered = group.gather(own, 0);
-    if (group.rank() == 0) EXPECT_EQ(gathered.device(), there);
+    if (group.rank() == 0) {
+      EXPECT_EQ(gathered.device(), there);
+    }
     EXPECT_EQ(group.all_to_all(tensor::ones<float>({group.size()}, there), std::vector<std::size_t>(group.size(), 1))
                   .device(),
               there);
@@ -111,7 +113,9 @@ TEST_P(NcclConformance, SumsOfFloatsAreTheSameBitsEverywhere) {
         const auto by_host = mine.clone();
         group.all_reduce(by_host, op);
         const auto found = convert(by_device.to(cpu), dtype::f32).to_vector<float>();
-        if (is_ordered()) EXPECT_EQ(found, convert(by_host, dtype::f32).to_vector<float>()) << type << ' ' << op;
+        if (is_ordered()) {
+          EXPECT_EQ(found, convert(by_host, dtype::f32).to_vector<float>()) << type << ' ' << op;
+        }
         const auto all = group.all_gather(by_device.reshape({1, own.size()})).to(cpu);
         for (std::size_t rank = 0; rank < group.size(); ++rank) {
           EXPECT_EQ(convert(all.row(rank), dtype::f32).to_vector<float>(), found) << "rank " << rank;

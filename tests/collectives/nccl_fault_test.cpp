@@ -35,7 +35,8 @@ protected:
   }
 
   static void run_all(group& mine, device where) {
-    for (const auto& each : test::operations) each.run(mine, {.count = 700, .round = 1, .where = where, .is_into = true});
+    for (const auto& each : test::operations)
+      each.run(mine, {.count = 700, .round = 1, .where = where, .is_into = true});
     test::check_all<std::int16_t>(mine, 20, where);
   }
 
@@ -167,7 +168,9 @@ TEST_F(NcclFakeFault, WhatFailsInOneRankIsToldToAllAndTheGroupGoesOn) {
       const auto own = test::floats(100'000, 1, there);
       const auto text = text_thrown_by<error>([&] { mine.all_reduce(own); });
       EXPECT_THAT(text, HasSubstr("3, ncclInternalError"));
-      if (mine.rank() != 1) EXPECT_THAT(text, HasSubstr("failed, and its results are undefined: rank 1"));
+      if (mine.rank() != 1) {
+        EXPECT_THAT(text, HasSubstr("failed, and its results are undefined: rank 1"));
+      }
       EXPECT_TRUE(mine.is_whole());
       EXPECT_EQ(test::fake_nccl().live(), 0U);
       expect_directly(mine, there);
