@@ -102,4 +102,15 @@ void fake_cuda_fail(const char* function, CUresult code, int after_calls) {
 }
 
 void fake_cuda_no_failures() { the_machine().failures.clear(); }
+
+CUresult fake_cuda_run(CUstream where, void (*function)(void*), void* argument) {
+  return call_in_context("fake_cuda_run", [&](const std::shared_ptr<context>& here) {
+    execute(the_machine().find_stream(where, here), "library", [function, argument] { function(argument); });
+  });
+}
+
+int fake_cuda_physical() {
+  const auto here = any_current_context();
+  return here == nullptr ? -1 : here->physical;
+}
 }

@@ -40,6 +40,12 @@ void fake_cuda_fail(const char* function, CUresult code, int after_calls);
 
 /// Forgets all failures that were asked for and have not happened yet.
 void fake_cuda_no_failures();
+
+/// For other libraries that are played (fake_nccl): gives a stream of the current context a function instead of a
+/// kernel. It may touch the memory of devices, and is not run in a context that is over.
+CUresult fake_cuda_run(CUstream where, void (*function)(void*), void* argument);
+/// The number of the current context's device among all; -1 where there is no context.
+int fake_cuda_physical();
 }
 
 namespace muster::test {
