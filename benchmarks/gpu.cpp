@@ -11,6 +11,7 @@
 //   gpu_mlp_step              a step of learning by a world of one rank: two layers, batch and width 4096, bf16, by
 //                             cuBLAS ÷ the same products and kernels alone
 //   gpu_mlp_vs_torch          the same ÷ PyTorch
+//   nccl_allreduce_1rank      256 MiB of f32 summed in a group of one rank ÷ ncclAllReduce of one
 //
 // Those with a peer are medians over rounds in which each side has a turn.
 #include <algorithm>
@@ -29,6 +30,7 @@
 
 #include "bench_program.hpp"
 #include "gpu_mlp.hpp"
+#include "gpu_nccl.hpp"
 
 namespace bench {
 namespace {
@@ -188,13 +190,17 @@ std::string why_not_beside_torch() {
 }
 
 std::vector<workload> all_workloads() {
-  return {on_gpu("gpu_tensor_ref", tensor_ref),
-          on_gpu("h2d", copy_to_device),
-          on_gpu("d2h", copy_to_host),
-          on_gpu("gpu_accumulate_f32", accumulate),
-          on_gpu("gpu_call_empty", call_empty),
-          on_gpu("gpu_mlp_step", gpu_mlp_step),
-          {.name = "gpu_mlp_vs_torch", .run = gpu_mlp_vs_torch, .hindrance = why_not_beside_torch}};
+  std::vector<workload> all = {
+      on_gpu("gpu_tensor_ref", tensor_ref),
+      on_gpu("h2d", copy_to_device),
+      on_gpu("d2h", copy_to_host),
+      on_gpu("gpu_accumulate_f32", accumulate),
+      on_gpu("gpu_call_empty", call_empty),
+      on_gpu("gpu_mlp_step", gpu_mlp_step),
+      {.name = "gpu_mlp_vs_torch", .run = gpu_mlp_vs_torch, .hindrance = why_not_beside_torch}};
+  const auto others = gpu_collectives();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 }  // namespace
