@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/nccl/nccl_library.hpp>
@@ -38,9 +39,17 @@ int what_is_here() {
 
 }  // namespace
 
+// Ranks on hosts of their own, as they say, meet over sockets, and leave room for one another on the device.
 device take_device(const group& mine) {
   const auto name = "muster-test-rank-" + std::to_string(mine.rank()) + "-of-" + std::to_string(::getpid());
-  ::setenv("NCCL_HOSTID", name.c_str(), 1);
+  using setting = std::pair<const char*, const char*>;
+  for (const auto& [variable, value] :
+       {setting{"NCCL_HOSTID", name.c_str()}, setting{"NCCL_NET", "Socket"}, setting{"NCCL_SOCKET_IFNAME", "lo"},
+        setting{"NCCL_IB_DISABLE", "1"}, setting{"NCCL_NET_PLUGIN", "none"}, setting{"NCCL_MNNVL_ENABLE", "0"},
+        setting{"NCCL_NVLS_ENABLE", "0"}, setting{"NCCL_MAX_CTAS", "2"}, setting{"NCCL_BUFFSIZE", "1048576"},
+        setting{"NCCL_RAS_ENABLE", "0"}, setting{"CUDA_MODULE_LOADING", "EAGER"}}) {
+    ::setenv(variable, value, 1);
+  }
   return device::cuda(static_cast<std::uint16_t>(mine.rank() % cuda_device::count()));
 }
 

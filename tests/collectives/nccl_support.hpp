@@ -16,7 +16,7 @@
 namespace muster::test {
 
 /// Says, before NCCL is called first in this process, that the rank is on a host of its own: then ranks may share a
-/// device. Returns the rank's device.
+/// device, for what comes out, not for how fast. Returns the rank's device.
 device take_device(const group& mine);
 
 /// What a rank with a device does.
