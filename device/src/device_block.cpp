@@ -7,6 +7,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/copy_lane.hpp>
 
 namespace muster {
 
@@ -19,6 +20,10 @@ constinit std::array<std::atomic<device_kind*>, 2> kinds{};
 std::atomic<device_kind*>& entry_of(device::kind which) { return kinds.at(static_cast<std::size_t>(which)); }
 
 }  // namespace
+
+std::shared_ptr<void> device_operations::pin(const tensor& /*what*/) { return nullptr; }
+
+std::unique_ptr<copy_lane> device_operations::make_copy_lane() { return nullptr; }
 
 device_kind& kind_of(device which) {
   MUSTER_ASSERT(!which.is_cpu());

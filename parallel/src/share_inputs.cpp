@@ -157,14 +157,16 @@ std::vector<tensor> share_inputs::take(row_range rows, std::vector<tensor>& buff
 }
 
 tensor share_inputs::take_input(std::size_t index, row_range rows, tensor& buffer) const {
-  const auto& input = call_.inputs[index];
-  const auto first = share_.first + rows.first;
-  if (!call_.rows.is_list || input.is_by_position) {
-    const auto at = input.is_by_position ? first : call_.rows.range.first + first;
-    return input.value.slice(at, at + rows.size());
-  }
-  take_rows(input.value, call_.rows.list.span<std::int64_t>().subspan(first, rows.size()), buffer);
+  if (!is_gathered(index)) return view_of(index, rows);
+  const auto chosen = call_.rows.list.span<std::int64_t>().subspan(share_.first + rows.first, rows.size());
+  take_rows(call_.inputs[index].value, chosen, buffer);
   return buffer;
+}
+
+tensor share_inputs::view_of(std::size_t input, row_range rows) const {
+  const auto& given = call_.inputs[input];
+  const auto at = (given.is_by_position ? 0 : call_.rows.range.first) + share_.first + rows.first;
+  return given.value.slice(at, at + rows.size());
 }
 
 const tensor& share_inputs::value_of(std::size_t use) const {

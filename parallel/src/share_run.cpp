@@ -14,7 +14,9 @@
 namespace muster::detail {
 
 share_run::share_run(const surroundings& around)
-    : around_(around), inputs_(around.spec, around.call, around.header, around.rank, around.ranks, around.variables) {
+    : around_(around),
+      inputs_(around.spec, around.call, around.header, around.rank, around.ranks, around.variables),
+      ahead_(inputs_, around.device) {
   for (std::size_t index = 0; index < spec().updates.size(); ++index) {
     updates_.emplace_back(spec().updates[index].op, value_name(spec(), value_name::kind::update, index));
   }
@@ -47,10 +49,13 @@ rank_context share_run::context_of(std::size_t slice, row_range rows) const {
           .function = spec().name};
 }
 
-std::vector<tensor> share_run::take(row_range rows) {
+// The next slice's inputs may lie where those of the slice before lay, which the function has had.
+std::vector<tensor> share_run::take(std::size_t slice, row_range rows) {
   auto taken = inputs_.take(rows, around_.buffers);
   if (around_.device.is_cpu()) return taken;
+  ahead_.take_into(taken);
   for (auto& each : taken) each = each.to(around_.device);
+  ahead_.begin_after(slice);
   return taken;
 }
 

@@ -25,7 +25,8 @@ world_member::world_member(std::shared_ptr<domain> where, const world_memory& me
       decoder_(memory.modules()),
       reply_(domain_->blocks()),
       exchange_(domain_->blocks()),
-      lent_(domain_->blocks()) {}
+      lent_(domain_->blocks()),
+      pins_(on) {}
 
 command_word world_member::command() const noexcept {
   return command_word::unpack(memory_.command().command.load(std::memory_order_seq_cst));
@@ -97,6 +98,7 @@ void world_member::end_work() noexcept {
   } catch (const std::exception&) {
     if (!failure_) failure_ = std::current_exception();
   }
+  pins_.clear();
   end_loans();
 }
 
@@ -165,6 +167,7 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
                        frame_reader& values) {
   static_cast<void>(values.take(sizeof header));
   const auto call = sent_call::read_from(values, what.spec);
+  pins_.begin(call.inputs);
   share_run share({.spec = what.spec,
                    .header = header,
                    .call = call,
@@ -177,6 +180,7 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
   encode_outputs_ = what.code->run(share, values);
   if (!device_.is_cpu()) {
     wait_for_device();
+    pins_.end();
     share.note_settled();
     mappings_ = share.take_mappings();
   }

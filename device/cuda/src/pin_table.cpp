@@ -26,4 +26,9 @@ void pin_table::remove(const cuda_driver& driver, std::span<std::byte> pages) no
   static_cast<void>(driver.host_unregister.attempt(pages.data()));
 }
 
+bool pin_table::has(const std::byte* first) const {
+  const scoped_lock lock(mutex_);
+  return counts_.contains(first);
+}
+
 }  // namespace muster::detail

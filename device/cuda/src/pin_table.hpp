@@ -20,9 +20,11 @@ public:
   void add(const cuda_driver& driver, std::span<std::byte> pages) MUSTER_EXCLUDES(mutex_);
   /// Requires: added before, and a context is current. What fails, fails because the driver ends.
   void remove(const cuda_driver& driver, std::span<std::byte> pages) noexcept MUSTER_EXCLUDES(mutex_);
+  /// Whether the pages from there on are registered. Whoever wants them may let them go meanwhile.
+  [[nodiscard]] bool has(const std::byte* first) const MUSTER_EXCLUDES(mutex_);
 
 private:
-  mutex mutex_;
+  mutable mutex mutex_;
   std::map<const std::byte*, std::size_t> counts_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -58,4 +58,10 @@ pinned_memory::~pinned_memory() {
   }
 }
 
+std::shared_ptr<void> cuda_device::pin(const tensor& what) {
+  if (!what.device().is_cpu() || !what.is_shared()) return nullptr;
+  auto made = std::make_shared<pinned_memory>(*this, what);
+  return made->is_pinned() ? std::move(made) : nullptr;
+}
+
 }  // namespace muster

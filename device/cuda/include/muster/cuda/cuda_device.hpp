@@ -124,6 +124,10 @@ public:
   void divide(const tensor& which, double divisor) override;
   void apply(const rule_step& rule, const rule_step_tensors& tensors) override;
   void synchronize() override;
+  /// As pinned_memory.
+  [[nodiscard]] std::shared_ptr<void> pin(const tensor& what) override;
+  /// Of the stream copies().
+  [[nodiscard]] std::unique_ptr<copy_lane> make_copy_lane() override;
   /// As synchronize(), at the end of the program: what fails then, nobody can mend.
   void finish() noexcept;
   /// Gives memory that no tensor lies in back to the driver, when all that the device was given has been done.

@@ -70,6 +70,14 @@ public:
   /// What the function gets for those rows: its inputs, then its variables. `buffers` are for rows that must be copied
   /// together, and are used again.
   [[nodiscard]] std::vector<tensor> take(row_range rows, std::vector<tensor>& buffers) const;
+  /// How many inputs there are, which come first in that.
+  [[nodiscard]] std::size_t count() const noexcept { return spec_.rows.size(); }
+  /// Whether an input's rows must be copied together; otherwise they are a view of it.
+  [[nodiscard]] bool is_gathered(std::size_t input) const noexcept {
+    return call_.rows.is_list && !call_.inputs[input].is_by_position;
+  }
+  /// Requires: not is_gathered(input).
+  [[nodiscard]] tensor view_of(std::size_t input, row_range rows) const;
 
 private:
   [[nodiscard]] const tensor& value_of(std::size_t use) const;

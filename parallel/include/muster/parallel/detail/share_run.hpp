@@ -10,6 +10,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
+#include <muster/parallel/detail/inputs_ahead.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
 #include <muster/parallel/detail/tensor_accumulator.hpp>
 #include <muster/parallel/detail/world_call_header.hpp>
@@ -91,7 +92,7 @@ public:
       const auto rows = inputs_.rows_of(index);
       if (rows.empty() && spec().has_rows()) continue;
       const auto context = context_of(index, rows);
-      const auto given = take(rows);
+      const auto given = take(index, rows);
       if (!given.empty()) watch_.lap(times_.scatter);
       one(context, given, spec().has_rows() ? static_cast<double>(rows.size()) : 1.0);
     }
@@ -127,7 +128,7 @@ private:
   }
   void send_variables();
   [[nodiscard]] rank_context context_of(std::size_t slice, row_range rows) const;
-  [[nodiscard]] std::vector<tensor> take(row_range rows);
+  [[nodiscard]] std::vector<tensor> take(std::size_t slice, row_range rows);
 
   struct updated {
     tensor live;
@@ -146,6 +147,7 @@ private:
 
   const surroundings around_;
   share_inputs inputs_;
+  inputs_ahead ahead_;
   std::vector<tensor_accumulator> updates_;
   std::vector<std::shared_ptr<const void>> mappings_;
   rank_times times_;

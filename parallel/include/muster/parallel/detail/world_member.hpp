@@ -13,6 +13,7 @@
 
 #include <muster/memory/domain.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
+#include <muster/parallel/detail/pinned_inputs.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/detail/world_sleep.hpp>
@@ -95,6 +96,7 @@ private:
   borrowing_source lent_;                              // by caller and ranks, for the call
   std::vector<std::array<tensor, 2>> made_;            // on the device, until the caller has references
   std::vector<std::shared_ptr<const void>> mappings_;  // of what others offered last: most likely they do so again
+  pinned_inputs pins_;                                 // in memory that is lent until a call ends, and kept after
   std::vector<contribution> offered_;                  // others may read it until the call has ended
   std::function<void(frame_writer&)> encode_outputs_;  // likewise: it keeps the outputs
   std::uint64_t epoch_ = 0;                            // of the last call

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cuda_copy_lane.hpp"
+
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/device/storage.hpp>
+
+#include "cuda_devices.hpp"
+
+namespace muster {
+
+namespace detail {
+
+cuda_copy_lane::cuda_copy_lane(std::shared_ptr<cuda_device> of) : of_(std::move(of)) {
+  const cuda_device::scope current(*of_);
+  computed_.emplace(of_->driver());
+  copied_.emplace(of_->driver());
+}
+
+// A device that is lost reads nothing any more.
+cuda_copy_lane::~cuda_copy_lane() {
+  try {
+    const cuda_device::scope current(*of_);
+    of_->copies().synchronize();
+    copied_.reset();
+    computed_.reset();
+  } catch (const error&) {
+  }
+}
+
+bool cuda_copy_lane::takes(const tensor& from) const {
+  if (!from.device().is_cpu() || !from.is_shared() || !from.is_contiguous()) return false;
+  return cuda_devices::of_program().pins().has(from.storage()->bytes().data());
+}
+
+void cuda_copy_lane::begin() {
+  const cuda_device::scope current(*of_);
+  of_->compute().record(*computed_);
+  of_->copies().wait_for(*computed_);
+}
+
+void cuda_copy_lane::copy(const tensor& to, const tensor& from) {
+  const cuda_device::scope current(*of_);
+  of_->driver().copy_async(to.device_address(), reinterpret_cast<CUdeviceptr>(from.data()), to.nbytes(),
+                           of_->copies().handle());
+}
+
+void cuda_copy_lane::await() {
+  const cuda_device::scope current(*of_);
+  of_->copies().record(*copied_);
+  of_->compute().wait_for(*copied_);
+}
+
+}  // namespace detail
+
+std::unique_ptr<copy_lane> cuda_device::make_copy_lane() {
+  return std::make_unique<detail::cuda_copy_lane>(shared_from_this());
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <muster/device/tensor.hpp>
+
+namespace muster {
+
+/// Copies from the host that a device makes beside what it computes.
+///
+/// It works as follows. What is copied is written into memory that what was computed before may still be reading, since
+/// memory is free again in the order in which devices compute; so copies begin behind that. Whoever has called begin(),
+/// gives the device more to compute, copies, and calls await() where the next computation wants what was copied:
+///
+///     lane->begin();
+///     lane->copy(next_there, next);      // beside what is computed of `there`
+///     compute(there);
+///     lane->await();
+///     compute(next_there);
+///
+/// Both tensors of a copy have to be there, and the host's has to stay as it is, until the device has passed await(),
+/// or the lane has gone.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: keeps the device.
+class copy_lane {
+public:
+  copy_lane() = default;
+  copy_lane(const copy_lane&) = delete;
+  copy_lane& operator=(const copy_lane&) = delete;
+  /// Returns when all copies have been made. Unblocked by: the device, when it is done with them, or breaks.
+  virtual ~copy_lane() = default;
+
+  /// Whether the device reads that tensor by itself: its elements are in a row, in pages that are pinned
+  /// (device_operations::pin). A copy of any other makes the host wait.
+  [[nodiscard]] virtual bool takes(const tensor& from) const = 0;
+  /// Copies from now on are made when the device has done all that it was given before this.
+  virtual void begin() = 0;
+  /// Returns at once. Requires: begin() was called since `to` was allocated; takes(from); elements of one dtype and
+  /// shape; `to` is contiguous, on the lane's device.
+  virtual void copy(const tensor& to, const tensor& from) = 0;
+  /// What the device is given from now on waits for the copies that were asked for so far. Returns at once.
+  virtual void await() = 0;
+};
+
+}  // namespace muster
