@@ -21,11 +21,17 @@ enum fake_cuda_kind {
   fake_cuda_allocations,   ///< handles, of memory created or imported
   fake_cuda_reservations,  ///< of addresses
   fake_cuda_mappings,
-  fake_cuda_registrations  ///< of host memory
+  fake_cuda_registrations,  ///< of host memory
+  fake_cuda_blocks,         ///< cuMemAlloc
+  fake_cuda_opened_blocks   ///< cuIpcOpenMemHandle
 };
 
 /// How many of them are alive in this process.
 std::size_t fake_cuda_live(fake_cuda_kind kind);
+
+/// How many copies this process has asked for between devices: those in which one device reached both places, or, for
+/// 0, those that went by way of the host.
+std::size_t fake_cuda_copies_between(int directly);
 
 /// After `after_calls` more calls of `function` ("cuMemCreate", without _v2), or executions of "kernel", "copy" or
 /// "memset", the next one fails with `code`, once. Codes after which the real driver's contexts are of no use break the
@@ -52,6 +58,9 @@ public:
 
   [[nodiscard]] std::size_t live(fake_cuda_kind kind) const {
     return reinterpret_cast<decltype(&fake_cuda_live)>(find("fake_cuda_live"))(kind);
+  }
+  [[nodiscard]] std::size_t copies_between(bool directly) const {
+    return reinterpret_cast<decltype(&fake_cuda_copies_between)>(find("fake_cuda_copies_between"))(directly ? 1 : 0);
   }
   void fail(const char* function, CUresult code, int after_calls = 0) const {
     reinterpret_cast<decltype(&fake_cuda_fail)>(find("fake_cuda_fail"))(function, code, after_calls);
