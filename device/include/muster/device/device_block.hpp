@@ -75,6 +75,8 @@ public:
   /// Writes a reference, for device_kind::read_from, and attaches what it needs; twice the same number of bytes.
   /// Requires: is_shareable(), out.attaches().
   virtual void write_to(frame_writer& out) const = 0;
+  /// Called when a copy goes where a reference could have gone: may say why. Requires: not is_shareable().
+  virtual void note_copied() const noexcept {}
 };
 
 /// All devices of a kind.
