@@ -140,10 +140,10 @@ TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSays
   EXPECT_TRUE(equal(opened, tensor::full<float>({1000}, 7.0F)));
   const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
   EXPECT_EQ(died.error(), errc::worker_died);
-  EXPECT_EQ(pool_->on(1).apply_async(sum, made).get_result().error(), errc::peer_lost);
   const auto is_explained = testing::AllOf(
-      testing::HasSubstr("cuda:0"), testing::HasSubstr("B, that process " + std::to_string(owner) + " has sent, is gone"),
+      testing::HasSubstr("cuda:0"), testing::HasSubstr("B, that process " + std::to_string(owner) + " has sent is gone"),
       testing::HasSubstr("Keep that process"), testing::HasSubstr("transfer::copy"));
+  EXPECT_THAT(pool_->on(1).apply_async(sum, made).get_result().error().describe(), is_explained);
   EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), is_explained);
   EXPECT_THAT(problem_of([&] { static_cast<void>(opened.to(cpu)); }), is_explained);
   EXPECT_TRUE(equal(pool_->on(0).apply(make, 9.0F), tensor::full<float>({1000}, 9.0F))) << "of who took its place";
@@ -195,10 +195,11 @@ TEST_F(CudaTensorPool, WhatABrokenContextNeverFinishedIsAnErrorForThoseWhoWait) 
   const auto there = tensor::zeros<float>({1000}, gpu);
   there.copy_from(made);  // the stream of this process waits
   std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
-  EXPECT_THAT(problem_of([] { cuda_device::open(gpu)->synchronize(); }), testing::HasSubstr("the context of that process broke"));
-  EXPECT_EQ(waiting.get_result().error(), errc::peer_lost);
-  EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), testing::HasSubstr("the context of that process broke"));
-  EXPECT_EQ(pool_->on(1).apply_async(sum, made).get_result().error(), errc::peer_lost);
+  const auto is_explained = testing::HasSubstr("the context of that process broke");
+  EXPECT_THAT(problem_of([] { cuda_device::open(gpu)->synchronize(); }), is_explained);
+  EXPECT_THAT(waiting.get_result().error().describe(), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(pool_->on(1).apply_async(sum, made)); }), is_explained);
   EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its process lives on";
   EXPECT_EQ(pool_->on(1).apply(incarnation), 1U) << "this one's device is well";
   EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
@@ -210,7 +211,7 @@ TEST_F(CudaTensorPool, AWorkerWhoseContextBreaksIsReplaced) {
     test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
     static_cast<void>(make(1).to(cpu));
   });
-  EXPECT_EQ(failed.get_result().error(), errc::device_lost);
+  EXPECT_THAT(failed.get_result().error().describe(), testing::HasSubstr("ILLEGAL_ADDRESS"));
   EXPECT_EQ(pool_->on(0).apply(incarnation), 2U);
   EXPECT_EQ(sum(pool_->on(0).apply(make, 3.0F)), 3000);
 }
@@ -243,7 +244,10 @@ TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
   if (goes_by_handle()) GTEST_SKIP() << "the same without descriptors";
   ::setenv("FAKE_CUDA_DESCRIPTORS", "0", 1);
   ::setenv("FAKE_CUDA_IPC", "0", 1);
-  pool_ = std::make_unique<pool>(pool_options{.workers = 1, .quarantine_after = 0, .log = discard});
+  pool_ = std::make_unique<pool>(pool_options{.workers = 1,
+                                             .quarantine_after = 0,
+                                             .initializer = [] { cuda_device::log_to({}); },
+                                             .log = discard});
   const auto made = pool_->apply(make, 6.0F);
   ::unsetenv("FAKE_CUDA_IPC");
   ::unsetenv("FAKE_CUDA_DESCRIPTORS");

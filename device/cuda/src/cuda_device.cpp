@@ -79,6 +79,7 @@ void cuda_device::open_context() {
   const auto quiesce = [this] {
     compute_->synchronize();
     copies_->synchronize();
+    sharing_->watch().finish();
   };
   const auto forget = [this](const detail::device_extent* memory) { sharing_->forget(memory); };
   heap_ = std::make_unique<detail::device_heap>(*driver_, handle_, text(where_),
@@ -177,6 +178,7 @@ void cuda_device::trim() {
   const scope current(*this);
   collect();
   heap_->trim(0);
+  sharing_->drop_closed();
 }
 
 }  // namespace muster

@@ -30,7 +30,7 @@ void sharing_table::forget(const device_extent* memory) {
   const auto found = exports_.find(memory);
   if (found == exports_.end()) return;
   found->second->withdraw();
-  if (found->second->memory()->means() == sharing_means::handle) left_.push_back(found->second);
+  if (found->second->is_open_elsewhere()) left_.push_back(found->second);
   exports_.erase(found);
 }
 
