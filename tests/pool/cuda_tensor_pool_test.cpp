@@ -245,8 +245,8 @@ TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
   ::setenv("FAKE_CUDA_DESCRIPTORS", "0", 1);
   ::setenv("FAKE_CUDA_IPC", "0", 1);
   pool_ = std::make_unique<pool>(pool_options{.workers = 1,
-                                             .quarantine_after = 0,
                                              .initializer = [] { cuda_device::log_to({}); },
+                                             .quarantine_after = 0,
                                              .log = discard});
   const auto made = pool_->apply(make, 6.0F);
   ::unsetenv("FAKE_CUDA_IPC");
