@@ -85,11 +85,11 @@ TEST_F(CudaCopy, IsInTheOrderOfBothDevices) {
   const auto target = tensor::zeros<float>({1000}, other);
   const auto ones = tensor::ones<float>({1000}, one);
   for (int round = 1; round <= 50; ++round) {
-    accumulate(source, ones);     // the copy sees this
-    target.copy_from(source);     //
-    accumulate(source, ones);     // and not this
+    accumulate(source, ones);  // the copy sees this
+    target.copy_from(source);  //
+    accumulate(source, ones);  // and not this
     const auto back = target.to(one);
-    scale(target, 0);             // which does not see this
+    scale(target, 0);  // which does not see this
     EXPECT_TRUE(equal(back, tensor::full<float>({1000}, static_cast<float>(2 * round - 1))));
     EXPECT_TRUE(equal(target, tensor::zeros<float>({1000})));
   }

@@ -165,7 +165,8 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream which, CUstreamCallback function, 
     require_whole(*on->in());
     const auto tell = [which, function, data, in = on->in()] {
       const auto broken_by = in->broken_by.load();
-      function(which, in->is_destroyed && broken_by == CUDA_SUCCESS ? CUDA_ERROR_CONTEXT_IS_DESTROYED : broken_by, data);
+      function(which, in->is_destroyed && broken_by == CUDA_SUCCESS ? CUDA_ERROR_CONTEXT_IS_DESTROYED : broken_by,
+               data);
     };
     the_machine().submit(on, tell, true);
   });

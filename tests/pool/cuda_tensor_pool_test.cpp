@@ -140,9 +140,10 @@ TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSays
   EXPECT_TRUE(equal(opened, tensor::full<float>({1000}, 7.0F)));
   const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
   EXPECT_EQ(died.error(), errc::worker_died);
-  const auto is_explained = testing::AllOf(
-      testing::HasSubstr("cuda:0"), testing::HasSubstr("B, that process " + std::to_string(owner) + " has sent is gone"),
-      testing::HasSubstr("Keep that process"), testing::HasSubstr("transfer::copy"));
+  const auto is_explained =
+      testing::AllOf(testing::HasSubstr("cuda:0"),
+                     testing::HasSubstr("B, that process " + std::to_string(owner) + " has sent is gone"),
+                     testing::HasSubstr("Keep that process"), testing::HasSubstr("transfer::copy"));
   EXPECT_THAT(pool_->on(1).apply_async(sum, made).get_result().error().describe(), is_explained);
   EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), is_explained);
   EXPECT_THAT(problem_of([&] { static_cast<void>(opened.to(cpu)); }), is_explained);
@@ -244,10 +245,8 @@ TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
   if (goes_by_handle()) GTEST_SKIP() << "the same without descriptors";
   ::setenv("FAKE_CUDA_DESCRIPTORS", "0", 1);
   ::setenv("FAKE_CUDA_IPC", "0", 1);
-  pool_ = std::make_unique<pool>(pool_options{.workers = 1,
-                                             .initializer = [] { cuda_device::log_to({}); },
-                                             .quarantine_after = 0,
-                                             .log = discard});
+  pool_ = std::make_unique<pool>(pool_options{
+      .workers = 1, .initializer = [] { cuda_device::log_to({}); }, .quarantine_after = 0, .log = discard});
   const auto made = pool_->apply(make, 6.0F);
   ::unsetenv("FAKE_CUDA_IPC");
   ::unsetenv("FAKE_CUDA_DESCRIPTORS");

@@ -146,8 +146,8 @@ void cuda_devices::note_copied(copy_cause why, device where) noexcept try {
                                   "descriptor: clone() it once where it is to be sent often"
                                 : "the driver exports no memory of this device, neither by descriptor nor by cudaIpc";
   if (log) {
-    log(log_level::warning, text("a tensor on ", where, " goes to another process as a copy, by way of the host: ", cause,
-                                 ". This is said once"));
+    log(log_level::warning, text("a tensor on ", where, " goes to another process as a copy, by way of the host: ",
+                                 cause, ". This is said once"));
   }
 } catch (const std::exception&) {
 }

@@ -92,7 +92,8 @@ std::uint64_t exported_extent::mark(const cuda_device& device) {
 imported_extent::imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag,
                                  const shared_block& anchor)
     : device_(std::move(device)), domain_(domain_of(anchor)), name_(tag.extent) {
-  const device_promise what{.owner = static_cast<pid_t>(tag.owner), .where = device_->where(), .bytes = tag.extent_bytes};
+  const device_promise what{
+      .owner = static_cast<pid_t>(tag.owner), .where = device_->where(), .bytes = tag.extent_bytes};
   const auto descriptor = domain_->descriptors().fetch(name_, deadline::after(patience));
   if (!descriptor) {
     throw error(errc::peer_lost, text("memory of ", device_->where(), " that process ", tag.owner,

@@ -5,14 +5,14 @@
 //
 // Works as follows. A piece that is sent gets a *tag*: a block of the domain's shared memory that says where the piece
 // is, and whose holds count who has it, so that a process that dies lets go of it like of any block. The piece is free
-// again when its owner alone holds the tag. The extent that it is cut from is exported once: its descriptor is deposited
-// with the domain's host, and its *anchor*, another block, keeps the descriptor there when the owner has died, for as
-// long as somebody has a piece of it. What the device has not written yet when a reference is sent, its receiver's
-// stream waits for: the owner's stream counts in a word of the anchor, and the reference says how far.
+// again when its owner alone holds the tag. The extent that it is cut from is exported once: its descriptor is
+// deposited with the domain's host, and its *anchor*, another block, keeps the descriptor there when the owner has
+// died, for as long as somebody has a piece of it. What the device has not written yet when a reference is sent, its
+// receiver's stream waits for: the owner's stream counts in a word of the anchor, and the reference says how far.
 //
 // Where a device's memory has no descriptor (sharing_means::handle), what is deposited is a file with the memory's
-// handle. The memory is there only as long as its owner then, so that whoever uses a reference looks whether that lives;
-// and the owner keeps an extent for as long as others have it open, which their holds on the anchor say.
+// handle. The memory is there only as long as its owner then, so that whoever uses a reference looks whether that
+// lives; and the owner keeps an extent for as long as others have it open, which their holds on the anchor say.
 
 #include <array>
 #include <cstddef>
@@ -116,7 +116,8 @@ public:
   /// What the device's stream is given from now on waits until the owner's has come so far; cuda_device::synchronize
   /// says if that never was. Throws as require().
   void await(const device_promise& what) const;
-  /// Throws errc::peer_lost when that will never be, or the memory went with its owner. May be called without a context.
+  /// Throws errc::peer_lost when that will never be, or the memory went with its owner. May be called without a
+  /// context.
   void require(const device_promise& what) const;
 
 private:

@@ -56,7 +56,8 @@ public:
 /// A piece of a device's memory.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe. The bytes need their own discipline.
-/// Process safety: several processes may have it; it is there as long as one of them is.
+/// Process safety: several processes may have it; it is there as long as one of them is, or, where a driver cannot do
+/// that, as long as the one is that has allocated it. A forked child has none of its parent's.
 class device_block {
 public:
   device_block() = default;

@@ -21,8 +21,8 @@ namespace muster {
 namespace detail {
 
 /// Throws what a failed call means (cuda_error.hpp says which errc), with the text "NAME(ARGUMENTS) failed in process
-/// PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool that ends
-/// with it has its worker replaced.
+/// PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool that
+/// ends with it has its worker replaced.
 [[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 template <class Argument>
