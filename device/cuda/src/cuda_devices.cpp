@@ -131,6 +131,7 @@ unsigned cuda_devices::count() {
 void cuda_devices::log_to(log_sink where) {
   const scoped_lock lock(log_mutex_);
   log_ = std::move(where);
+  noted_.clear();
 }
 
 // A sink may wait: not under the lock. Without memory for it, nothing is said.
