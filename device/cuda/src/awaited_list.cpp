@@ -15,6 +15,13 @@ void awaited_list::add(const shared_block& anchor, const device_promise& what) {
   all_.push_back({.keeper = domain_of(anchor), .anchor = anchor, .what = what});
 }
 
+void awaited_list::forget(const shared_block& anchor, std::uint64_t count) {
+  const scoped_lock lock(mutex_);
+  std::erase_if(all_, [&](const awaited& each) {
+    return each.anchor.data() == anchor.data() && each.what.count == count;
+  });
+}
+
 // What another thread has had the stream wait for meanwhile may still come.
 void awaited_list::require_all() {
   std::vector<awaited> lost;

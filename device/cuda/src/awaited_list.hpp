@@ -19,6 +19,8 @@ namespace muster::detail {
 class awaited_list {
 public:
   void add(const shared_block& anchor, const device_promise& what) MUSTER_EXCLUDES(mutex_);
+  /// Whoever uses it is told otherwise that it never came.
+  void forget(const shared_block& anchor, std::uint64_t count) MUSTER_EXCLUDES(mutex_);
   /// Throws errc::peer_lost, once, when something of it never came. Requires: the stream has been waited for.
   void require_all() MUSTER_EXCLUDES(mutex_);
 

@@ -131,7 +131,10 @@ bool imported_extent::is_owner_alive() const noexcept {
 }
 
 void imported_extent::require(const device_promise& what) const {
-  if (never_comes(anchor_->content(), what.count)) throw_lost(anchor_->content(), what);
+  if (never_comes(anchor_->content(), what.count)) {
+    device_->forget_awaited(anchor_->block(), what.count);
+    throw_lost(anchor_->content(), what);
+  }
   if (memory_->means() == sharing_means::handle && !is_owner_alive()) throw_gone(what, "that process has ended");
 }
 

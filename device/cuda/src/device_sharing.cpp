@@ -49,6 +49,10 @@ void cuda_device::note_awaited(const shared_block& anchor, const detail::device_
   sharing_->awaited().add(anchor, what);
 }
 
+void cuda_device::forget_awaited(const shared_block& anchor, std::uint64_t count) {
+  sharing_->awaited().forget(anchor, count);
+}
+
 void cuda_device::require_awaited() { sharing_->awaited().require_all(); }
 
 void cuda_device::collect() {

@@ -178,6 +178,7 @@ private:
   void let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept;
   void promise(const shared_block& anchor) const;
   void note_awaited(const shared_block& anchor, const detail::device_promise& what);
+  void forget_awaited(const shared_block& anchor, std::uint64_t count);
   void require_awaited();
   void collect();
 
