@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // The figures of muster on one GPU, beside the driver's own calls. Workloads:
 //
-//   gpu_tensor_ref            a call with a tensor of 4 GiB on the device (of half of what is free, if that is less) ÷
-//   a
-//                             call without
-//   h2d, d2h                  256 MiB from a shared tensor to the device and back, bytes per second ÷ the driver's copy
-//                             from and to pages that are registered with it
+//   gpu_tensor_ref            a call with a tensor of 4 GiB on the device (of half of what is free, if that is less)
+//                             ÷ a call without
+//   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
+//                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
 //   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched and
 //                             waited for
+//   gpu_mlp_step              a step of learning by a world of one rank: two layers, batch and width 4096, bf16, by
+//                             cuBLAS ÷ the same products and kernels alone
+//   gpu_mlp_vs_torch          the same ÷ PyTorch
+//   nccl_allreduce_1rank      256 MiB of f32 summed in a group of one rank ÷ ncclAllReduce of one
 //
 // Those with a peer are medians over rounds in which each side has a turn.
 #include <algorithm>
@@ -18,6 +21,7 @@
 
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/cuda/driver.hpp>
+#include <muster/cuda/pinned_memory.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/world.hpp>
@@ -25,6 +29,8 @@
 #include <muster/process/init.hpp>
 
 #include "bench_program.hpp"
+#include "gpu_mlp.hpp"
+#include "gpu_nccl.hpp"
 
 namespace bench {
 namespace {
@@ -102,6 +108,7 @@ side tensor_copies(const tensor& to, const tensor& from) {
 row copy_to_device(const effort& how) {
   const auto gpu = cuda_device::open(gpu_0);
   const auto here = tensor::ones<std::uint8_t>({pass_bytes});
+  const muster::pinned_memory pinned(*gpu, here);
   const auto there = tensor::zeros(muster::dtype::u8, {pass_bytes}, gpu_0);
   registered_pages pages(gpu);
   const auto peer = driver_copies(*gpu, there.device_address(), pages.address());
@@ -111,6 +118,7 @@ row copy_to_device(const effort& how) {
 row copy_to_host(const effort& how) {
   const auto gpu = cuda_device::open(gpu_0);
   const auto here = tensor::ones<std::uint8_t>({pass_bytes});
+  const muster::pinned_memory pinned(*gpu, here);
   const auto there = tensor::zeros(muster::dtype::u8, {pass_bytes}, gpu_0);
   registered_pages pages(gpu);
   const auto peer = driver_copies(*gpu, pages.address(), there.device_address());
@@ -175,9 +183,24 @@ workload on_gpu(const std::string& name, row (*run)(const effort&)) {
   return {.name = name, .run = run, .hindrance = why_not};
 }
 
+std::string why_not_beside_torch() {
+  const auto why = why_not();
+  if (!why.empty() || has_torch_on_gpu()) return why;
+  return "peer missing: /usr/bin/python3 has no torch that can use a GPU";
+}
+
 std::vector<workload> all_workloads() {
-  return {on_gpu("gpu_tensor_ref", tensor_ref), on_gpu("h2d", copy_to_device), on_gpu("d2h", copy_to_host),
-          on_gpu("gpu_accumulate_f32", accumulate), on_gpu("gpu_call_empty", call_empty)};
+  std::vector<workload> all = {
+      on_gpu("gpu_tensor_ref", tensor_ref),
+      on_gpu("h2d", copy_to_device),
+      on_gpu("d2h", copy_to_host),
+      on_gpu("gpu_accumulate_f32", accumulate),
+      on_gpu("gpu_call_empty", call_empty),
+      on_gpu("gpu_mlp_step", gpu_mlp_step),
+      {.name = "gpu_mlp_vs_torch", .run = gpu_mlp_vs_torch, .hindrance = why_not_beside_torch}};
+  const auto others = gpu_collectives();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 }  // namespace

@@ -45,6 +45,13 @@ constexpr std::array goals = {
     named_goal{"scatter_ranks", at_least(1.6)},  // 0.8 of two, unless memory is the limit
     named_goal{"kill_recovery", at_most(5)},
     named_goal{"ddp_step", at_most(0.15)},
+    named_goal{"gpu_tensor_ref", at_most(1.5)},
+    named_goal{"h2d", at_least(0.97)},
+    named_goal{"d2h", at_least(0.97)},
+    named_goal{"gpu_accumulate_f32", at_least(0.9)},
+    named_goal{"gpu_call_empty", at_most(1.5)},
+    named_goal{"gpu_mlp_vs_torch", at_most(1.05)},
+    named_goal{"nccl_allreduce_1rank", at_most(1.02)},
 };
 
 }  // namespace

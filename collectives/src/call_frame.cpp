@@ -94,11 +94,20 @@ void call_frame::refuse(const std::string& why) const {
   for (std::size_t rank = 0; rank < size(); ++rank) {
     out << (rank == 0 ? "" : "; ") << who(rank) << ": " << headers_[rank].describe();
   }
-  throw error(errc::invalid_argument, std::move(out).str());
+  throw refusal(errc::invalid_argument, std::move(out).str());
 }
 
 bool call_frame::somebody_is_in_place() const noexcept {
   return std::any_of(headers_.begin(), headers_.end(), [](const call_header& each) { return each.is_in_place(); });
+}
+
+bool call_frame::somebody_is_on_device() const noexcept {
+  return std::any_of(headers_.begin(), headers_.end(), [](const call_header& each) { return each.is_on_device(); });
+}
+
+bool call_frame::goes_directly(device_member& devices) {
+  const auto is_on_device = [](const call_header& each) { return each.is_on_device(); };
+  return std::all_of(headers_.begin(), headers_.end(), is_on_device) && devices.join(name_of(own.kind), how_);
 }
 
 namespace {
@@ -135,6 +144,16 @@ void call_frame::confirm(const std::exception_ptr& failure) {
   end_.confirm(name_of(own.kind), how_, failure ? &why : nullptr);
   if (failure) std::rethrow_exception(failure);
   throw_failed();
+}
+
+// After a failure nobody knows what the others' devices still wait for.
+void call_frame::confirm_direct(device_member& devices, const std::exception_ptr& failure) {
+  try {
+    confirm(failure);
+  } catch (...) {
+    devices.drop();
+    throw;
+  }
 }
 
 void call_frame::throw_failed() const {

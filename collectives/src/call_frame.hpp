@@ -7,10 +7,19 @@
 #include <span>
 #include <string>
 
+#include <muster/base/error.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/device/tensor.hpp>
 
+#include "device_member.hpp"
+
 namespace muster::detail {
+
+/// All ranks throw it of the same call, for the same reason.
+class refusal : public error {
+public:
+  using error::error;
+};
 
 /// A tensor of another rank: the name of its block, and where in the block its elements begin.
 struct tensor_place {
@@ -55,16 +64,43 @@ public:
   template <class Prepare, class First, class Second>
   void run(Prepare prepare, First work, Second then, bool in_two_steps = true) {
     begin();
-    try {
-      prepare();
-    } catch (const std::exception& failure) {
-      refuse_own(failure.what());
-      throw;
-    }
+    prepare_or_refuse(prepare);
     exchange();
     if (!confirms && !somebody_is_in_place()) return work();
     work_and_confirm(work);
     if (in_two_steps) work_and_confirm(then);
+  }
+
+  /// The same for what devices may do directly, where all ranks offer that (device_member::offers, in `describe`). Then
+  /// `direct` does it, which throws what a rank alone cannot mend, and all are told. Otherwise `contribute` writes this
+  /// rank's elements, or where they are, into the payload, for `work`.
+  template <class Describe, class Contribute, class Direct, class Work, class Then>
+  void run_anywhere(device_member& devices, Describe describe, Contribute contribute, Direct direct, Work work,
+                    Then then, bool in_two_steps) {
+    const auto on_host = [&] {
+      if (!confirms && !somebody_is_in_place()) return work();
+      work_and_confirm(work);
+      if (in_two_steps) work_and_confirm(then);
+    };
+    try {
+      begin();
+      const auto prepare = [&] {
+        describe();
+        if (!own.is_on_device()) contribute();
+      };
+      prepare_or_refuse(prepare);
+      exchange();
+      if (goes_directly(devices)) return run_directly(devices, direct);
+      if (somebody_is_on_device()) contribute_late(contribute);
+      on_host();
+    } catch (const group_error&) {
+      devices.drop();  // nobody knows how far the others are
+      throw;
+    }
+  }
+  template <class Describe, class Contribute, class Direct, class Work>
+  void run_anywhere(device_member& devices, Describe describe, Contribute contribute, Direct direct, Work work) {
+    run_anywhere(devices, describe, contribute, direct, work, [] {}, false);
   }
 
   // ---- after the exchange
@@ -83,6 +119,15 @@ public:
 private:
   [[nodiscard]] std::size_t head_bytes() const noexcept { return extras_ * sizeof(std::uint64_t); }
   [[nodiscard]] tensor_place place(std::size_t rank, std::size_t which) const noexcept;
+  template <class Prepare>
+  void prepare_or_refuse(Prepare prepare) {
+    try {
+      prepare();
+    } catch (const std::exception& failure) {
+      refuse_own(failure.what());
+      throw;
+    }
+  }
   template <class Work>
   void work_and_confirm(Work work) {
     std::exception_ptr failure;
@@ -93,13 +138,41 @@ private:
     }
     confirm(failure);
   }
+  // Others may wait for this rank's part of it: they are told before anything is undone.
+  template <class Direct>
+  void run_directly(device_member& devices, Direct direct) {
+    std::exception_ptr failure;
+    try {
+      direct();
+    } catch (const group_error&) {
+      throw;
+    } catch (const refusal&) {
+      throw;                                          // of all ranks, which have begun nothing
+    } catch (const device_member::another_failed&) {  // NOLINT(bugprone-empty-catch): confirm() says which
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    confirm_direct(devices, failure);
+  }
+  // Of ranks that were ready for their devices, when others are not: each has read all headers.
+  template <class Contribute>
+  void contribute_late(Contribute contribute) {
+    work_and_confirm([&] {
+      if (own.is_on_device()) contribute();
+      end_.amend(own);
+    });
+    headers_ = end_.look_again();
+  }
 
   void begin();
   void exchange();
   void confirm(const std::exception_ptr& failure);
+  void confirm_direct(device_member& devices, const std::exception_ptr& failure);
+  [[nodiscard]] bool goes_directly(device_member& devices);
   void refuse_own(const std::string& why);
   void check_fit() const;
   [[nodiscard]] bool somebody_is_in_place() const noexcept;
+  [[nodiscard]] bool somebody_is_on_device() const noexcept;
   void throw_failed() const;
   [[nodiscard]] std::string who(std::size_t rank) const;
 

@@ -38,7 +38,7 @@ void describe_reduction(call_frame& frame, const tensor& in, const reduction& wi
 
 }  // namespace
 
-collective_calls::collective_calls(rank_end& end) : end_(end) {
+collective_calls::collective_calls(rank_end& end) : end_(end), devices_(end) {
   inputs_.reserve(end.size());
   outputs_.reserve(end.size());
   mapped_.reserve(2 * end.size());
@@ -51,6 +51,23 @@ void collective_calls::unmap() noexcept {
 void collective_calls::require_root(std::size_t root) const {
   if (root < end_.size()) return;
   throw error(errc::invalid_argument, text("root ", root, " was given: the group's ranks are 0 to ", end_.size() - 1));
+}
+
+// ---- devices
+
+void collective_calls::offer(call_frame& frame, std::initializer_list<const tensor*> tensors) {
+  if (devices_.offers(tensors)) frame.own.flags |= call_header::on_device;
+}
+
+void collective_calls::offer(call_frame& frame, std::initializer_list<const tensor*> tensors, const reduction& with) {
+  if (!devices_.offers(tensors)) return;
+  const auto plan =
+      plan_reduction(devices_.transport(), with, frame.own.type, end_.size(), end_.memory().shape().is_ordered);
+  if (plan.how != reduction_plan::way::none) frame.own.flags |= call_header::on_device;
+}
+
+device_calls collective_calls::directly(const call_frame& frame, const call_options& how) {
+  return {devices_, end_, name_of(frame.own.kind), how};
 }
 
 // By cache lines, so that no two ranks write into the same.
@@ -200,15 +217,20 @@ void collective_calls::all_reduce(const tensor& in, const tensor& out, const red
   local_output to(out);
   const tensor* in_there = nullptr;
   const tensor* out_there = nullptr;
-  frame.run(
+  frame.run_anywhere(
+      devices_,
       [&] {
         require_same("all_reduce", in, out);
         describe_reduction(frame, in, with);
+        offer(frame, {&in, &out}, with);
+      },
+      [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         in_there = &from.reachable(*end_.where());
         out_there = &to.reachable(*end_.where(), in, *in_there);
         frame.set_places(in_there, out_there);
       },
+      [&] { directly(frame, how).all_reduce(in, out, with); },
       [&] {
         if (in_there != nullptr) return reduce_slices(frame, with, *in_there, out_there);
         find_inputs(frame, in);
@@ -231,17 +253,22 @@ void collective_calls::reduce(const tensor& in, const tensor* out, std::size_t r
   local_output to(is_root && out != nullptr ? *out : in);
   const tensor* in_there = nullptr;
   const tensor* out_there = nullptr;
-  frame.run(
+  frame.run_anywhere(
+      devices_,
       [&] {
         require_root(root);
         if (is_root && out != nullptr) require_same("reduce", in, *out);
         describe_reduction(frame, in, with);
         frame.own.root = static_cast<std::uint32_t>(root);
+        offer(frame, {&in, is_root ? out : nullptr}, with);
+      },
+      [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         in_there = &from.reachable(*end_.where());
         if (is_root) out_there = &to.reachable(*end_.where(), in, *in_there);
         frame.set_places(in_there, out_there);
       },
+      [&] { directly(frame, how).reduce(in, is_root && out != nullptr ? *out : in, root, with); },
       [&] {
         if (in_there != nullptr) return reduce_slices(frame, with, *in_there, out_there);
         if (!is_root) return;
@@ -279,13 +306,17 @@ void collective_calls::broadcast(const tensor& what, std::size_t root, const cal
   local_output to(what);
   const bool is_root = end_.rank() == root;
   const tensor* there = nullptr;
-  frame.run(
+  frame.run_anywhere(
+      devices_,
       [&] {
         require_root(root);
         frame.own.root = static_cast<std::uint32_t>(root);
         frame.own.type = what.dtype();
         frame.own.count = what.size();
         frame.own.fingerprint = fingerprint().add(what.shape()).value();
+        offer(frame, {&what});
+      },
+      [&] {
         if (!frame.fits(what.nbytes())) {
           there = is_root ? &from.reachable(*end_.where()) : &to.reachable(*end_.where());
           frame.set_places(is_root ? there : nullptr, is_root ? nullptr : there);
@@ -293,6 +324,7 @@ void collective_calls::broadcast(const tensor& what, std::size_t root, const cal
           from.copy_to(frame.own_data());
         }
       },
+      [&] { directly(frame, how).broadcast(what, root); },
       [&] {
         if (there != nullptr) return broadcast_slices(frame, *there);
         if (!is_root) copy_bytes(to.contiguous(), frame.data(root), what.nbytes(), what.nbytes());

@@ -16,11 +16,15 @@
 #include <muster/device/tensor.hpp>
 
 #include "call_frame.hpp"
+#include "device_calls.hpp"
+#include "device_member.hpp"
 #include "local_tensor.hpp"
 
 namespace muster::detail {
 
-/// The collective operations of one rank, over tensors of host memory.
+/// The collective operations of one rank. Where all ranks' tensors lie on devices that have joined one another
+/// (device_member.hpp), devices do them directly, which costs one exchange before and one behind (device_calls.hpp).
+/// Else they are done on the host.
 ///
 /// With n ranks and S bytes per rank, an operation takes one of two ways; all ranks choose the same, from the sizes:
 ///   * *inline*, for contributions that fit into the slots: each rank writes its contribution into its slot, all
@@ -58,6 +62,8 @@ public:
   void all_to_all(const tensor& in, const tensor& out, const call_options& how);
   /// The root's bytes, on all ranks.
   std::vector<std::byte> broadcast_bytes(std::span<const std::byte> bytes, std::size_t root, const call_options& how);
+  /// What this rank has of a transport between devices.
+  [[nodiscard]] device_member& devices() noexcept { return devices_; }
   /// Two numbers of every rank.
   std::vector<std::array<std::uint64_t, 2>> exchange_numbers(std::array<std::uint64_t, 2> own, const call_options& how);
 
@@ -83,11 +89,15 @@ private:
   void reduce_slices(const call_frame& frame, const reduction& with, const tensor& in, const tensor* out);
   void collect_slices(const call_frame& frame, const tensor& out);
   void broadcast_slices(const call_frame& frame, const tensor& own);
+  void offer(call_frame& frame, std::initializer_list<const tensor*> tensors);
+  void offer(call_frame& frame, std::initializer_list<const tensor*> tensors, const reduction& with);
+  [[nodiscard]] device_calls directly(const call_frame& frame, const call_options& how);
   tensor gather_rows(collective kind, const tensor& in, const tensor* out, std::size_t root, const call_options& how);
   void collect(const call_frame& frame, const tensor& in, std::byte* to);
   void take_share(const call_frame& frame, const tensor* in, std::size_t root, const range& of, const tensor& out);
 
   rank_end& end_;
+  device_member devices_;
   // Of the present call, kept to be used again.
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;

@@ -37,10 +37,11 @@ void require_same_rows(const char* operation, const tensor& in, const tensor& ou
                    out.shape(), "; they must be of the same type, and of the same shape but for the number of rows"));
 }
 
+// Where the rank's own rows lie.
 tensor make_rows(const tensor& like, std::size_t rows) {
   tensor_shape shape({rows});
   for (std::size_t each = 1; each < like.dimensions(); ++each) shape.push_back(like.shape()[each]);
-  return tensor::empty(like.dtype(), shape);
+  return tensor::empty(like.dtype(), shape, like.device());
 }
 
 // Of "whatever comes out".
@@ -51,6 +52,19 @@ std::uint64_t sum_of_extra(const call_frame& frame, std::size_t index) {
   std::uint64_t sum = 0;
   for (std::size_t rank = 0; rank < frame.size(); ++rank) sum += frame.extra(rank, index);
   return sum;
+}
+
+std::vector<std::size_t> counts_of(const call_frame& frame) {
+  std::vector<std::size_t> counts;
+  for (const auto& each : frame.headers()) counts.push_back(each.count);
+  return counts;
+}
+
+// An extra of each rank, in elements.
+std::vector<std::size_t> extras_of(const call_frame& frame, std::size_t index, std::size_t each_is) {
+  std::vector<std::size_t> extras;
+  for (std::size_t rank = 0; rank < frame.size(); ++rank) extras.push_back(frame.extra(rank, index) * each_is);
+  return extras;
 }
 
 void describe_rows(call_frame& frame, const tensor& what) {
@@ -86,7 +100,17 @@ tensor collective_calls::gather_rows(collective kind, const tensor& in, const te
   local_input from(in);
   const tensor* there = &in;
   tensor result;
-  frame.run(
+  const auto make_result = [&] {
+    const auto rows = sum_of_extra(frame, 0);
+    for (std::size_t rank = 0; rank < frame.size(); ++rank) {
+      const auto expected = frame.extra(rank, 1);
+      if (expected == any_rows || expected == rows + 1) continue;
+      frame.refuse(text("the ranks give ", rows, " rows, and rank ", rank, " has room for ", expected - 1));
+    }
+    if (to_all || end_.rank() == root) result = out != nullptr ? *out : make_rows(in, rows);
+  };
+  frame.run_anywhere(
+      devices_,
       [&] {
         if (!to_all) require_root(root);
         if (!to_all) frame.own.root = static_cast<std::uint32_t>(root);
@@ -94,19 +118,21 @@ tensor collective_calls::gather_rows(collective kind, const tensor& in, const te
         describe_rows(frame, in);
         frame.set_extra(0, rows_of(in));
         frame.set_extra(1, expectation(out));
+        offer(frame, {&in, out});
+      },
+      [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
         frame.set_places(there, nullptr);
       },
       [&] {
-        const auto rows = sum_of_extra(frame, 0);
-        for (std::size_t rank = 0; rank < frame.size(); ++rank) {
-          const auto expected = frame.extra(rank, 1);
-          if (expected == any_rows || expected == rows + 1) continue;
-          frame.refuse(text("the ranks give ", rows, " rows, and rank ", rank, " has room for ", expected - 1));
-        }
+        make_result();
+        auto by = directly(frame, how);
+        to_all ? by.all_gather(in, result, counts_of(frame)) : by.gather(in, result, counts_of(frame), root);
+      },
+      [&] {
+        make_result();
         if (!to_all && end_.rank() != root) return;
-        result = out != nullptr ? *out : make_rows(in, rows);
         local_output to(result);
         collect(frame, *there, to.contiguous());
         to.finish();
@@ -145,24 +171,35 @@ void collective_calls::scatter(const tensor* in, const tensor& out, std::size_t 
   const bool is_root = end_.rank() == root;
   local_input from(is_root && in != nullptr ? *in : out);
   const tensor* there = in;
-  frame.run(
+  const auto require_rows = [&] {
+    const auto rows = sum_of_extra(frame, 0);
+    const auto given = frame.extra(root, 1);
+    if (rows != given) frame.refuse(text("the root gives ", given, " rows, and the ranks have room for ", rows));
+  };
+  frame.run_anywhere(
+      devices_,
       [&] {
         require_root(root);
         if (is_root && in == nullptr) throw error(errc::invalid_argument, "scatter: the root has nothing to scatter");
         frame.own.root = static_cast<std::uint32_t>(root);
         describe_rows(frame, out);
         frame.set_extra(0, rows_of(out));
-        if (!is_root) return frame.set_extra(1, 0);
-        require_same_rows("scatter", *in, out);
-        frame.set_extra(1, rows_of(*in));
+        frame.set_extra(1, is_root ? rows_of(*in) : 0);
+        if (is_root) require_same_rows("scatter", *in, out);
+        offer(frame, {&out, is_root ? in : nullptr});
+      },
+      [&] {
+        if (!is_root) return;
         if (frame.fits(in->nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
         frame.set_places(there, nullptr);
       },
       [&] {
-        const auto rows = sum_of_extra(frame, 0);
-        const auto given = frame.extra(root, 1);
-        if (rows != given) frame.refuse(text("the root gives ", given, " rows, and the ranks have room for ", rows));
+        require_rows();
+        directly(frame, how).scatter(is_root ? *in : out, out, counts_of(frame), root);
+      },
+      [&] {
+        require_rows();
         std::size_t first = 0;
         for (std::size_t rank = 0; rank < end_.rank(); ++rank) first += frame.headers()[rank].count;
         take_share(frame, there, root, {.first = first, .count = out.size()}, out);
@@ -222,7 +259,13 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
   local_input from(in);
   local_output to(out);
   const tensor* there = &in;
-  frame.run(
+  const auto require_rows = [&] {
+    const auto wanted = sum_of_extra(frame, 0);
+    if (wanted == in.size()) return;
+    frame.refuse(text("the ranks want ", wanted, " elements of a result of ", in.size()));
+  };
+  frame.run_anywhere(
+      devices_,
       [&] {
         require_same_rows("reduce_scatter", in, out);
         with.require(in.dtype());
@@ -231,15 +274,19 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
         frame.own.fingerprint = fingerprint().add(in.shape()).add(with.fingerprint()).value();
         frame.confirms = with.op() == reduction_op::custom;
         frame.set_extra(0, out.size());
+        offer(frame, {&in, &out}, with);
+      },
+      [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
         frame.set_places(there, nullptr);
       },
       [&] {
-        const auto wanted = sum_of_extra(frame, 0);
-        if (wanted != in.size()) {
-          frame.refuse(text("the ranks want ", wanted, " elements of a result of ", in.size()));
-        }
+        require_rows();
+        directly(frame, how).reduce_scatter(in, out, extras_of(frame, 0, 1), with);
+      },
+      [&] {
+        require_rows();
         std::size_t first = 0;
         for (std::size_t rank = 0; rank < end_.rank(); ++rank) first += frame.extra(rank, 0);
         find_inputs(frame, *there);
@@ -261,7 +308,17 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
   local_input from(in);
   const tensor* there = &in;
   tensor result;
-  frame.run(
+  const auto make_result = [&] {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const auto expected = frame.extra(rank, ranks);
+      const auto coming = sum_of_extra(frame, rank);
+      if (expected == any_rows || expected == coming + 1) continue;
+      frame.refuse(text("rank ", rank, " is sent ", coming, " rows, and has room for ", expected - 1));
+    }
+    result = out != nullptr ? *out : make_rows(in, sum_of_extra(frame, end_.rank()));
+  };
+  frame.run_anywhere(
+      devices_,
       [&] {
         const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
         if (rows.size() != ranks || sum != rows_of(in)) {
@@ -273,18 +330,21 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
         describe_rows(frame, in);
         for (std::size_t rank = 0; rank < ranks; ++rank) frame.set_extra(rank, rows[rank]);
         frame.set_extra(ranks, expectation(out));
+        offer(frame, {&in, out});
+      },
+      [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
         frame.set_places(there, nullptr);
       },
       [&] {
-        for (std::size_t rank = 0; rank < ranks; ++rank) {
-          const auto expected = frame.extra(rank, ranks);
-          const auto coming = sum_of_extra(frame, rank);
-          if (expected == any_rows || expected == coming + 1) continue;
-          frame.refuse(text("rank ", rank, " is sent ", coming, " rows, and has room for ", expected - 1));
-        }
-        result = out != nullptr ? *out : make_rows(in, sum_of_extra(frame, end_.rank()));
+        make_result();
+        std::vector<std::size_t> outgoing;
+        for (const auto each : rows) outgoing.push_back(each * row_elements(in));
+        directly(frame, how).all_to_all(in, result, outgoing, extras_of(frame, end_.rank(), row_elements(in)));
+      },
+      [&] {
+        make_result();
         local_output to(result);
         auto* at = to.contiguous();
         const auto row_bytes = row_elements(in) * dtype_size(in.dtype());

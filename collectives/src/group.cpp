@@ -29,6 +29,7 @@ group::impl::impl(std::shared_ptr<domain> where, shared_block block, std::size_t
 // Handles of messages may outlive the group, and with them the rank's end.
 group::impl::~impl() {
   queued.finish();
+  calls.devices().close();
   mail->close();
   end->depart();
   mail->release_rings();
@@ -54,6 +55,7 @@ group::~group() = default;
 
 std::size_t group::rank() const noexcept { return self_->end->rank(); }
 std::size_t group::size() const noexcept { return self_->end->size(); }
+device_way group::way_of_devices() const { return self_->calls.devices().way(); }
 bool group::is_whole() const noexcept { return !self_->end->is_broken(); }
 group_traffic group::traffic() const noexcept { return self_->end->traffic(); }
 void group::abort(const std::string& reason) noexcept { self_->end->break_off(reason); }
@@ -89,7 +91,7 @@ void group::all_reduce(std::span<const tensor> what, const reduction& with, cons
     throw error(errc::invalid_argument, text("all_reduce of several tensors: they are ", type, " and ", each.dtype(),
                                              "; call it once for each type"));
   }
-  const auto row = tensor::empty(type, {total});
+  const auto row = tensor::empty(type, {total}, what.empty() ? device::cpu() : what.front().device());
   std::size_t at = 0;
   for (const auto& each : what) {
     row.slice(at, at + each.size()).reshape(each.shape()).copy_from(each);

@@ -19,7 +19,8 @@ using detail::rank_end;
 
 shared_block detail::make_group_memory(rank_end& from, std::span<const std::size_t> ranks) {
   const auto& before = from.memory().shape();
-  const auto shape = group_shape::of(ranks.size(), before.inline_bytes, before.timeout, before.spin, before.is_crowded);
+  auto shape = group_shape::of(ranks.size(), before.inline_bytes, before.timeout, before.spin, before.is_crowded);
+  shape.is_ordered = before.is_ordered;
   auto block = from.where()->blocks().allocate_shared(shape.total_bytes());
   const auto made = group_memory::make(block.bytes(), shape);
   for (std::size_t index = 0; index < ranks.size(); ++index) {

@@ -11,7 +11,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d75737447720002;  // "mustGr", layout version 2
+constexpr std::uint64_t magic = 0x6d75737447720003;  // "mustGr", layout version 3
 constexpr std::size_t pair_of_lines = 128;           // processors fetch lines in pairs
 constexpr std::chrono::nanoseconds longest_spin = std::chrono::milliseconds(1);
 constexpr std::chrono::nanoseconds longest_timeout = std::chrono::hours(24 * 366);
@@ -23,6 +23,7 @@ struct header {
   std::int64_t timeout_ns;
   std::int64_t spin_ns;
   std::uint64_t is_crowded;
+  std::uint64_t is_ordered;
   alignas(pair_of_lines) group_memory::word broken;
   group_memory::word succession;
   group_memory::word successor;
@@ -55,7 +56,8 @@ group_shape group_shape::of(std::size_t ranks, std::size_t inline_bytes, std::ch
           .inline_bytes = round_up(std::max(inline_bytes, least) + sizeof(call_line)) - sizeof(call_line),
           .timeout = timeout,
           .spin = std::clamp(spin, std::chrono::nanoseconds(0), longest_spin),
-          .is_crowded = is_crowded};
+          .is_crowded = is_crowded,
+          .is_ordered = false};
 }
 
 std::size_t group_shape::slot_bytes() const noexcept { return inline_bytes + sizeof(call_line); }
@@ -71,6 +73,7 @@ group_memory group_memory::make(std::span<std::byte> bytes, const group_shape& s
                             .timeout_ns = shape.timeout.count(),
                             .spin_ns = shape.spin.count(),
                             .is_crowded = shape.is_crowded ? 1U : 0U,
+                            .is_ordered = shape.is_ordered ? 1U : 0U,
                             .broken = 0,
                             .succession = 0,
                             .successor = 0};
@@ -90,7 +93,8 @@ group_memory group_memory::attach(std::span<std::byte> bytes) {
                             .inline_bytes = found.inline_bytes,
                             .timeout = std::chrono::nanoseconds(found.timeout_ns),
                             .spin = std::chrono::nanoseconds(found.spin_ns),
-                            .is_crowded = found.is_crowded != 0};
+                            .is_crowded = found.is_crowded != 0,
+                            .is_ordered = found.is_ordered != 0};
     const bool is_possible = shape.ranks > 0 && shape.ranks <= group_shape::most_ranks &&
                              shape.inline_bytes <= 2 * group_shape::most_inline &&
                              shape.slot_bytes() % pair_of_lines == 0 && shape.timeout.count() >= 0 &&

@@ -179,6 +179,7 @@ group group::shrink(const call_options& how) {
   auto& end = *self_->end;
   require_losses(end);
   self_->queued.finish();  // they end, since the group is broken; and touch nobody's tensors after this
+  self_->calls.devices().drop();
   succession all(end, how);
   all.announce();
   if (!all.settle()) {

@@ -22,8 +22,9 @@ std::chrono::nanoseconds spin_of(const group_options& options) {
 
 group_ticket::group_ticket(std::size_t ranks, const group_options& options, std::shared_ptr<domain> where)
     : domain_(std::move(where)) {
-  const auto shape =
+  auto shape =
       detail::group_shape::of(ranks, options.inline_bytes, options.timeout, spin_of(options), ranks > effective_cpus());
+  shape.is_ordered = options.is_ordered_on_devices;
   block_ = domain_->blocks().allocate_shared(shape.total_bytes());
   detail::group_memory::make(block_.bytes(), shape);
 }

@@ -10,6 +10,7 @@
 #include <muster/collectives/detail/combine.hpp>
 #include <muster/collectives/detail/mailbox.hpp>
 
+#include "broken_word.hpp"
 #include "local_tensor.hpp"
 #include "mapping_scope.hpp"
 
@@ -297,8 +298,8 @@ void mailbox::fetch(std::size_t from, arrival& message, const tensor& into) {
       throw error(errc::corrupted, "");
     }
   } catch (const error&) {
-    throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag,
-                         " of rank ", from, " is gone: that rank is dead"),
+    throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag, " of ",
+                         describe({end_->member(from)}), " is gone: that rank is dead"),
                     {.operation = "receive", .missing = {}, .lost = {end_->member(from)}});
   }
   put_elements(into, there_.data() + message.offset);

@@ -123,10 +123,35 @@ std::span<const call_header> rank_end::enter(const call_header& own, const call_
   return headers_;
 }
 
+void rank_end::amend(const call_header& own) noexcept {
+  memory_.call(rank_, sequence_).what.store(own.pack_what(), std::memory_order_relaxed);
+}
+
+std::span<const call_header> rank_end::look_again() noexcept {
+  for (std::size_t rank = 0; rank < headers_.size(); ++rank) {
+    headers_[rank].unpack_what(memory_.call(rank, sequence_).what.load(std::memory_order_relaxed));
+  }
+  return headers_;
+}
+
 void rank_end::confirm(const char* operation, const call_options& how, const std::string* failure) {
-  auto& line = memory_.line(rank_);
-  if (failure != nullptr) put(line.report, *failure);
-  line.done.store(++step_ << 8U | (failure != nullptr ? 1U : 0U), std::memory_order_seq_cst);
+  if (failure != nullptr) put(memory_.line(rank_).report, *failure);
+  await_step(operation, how, failure != nullptr);
+}
+
+void rank_end::tell(const char* operation, const call_options& how, std::span<const std::byte> what) {
+  put(memory_.line(rank_).report, std::string(reinterpret_cast<const char*>(what.data()), what.size()));
+  await_step(operation, how, false);
+}
+
+std::vector<std::byte> rank_end::told_by(std::size_t rank) const {
+  const auto told = text_in(memory_.line(rank).report);
+  const auto bytes = std::as_bytes(std::span(told));
+  return {bytes.begin(), bytes.end()};
+}
+
+void rank_end::await_step(const char* operation, const call_options& how, bool failed) {
+  memory_.line(rank_).done.store(++step_ << 8U | (failed ? 1U : 0U), std::memory_order_seq_cst);
   notify();
   count_exchange();
   waiting_for what{.operation = operation, .sequence = sequence_, .timeout = how.timeout};
@@ -138,10 +163,23 @@ void rank_end::confirm(const char* operation, const call_options& how, const std
   check_health(what);
 }
 
-std::vector<std::size_t> rank_end::failed_ranks() const {
+bool rank_end::has_failed_next() const noexcept {
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    if (done_of(rank) == ((step_ + 1) << 8U | 1U)) return true;
+  }
+  return false;
+}
+
+void rank_end::confirm_again(const char* operation, const call_options& how) {
+  await_step(operation, how, (done_of(rank_) & 1U) != 0);
+}
+
+std::vector<std::size_t> rank_end::failed_ranks(bool is_said_again) const {
   std::vector<std::size_t> failed;
   for (std::size_t rank = 0; rank < size(); ++rank) {
-    if (done_of(rank) == (step_ << 8U | 1U)) failed.push_back(rank);  // a later one is looked at later
+    const auto found = done_of(rank);
+    const bool is_again = is_said_again && found == ((step_ + 1) << 8U | 1U);
+    if (found == (step_ << 8U | 1U) || is_again) failed.push_back(rank);  // a later one is looked at later
   }
   return failed;
 }
@@ -308,7 +346,9 @@ std::vector<group_member> rank_end::lost_members() const {
 std::vector<group_member> rank_end::missing_members(const waiting_for& what) const {
   std::vector<group_member> missing;
   for (std::size_t rank = 0; rank < size(); ++rank) {
-    const bool is_late = what.sequence != 0 ? !has_entered(rank) || rank == what.whom : rank == what.whom;
+    const bool is_late = what.until_done      ? done_of(rank) >> 8U <= step_
+                         : what.sequence != 0 ? !has_entered(rank) || rank == what.whom
+                                              : rank == what.whom;
     if (rank != rank_ && !is_dead(rank) && !has_left(rank) && is_late) missing.push_back(member(rank));
   }
   return missing;

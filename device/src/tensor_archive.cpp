@@ -219,8 +219,8 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
-  if (on_device_ && !(out.attaches() && is_shared())) {
-    if (out.attaches() && !out.only_counts()) storage_->on_device()->note_copied();
+  if (on_device_ && (size() == 0 || !out.attaches() || !is_shared())) {
+    if (size() != 0 && out.attaches() && !out.only_counts()) storage_->on_device()->note_copied();
     return to(muster::device::cpu()).write_to(out);
   }
   const auto offset = is_shared() ? static_cast<std::size_t>(data_ - storage_->bytes().data()) : 0;

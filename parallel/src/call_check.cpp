@@ -36,7 +36,7 @@ public:
           {.value = reachable(each.value), .is_by_position = each.is_minibatch && !batch().is_all()});
     }
     require_replicas();
-    for (const auto number : live_order(spec_)) made.call.live.push_back(variables_.at(number).live);
+    for (const auto number : live_order(spec_)) made.call.live.push_back(variables_.at(number).named());
     require_shares(made);
     return made;
   }
@@ -143,6 +143,7 @@ private:
 
   // Ranks cannot reach memory that is not the domain's.
   [[nodiscard]] tensor reachable(const tensor& value) const {
+    if (!value.device().is_cpu() && value.is_shared()) return value;
     const bool is_ours =
         value.size() == 0 || (value.is_shared() && value.storage()->block().owner() == &where_.blocks());
     return is_ours ? value : value.clone(memory::shared);

@@ -64,6 +64,7 @@ void require_possible(const function_spec& spec, const std::vector<variable>& up
 void make_room(const function_spec& spec, std::map<std::uint32_t, registered_variable>& variables) {
   for (const auto& update : spec.updates) {
     auto& found = variables.at(update.variable);
+    if (found.is_resident) continue;  // it is made on the devices, with the first call
     for (auto& copies : found.what.copies) {
       const auto& live = copies[found.live];
       auto& next = copies[1 - found.live];
@@ -84,7 +85,9 @@ std::vector<rank_variable> states_of(const update_spec& update, const registered
   made.reserve(update.rule.state_count());
   for (std::size_t index = 0; index < update.rule.state_count(); ++index) {
     made.push_back({.name = text(update.rule.name(), " of ", variable.what.name),
-                    .copies = {{tensor::zeros(type, value.shape()), tensor::empty(type, value.shape())}}});
+                    .copies = {{tensor::zeros(type, value.shape()),
+                                variable.is_resident ? tensor() : tensor::empty(type, value.shape())}},
+                    .is_state = true});
   }
   return made;
 }

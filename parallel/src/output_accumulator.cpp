@@ -72,7 +72,7 @@ void tensor_output::save(frame_writer& out) {
   out.write(&weight, sizeof weight);
   out.write(&some, sizeof some);
   if (!some) return;
-  if (!sent_) sent_ = joined_.value();
+  if (!sent_) sent_ = joined_.value().to(device::cpu());
   sent_->write_to(out);
 }
 

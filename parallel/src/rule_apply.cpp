@@ -12,25 +12,12 @@ namespace {
 
 bool is_weighted(reduction_op op) { return op == reduction_op::sum || op == reduction_op::avg; }
 
-// Integers come here only with a sum, whose weights are 1.
-bool goes_by_combine(const update_rule& rule, const rule_pass& pass) {
-  if (!std::holds_alternative<assign_rule>(rule.get())) return false;
-  if (!is_weighted(pass.op)) return true;
-  return pass.op == reduction_op::sum && std::ranges::all_of(pass.weights, [](double weight) { return weight == 1; });
-}
-
 void check(const update_rule& rule, const rule_pass& pass) {
   rule.require(pass.type, pass.op);
   MUSTER_ASSERT(!pass.gradients.empty() && !pass.new_values.empty());
   MUSTER_ASSERT(!is_weighted(pass.op) || pass.weights.size() == pass.gradients.size());
   MUSTER_ASSERT(pass.old_states.size() == rule.state_count() && pass.new_states.size() == rule.state_count());
   MUSTER_ASSERT(pass.step > 0);
-}
-
-// The parts of a complex number are multiplied by the same real one.
-dtype part_of_number(dtype type) {
-  if (type == dtype::c64) return dtype::f32;
-  return type == dtype::c128 ? dtype::f64 : type;
 }
 
 rule_job job_of(const update_rule& rule, const rule_pass& pass, std::size_t parts) {
@@ -50,10 +37,21 @@ rule_job job_of(const update_rule& rule, const rule_pass& pass, std::size_t part
 
 }  // namespace
 
+bool goes_by_combine(const update_rule& rule, reduction_op op, std::span<const double> weights) {
+  if (!std::holds_alternative<assign_rule>(rule.get())) return false;
+  if (!is_weighted(op)) return true;
+  return op == reduction_op::sum && std::ranges::all_of(weights, [](double weight) { return weight == 1; });
+}
+
+dtype part_of_number(dtype type) {
+  if (type == dtype::c64) return dtype::f32;
+  return type == dtype::c128 ? dtype::f64 : type;
+}
+
 void apply_by(rule_kernels kernels, const update_rule& rule, const rule_pass& pass) {
   check(rule, pass);
   if (pass.count == 0) return;
-  if (goes_by_combine(rule, pass)) {
+  if (goes_by_combine(rule, pass.op, pass.weights)) {
     return combine(pass.op, pass.type, pass.gradients, pass.new_values, pass.count, pass.how_to_store);
   }
   const auto type = part_of_number(pass.type);

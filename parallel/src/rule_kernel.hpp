@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <muster/parallel/detail/rule_kernels.hpp>
 
@@ -42,6 +43,13 @@ struct rule_numbers {
 
 /// The numbers of an update. Requires: rule.require() does not throw; 0 < step.
 [[nodiscard]] rule_numbers numbers_of(const update_rule& rule, std::uint64_t step);
+
+/// Whether all that the rule asks for is what `combine` does with the gradients. Integers come here only with a sum,
+/// whose weights are 1.
+[[nodiscard]] bool goes_by_combine(const update_rule& rule, reduction_op op, std::span<const double> weights);
+
+/// The type that is computed with: a complex number's parts are multiplied by the same real one.
+[[nodiscard]] dtype part_of_number(dtype type);
 
 /// What a kernel is to do. Requires: a gradient, a new value.
 struct rule_job {

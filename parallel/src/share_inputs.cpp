@@ -35,9 +35,18 @@ const sent_rows* resident_rows(const sent_call& call, std::size_t rank) {
 }
 
 // Whoever else has it, or its memory, may still be reading it.
-bool is_reusable(const tensor& buffer, dtype type, const tensor_shape& shape) {
+bool is_reusable(const tensor& buffer, dtype type, const tensor_shape& shape, device where) {
   return buffer.dtype() == type && buffer.shape() == shape && buffer.storage() != nullptr &&
-         buffer.storage().use_count() == 1;
+         buffer.storage().use_count() == 1 && buffer.device() == where;
+}
+
+// TODO(perf): a kernel that takes the list; this gives the device a copy for each run of rows that follow one another.
+void take_rows_there(const tensor& from, std::span<const std::int64_t> rows, const tensor& buffer) {
+  for (std::size_t first = 0, last = 1; first < rows.size(); first = last++) {
+    while (last < rows.size() && rows[last] == rows[last - 1] + 1) ++last;
+    const auto at = static_cast<std::size_t>(rows[first]);
+    buffer.slice(first, last).copy_from(from.slice(at, at + (last - first)));
+  }
 }
 
 tensor_shape with_rows(const tensor_shape& shape, std::size_t rows) {
@@ -50,7 +59,7 @@ tensor first_variable(const function_spec& spec, const sent_call& call, std::siz
                       const variable_table& variables) {
   for (std::size_t index = 0; index < spec.variables.size(); ++index) {
     if (!spec.variables[index].is_sliceable) continue;
-    return variables.at(spec.variables[index].variable).copies.at(rank)[call.live[index]];
+    return variables.at(spec.variables[index].variable).copies.at(rank)[call.live[index].here()];
   }
   return {};
 }
@@ -96,7 +105,6 @@ sent_call sent_call::read_from(frame_reader& in, const function_spec& spec) {
   }
   read.live.resize(live_count(spec));
   in.read(read.live.data(), read.live.size());
-  for (auto& each : read.live) each &= 1U;
   return read;
 }
 
@@ -159,9 +167,15 @@ tensor share_inputs::take_input(std::size_t index, row_range rows, tensor& buffe
   return buffer;
 }
 
+const tensor& share_inputs::value_of(std::size_t use) const {
+  const auto& variable = variables_.at(spec_.variables[use].variable);
+  const auto live = call_.live[use];
+  return live.is_there() ? variable.on_device.at(rank_)[live.there()] : variable.copies.at(rank_)[live.here()];
+}
+
 tensor share_inputs::take_variable(std::size_t index, row_range rows, tensor& buffer) const {
   const auto& use = spec_.variables[index];
-  const auto& value = variables_.at(use.variable).copies.at(rank_)[call_.live[index]];
+  const auto& value = value_of(index);
   if (!use.is_sliceable) return value;
   const auto* const chosen = resident_rows(call_, rank_);
   if (chosen != nullptr && chosen->is_list) {
@@ -172,10 +186,21 @@ tensor share_inputs::take_variable(std::size_t index, row_range rows, tensor& bu
   return value.slice(first, first + rows.size());
 }
 
+row_range elements_of(std::size_t size, std::size_t rank, std::size_t ranks) noexcept {
+  constexpr std::size_t together = 128;  // no line of memory is written by two ranks
+  const auto chunks = part_of({.first = 0, .last = (size + together - 1) / together}, rank, ranks);
+  return {.first = std::min(chunks.first * together, size), .last = std::min(chunks.last * together, size)};
+}
+
 void take_rows(const tensor& from, std::span<const std::int64_t> rows, tensor& buffer) {
   const auto shape = with_rows(from.shape(), rows.size());
-  if (!is_reusable(buffer, from.dtype(), shape)) buffer = tensor::empty(from.dtype(), shape, memory::local);
+  const auto where = from.device();
+  if (!is_reusable(buffer, from.dtype(), shape, where)) {
+    buffer =
+        where.is_cpu() ? tensor::empty(from.dtype(), shape, memory::local) : tensor::empty(from.dtype(), shape, where);
+  }
   if (buffer.size() == 0) return;
+  if (!where.is_cpu()) return take_rows_there(from, rows, buffer);
   const auto row_bytes = buffer.nbytes() / rows.size();
   if (!from.is_contiguous()) {
     for (std::size_t index = 0; index < rows.size(); ++index) {

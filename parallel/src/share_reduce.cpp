@@ -5,14 +5,22 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>
+
+#include "share_device.hpp"
 
 namespace muster::detail {
 
 namespace {
 
-constexpr std::size_t elements_together = 128;  // no line of memory is written by two ranks
+template <class Byte>
+void advance(std::vector<Byte*>& arrays, std::size_t bytes) {
+  for (auto& each : arrays) each += bytes;
+}
+
+}  // namespace
 
 reduction_op reduction_of(output_op op) {
   switch (op) {
@@ -25,19 +33,13 @@ reduction_op reduction_of(output_op op) {
   }
 }
 
-// What was offered of one update, by the ranks that had rows.
-struct joined_contributions {
-  std::vector<const std::byte*> values;
-  std::vector<double> weights;
-};
-
 joined_contributions join(std::span<const std::vector<contribution>> offered, std::size_t which, output_op op) {
   joined_contributions made;
   double total = 0;
   for (const auto& of_rank : offered) {
     const auto& each = of_rank[which];
     if (!each.some) continue;
-    made.values.push_back(each.value.data());
+    made.values.push_back(&each.value);
     made.weights.push_back(op == output_op::avg ? each.weight : 1.0);
     total += made.weights.back();
   }
@@ -45,13 +47,6 @@ joined_contributions join(std::span<const std::vector<contribution>> offered, st
   if (is_average) std::ranges::for_each(made.weights, [&](double& weight) { weight /= total; });
   return made;
 }
-
-template <class Byte>
-void advance(std::vector<Byte*>& arrays, std::size_t bytes) {
-  for (auto& each : arrays) each += bytes;
-}
-
-}  // namespace
 
 void contribution::write_to(frame_writer& out) const {
   out.write(&weight, sizeof weight);
@@ -76,14 +71,25 @@ void share_run::update_together() {
     if (found.is_empty()) continue;
     offered = {.some = true, .weight = found.weight(), .value = value_for(index, own_copies(index).live).contiguous()};
   }
+  finish_computing();
   const auto all = around_.others.exchange(std::move(own));
   watch_.lap(times_.wait);
   require_fitting(all);
   std::size_t which = 0;
   for (std::size_t index = 0; index < updates_.size(); ++index) {
-    if (spec().updates[index].kind == update_kind::reduced_into) reduce(index, which++, all);
+    if (spec().updates[index].kind != update_kind::reduced_into) continue;
+    const bool is_there = around_.call.live.at(place_of(index)).is_there();
+    is_there ? reduce_there(index, which++, all) : reduce(index, which++, all);
   }
   watch_.lap(times_.reduce);
+}
+
+// What is offered is there: else the devices of others would wait for this one, and nobody could end that wait when it
+// breaks, or does not come to an end. A process that waits for ranks can be told.
+void share_run::finish_computing() {
+  if (around_.device.is_cpu() || around_.ranks == 1) return;
+  kind_of(around_.device).synchronize();
+  watch_.lap(times_.compute);
 }
 
 // What a rank has offered that died meanwhile may be anything: its memory is others' by now. That the call does not
@@ -96,8 +102,9 @@ void share_run::require_fitting(std::span<const std::vector<contribution>> offer
     for (std::size_t rank = 0; rank < offered.size(); ++rank) {
       const bool is_there = which < offered[rank].size();
       const auto* const found = is_there && offered[rank][which].some ? &offered[rank][which].value : nullptr;
-      const bool is_like_own = found == nullptr || (found->dtype() == own.dtype() && found->shape() == own.shape() &&
-                                                    found->is_contiguous());
+      const bool is_like_own =
+          found == nullptr || (found->dtype() == own.dtype() && found->shape() == own.shape() &&
+                               found->is_contiguous() && found->device().is_cpu() == own.device().is_cpu());
       if (is_there && is_like_own) continue;
       throw error(errc::corrupted,
                   text("what rank ", rank, " offered for ", value_name(spec(), value_name::kind::update, index),
@@ -107,16 +114,21 @@ void share_run::require_fitting(std::span<const std::vector<contribution>> offer
   }
 }
 
-// Nobody had rows. What rules remember is there once for all ranks, and becomes the other copy too: rank 0 writes it.
+// Nobody had rows. What rules remember is on the host once for all ranks, and becomes the other copy too: rank 0 writes
+// it; on devices each rank has its part.
 void share_run::leave_as_it_is(std::size_t update) {
   const auto copies = own_copies(update);
   copies.next.copy_from(copies.live);
-  if (around_.rank != 0) return;
   const auto& states = spec().updates[update].states;
   for (std::size_t index = 0; index < states.size(); ++index) {
-    const auto& state = around_.variables.at(states[index]).copies[0];
+    const auto& state = around_.variables.at(states[index]);
     const auto live = around_.call.live.at(place_of(update) + 1 + index);
-    state[1U - live].copy_from(state[live]);
+    if (live.is_there()) {
+      const auto& own = state.on_device.at(around_.rank);
+      own[1U - live.there()].copy_from(own[live.there()]);
+    } else if (around_.rank == 0) {
+      state.copies[0][1U - live.here()].copy_from(state.copies[0][live.here()]);
+    }
   }
 }
 
@@ -125,17 +137,17 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
   const auto& how = spec().updates[update];
   const auto& copies = around_.variables.at(how.variable).copies;
   const auto place = place_of(update);
-  const auto live = around_.call.live.at(place);
+  const auto live = around_.call.live.at(place).here();
   const auto& old_value = copies[0][live];
-  auto joined = join(offered, which, how.op);
+  const auto joined = join(offered, which, how.op);
   if (joined.values.empty()) return leave_as_it_is(update);
 
-  const auto chunks = part_of({.first = 0, .last = (old_value.size() + elements_together - 1) / elements_together},
-                              around_.rank, around_.ranks);
-  const auto first = std::min(chunks.first * elements_together, old_value.size());
-  const auto last = std::min(chunks.last * elements_together, old_value.size());
+  const auto [first, last] = elements_of(old_value.size(), around_.rank, around_.ranks);
   const auto offset = first * dtype_size(old_value.dtype());
-  advance(joined.values, offset);
+  std::vector<const std::byte*> gradients;
+  gradients.reserve(joined.values.size());
+  for (const auto* const each : joined.values) gradients.push_back(each->data());
+  advance(gradients, offset);
   std::vector<std::byte*> new_values;
   new_values.reserve(copies.size());
   for (const auto& each : copies) new_values.push_back(each[1U - live].data());
@@ -144,7 +156,7 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
   std::vector<std::byte*> new_states;
   for (std::size_t index = 0; index < how.states.size(); ++index) {
     const auto& state = around_.variables.at(how.states[index]).copies[0];
-    const auto live_state = around_.call.live.at(place + 1 + index);
+    const auto live_state = around_.call.live.at(place + 1 + index).here();
     const auto state_offset = first * dtype_size(state[0].dtype());
     old_states.push_back(state[live_state].data() + state_offset);
     new_states.push_back(state[1U - live_state].data() + state_offset);
@@ -152,7 +164,7 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
   constexpr std::size_t much = std::size_t{8} << 20U;  // bytes that will not be in the caches when they are read
   apply(how.rule, {.type = old_value.dtype(),
                    .op = reduction_of(how.op),
-                   .gradients = joined.values,
+                   .gradients = gradients,
                    .weights = joined.weights,
                    .value = old_value.data() + offset,
                    .new_values = new_values,

@@ -7,6 +7,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/combine.hpp>
+#include <muster/device/arithmetic.hpp>
+
+#include "share_device.hpp"
 
 namespace muster::detail {
 
@@ -16,6 +19,21 @@ share_run::share_run(const surroundings& around)
     updates_.emplace_back(spec().updates[index].op, value_name(spec(), value_name::kind::update, index));
   }
   watch_.begin();
+  if (!around.device.is_cpu()) send_variables();
+}
+
+// Live copies on devices are written here, before anybody reads them: they do not count until the call does.
+void share_run::send_variables() {
+  const auto order = live_order(spec());
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const auto live = around_.call.live.at(place);
+    const bool was_sent = std::find(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(place), order[place]) !=
+                          order.begin() + static_cast<std::ptrdiff_t>(place);
+    if (!live.is_there() || !live.is_to_go() || was_sent) continue;
+    const auto& variable = around_.variables.at(order[place]);
+    variable.on_device.at(around_.rank)[live.there()].copy_from(
+        value_here(variable, live, around_.rank, around_.ranks));
+  }
 }
 
 rank_context share_run::context_of(std::size_t slice, row_range rows) const {
@@ -55,13 +73,15 @@ std::size_t share_run::place_of(std::size_t update) const noexcept {
 }
 
 share_run::updated share_run::own_copies(std::size_t update) const {
-  const auto& copies = around_.variables.at(spec().updates[update].variable).copies.at(around_.rank);
+  const auto& variable = around_.variables.at(spec().updates[update].variable);
   const auto live = around_.call.live.at(place_of(update));
-  return {.live = copies[live], .next = copies[1 - live]};
+  const auto& copies = (live.is_there() ? variable.on_device : variable.copies).at(around_.rank);
+  const auto which = live.is_there() ? live.there() : live.here();
+  return {.live = copies[which], .next = copies[1U - which]};
 }
 
 tensor share_run::value_for(std::size_t update, const tensor& variable) const {
-  auto value = updates_[update].value();
+  auto value = updates_[update].value().to(variable.device());
   if (value.dtype() == variable.dtype() && value.shape() == variable.shape()) return value;
   throw error(
       errc::invalid_argument,
@@ -75,6 +95,10 @@ void share_run::update_here(std::size_t update) {
   if (updates_[update].is_empty()) return copies.next.copy_from(copies.live);
   const auto value = value_for(update, copies.live);
   if (spec().updates[update].kind == update_kind::assign) return copies.next.copy_from(value);
+  if (!value.device().is_cpu()) {
+    copies.next.copy_from(copies.live);
+    return accumulate(copies.next, value);
+  }
   const auto addend = value.contiguous();
   const std::array<const std::byte*, 2> inputs = {copies.live.data(), addend.data()};
   const std::array<std::byte*, 1> outputs = {copies.next.data()};

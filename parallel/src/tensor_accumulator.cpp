@@ -7,6 +7,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/combine.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/convert.hpp>
+#include <muster/device/device_block.hpp>
 
 #include "weighted_sum.hpp"
 
@@ -25,6 +28,40 @@ reduction_op elementwise(output_op op) {
     case output_op::max: return reduction_op::max;
     default: return reduction_op::sum;
   }
+}
+
+element_op element_op_of(output_op op) {
+  switch (op) {
+    case output_op::prod: return element_op::prod;
+    case output_op::min: return element_op::min;
+    case output_op::max: return element_op::max;
+    default: return element_op::sum;
+  }
+}
+
+// What sums of it are computed in.
+dtype wide_type(dtype type) { return type == dtype::c64 || type == dtype::c128 ? dtype::c128 : dtype::f64; }
+
+// The host's sums are rounded to 16 bits by way of float.
+tensor rounded_to(dtype type, const tensor& wide) {
+  const bool is_half = type == dtype::f16 || type == dtype::bf16;
+  return convert(is_half ? convert(wide, dtype::f32) : wide, type);
+}
+
+tensor joined_here(output_op op, const tensor& a, const tensor& b, bool in_place) {
+  const auto first = a.contiguous();
+  const auto next = b.contiguous();
+  auto out = in_place ? a : tensor::empty(b.dtype(), b.shape());
+  const std::array<const std::byte*, 2> inputs = {first.data(), next.data()};
+  const std::array<std::byte*, 1> outputs = {out.data()};
+  combine(elementwise(op), b.dtype(), inputs, outputs, b.size(), stores::normal);
+  return out;
+}
+
+tensor joined_there(output_op op, const tensor& a, const tensor& b, bool in_place) {
+  auto out = in_place ? a : a.clone();
+  accumulate(out, b, element_op_of(op));
+  return out;
 }
 
 }  // namespace
@@ -53,9 +90,8 @@ void tensor_accumulator::require_alike(const tensor& value) const {
                    " needs the same everywhere. Is the function to give one value for each row? Then gather them"));
 }
 
-// TODO(perf): on the device where the values are, and to the host once.
 void tensor_accumulator::add(const tensor& given, double weight) {
-  const auto value = given.to(device::cpu());
+  const auto value = is_empty() ? given : given.to(joined_.device());
   if (is_empty()) {
     static_cast<void>(result_type(op_, value.dtype(), what_));
     joined_ = value;
@@ -65,20 +101,22 @@ void tensor_accumulator::add(const tensor& given, double weight) {
       if (count_ == 1) sum_up(joined_, weight_);
       sum_up(value, weight);
     } else {
-      const auto first = joined_.contiguous();
-      const auto next = value.contiguous();
-      auto out = is_borrowed() ? tensor::empty(value.dtype(), value.shape()) : joined_;
-      const std::array<const std::byte*, 2> inputs = {first.data(), next.data()};
-      const std::array<std::byte*, 1> outputs = {out.data()};
-      combine(elementwise(op_), value.dtype(), inputs, outputs, value.size(), stores::normal);
-      joined_ = out;
+      joined_ = (is_here() ? joined_here : joined_there)(op_, joined_, value, !is_borrowed());
     }
   }
   weight_ += weight;
   ++count_;
 }
 
+// TODO(perf): in one pass, which takes a kernel of its own.
 void tensor_accumulator::sum_up(const tensor& value, double weight) {
+  if (!is_here()) {
+    const auto type = wide_type(value.dtype());
+    if (sums_there_.shape() != value.shape() || sums_there_.dtype() != type) {
+      sums_there_ = tensor::zeros(type, value.shape(), value.device());
+    }
+    return axpy(is_average(op_) ? weight : 1.0, convert(value, type), sums_there_);
+  }
   if (sums_.empty()) sums_.assign(numbers_of(value.dtype(), value.size()), 0.0);
   add_scaled(sums_, value.contiguous().data(), value.dtype(), is_average(op_) ? weight : 1.0);
 }
@@ -88,6 +126,7 @@ tensor tensor_accumulator::value() const {
   const auto type = result_type(op_, joined_.dtype(), what_);
   const bool is_converted = type != joined_.dtype();
   if (!sums_up() || (count_ == 1 && !is_converted)) return joined_;
+  if (!is_here()) return value_there(type);
   auto made = tensor::empty(type, joined_.shape());
   if (count_ > 1) {
     write_divided(made.data(), type, sums_, is_average(op_) ? weight_ : 1.0);
@@ -97,6 +136,14 @@ tensor tensor_accumulator::value() const {
     write_divided(made.data(), type, only, 1.0);
   }
   return made;
+}
+
+tensor tensor_accumulator::value_there(dtype type) const {
+  if (count_ == 1) return convert(joined_, type);
+  if (joined_.size() == 0) return tensor::empty(type, joined_.shape(), joined_.device());
+  const auto quotients = sums_there_.clone();
+  if (is_average(op_)) quotients.storage()->on_device()->operations().divide(quotients, weight_);
+  return rounded_to(type, quotients);
 }
 
 }  // namespace muster::detail

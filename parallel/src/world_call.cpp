@@ -10,17 +10,9 @@
 
 #include "call_guard.hpp"
 #include "world_news.hpp"
+#include "world_outcome.hpp"
 
 namespace muster::detail {
-
-struct world_core::outcome {
-  deadline until;
-  bool aborted = false;
-  bool failed = false;
-  bool is_call = true;           ///< or only news are told
-  std::exception_ptr refused{};  ///< the outputs do not go together
-  std::vector<rank_times> times{};
-};
 
 std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function) {
   made_in_.require_here("a world");
@@ -30,6 +22,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   require_open();
   replace_the_dead();
   auto& found = functions_.at(function);
+  if (is_resident_) make_room_there(found);
   const auto request = prepare(found, variables_);
   tell_news();
   write_arguments(found, request);
@@ -39,7 +32,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   progress_.begin(epoch_);
   if (called_) called_->set(found.spec.name);
   order(world_order::run);
-  run_own_share(ended.until);
+  run_own_share(ended);
   conduct(ended, request);
   if (ended.failed) fail(ended, found);
   commit(found, request);
@@ -54,11 +47,11 @@ void world_core::distribute() {
   replace_the_dead();
   if (std::ranges::count(told_, changes_) == std::ssize(told_)) return;
   tell_news();
-  outcome ended{.until = deadline::after(options_.call_timeout), .is_call = false};
+  outcome ended{.until = deadline::after(options_.call_timeout), .what = world_order::learn};
   ++epoch_;
   progress_.begin(epoch_);
   order(world_order::learn);
-  run_own_share(ended.until);
+  run_own_share(ended);
   conduct(ended, {});
   registered_function what;
   what.spec.name = "distribute";  // for the text of an error
@@ -130,10 +123,10 @@ void world_core::write_arguments(const registered_function& function, const worl
   }
 }
 
-void world_core::run_own_share(deadline until) {
+void world_core::run_own_share(const outcome& ended) {
   if (!own_) return;
-  own_->watch([this] { return is_hopeless(); }, until);
-  own_->take_part(epoch_);
+  own_->watch([this] { return is_hopeless(); }, ended.until);
+  own_->take_part(epoch_, ended.what);
 }
 
 // For whoever waits for other ranks: one of them is not going to answer as he hopes. Only what progress_ does not know
@@ -235,10 +228,12 @@ void read_outputs(std::size_t rank, const world_request& request, frame_reader& 
 void world_core::read_replies(outcome& ended, const world_request& request) {
   try {
     ended.times.reserve(ranks());
-    const bool is_archived = ended.is_call && functions_.at(request.function).code->has_archived_outputs();
+    const bool is_archived =
+        ended.what == world_order::run && functions_.at(request.function).code->has_archived_outputs();
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       told_[rank] = changes_;
-      if (!ended.is_call) continue;
+      if (ended.what == world_order::tend) read_made(rank, ended);
+      if (ended.what != world_order::run) continue;
       const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
       const auto read = [&](frame_reader& in) {
         in.read(&ended.times.emplace_back(), sizeof(rank_times));
@@ -252,7 +247,7 @@ void world_core::read_replies(outcome& ended, const world_request& request) {
         read(in);
       }
     }
-    if (ended.is_call) request.finish_outputs();
+    if (ended.what == world_order::run) request.finish_outputs();
     lent_.end();  // values that are lists may hold tensors
   } catch (...) {
     lent_.forget();
@@ -262,9 +257,13 @@ void world_core::read_replies(outcome& ended, const world_request& request) {
 }
 
 void world_core::commit(registered_function& function, const world_request& request) {
-  for (const auto& update : function.spec.updates) {
-    variables_.at(update.variable).live ^= 1U;
-    for (const auto state : update.states) variables_.at(state).live ^= 1U;
+  if (is_resident_) {
+    commit_there(function);
+  } else {
+    for (const auto& update : function.spec.updates) {
+      variables_.at(update.variable).live ^= 1U;
+      for (const auto state : update.states) variables_.at(state).live ^= 1U;
+    }
   }
   if (!function.spec.updates.empty() && !request.is_for_nothing) ++function.steps;
   // All ranks have been told; who takes the place of one never knew of them.

@@ -59,6 +59,7 @@ world_core::world_core(const world_options& options)
       own_rank_(options.caller_computes ? std::optional<std::size_t>(options.master_rank) : std::nullopt),
       called_(options.output.to() ? std::make_shared<called_function>() : nullptr),
       devices_(options.devices.resolve()),
+      is_resident_(are_all_on_devices()),
       told_(memory_.shape().ranks),
       arguments_(domain_->blocks()),
       lent_(domain_->blocks()),
@@ -131,7 +132,11 @@ std::uint32_t world_core::add(rank_variable what) {
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
-  variables_.emplace(++last_number_, registered_variable{.what = std::move(what), .changed = ++changes_});
+  const bool is_alike = !what.is_scattered;
+  variables_.emplace(
+      ++last_number_,
+      registered_variable{
+          .what = std::move(what), .changed = ++changes_, .is_resident = is_resident_, .is_alike = is_alike});
   return last_number_;
 }
 

@@ -38,6 +38,7 @@ std::map<std::uint32_t, registered_variable> world_core::own_variables(const fun
   for (const auto number : live_order(spec)) {
     auto found = variables_.at(number);
     if (found.what.copies.size() > 1) found.what.copies = {found.what.copies[rank]};
+    make_room_here(found);
     own.insert_or_assign(number, std::move(found));
   }
   return own;
@@ -50,6 +51,7 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
   const presence caller(caller_);
   require_open();
   auto& found = functions_.at(function);
+  bring_all(found.spec);
   const auto own = own_variables(found.spec);
   const auto request = prepare(found, own);
   const auto given = encoded(request.write_values);
@@ -79,8 +81,25 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
   for (const auto& update : found.spec.updates) {
     write_back(own.at(update.variable));
     for (const auto state : update.states) write_back(own.at(state));
+    note_written_here(update.variable);
+    for (const auto state : update.states) note_written_here(state);
   }
   if (!found.spec.updates.empty()) ++found.steps;
+}
+
+// Here it is computed with what is on the host, where there is no second copy of what else is on devices.
+void world_core::make_room_here(registered_variable& which) {
+  if (!std::exchange(which.is_resident, false)) return;
+  for (auto& copies : which.what.copies) {
+    const auto& live = copies[which.live];
+    copies[1U - which.live] = tensor::empty(live.dtype(), live.shape());
+  }
+}
+
+void world_core::note_written_here(std::uint32_t number) {
+  auto& found = variables_.at(number);
+  found.is_fresh_there = false;
+  found.is_alike = found.is_alike && (ranks() == 1 || found.what.is_state);
 }
 
 // The copies of other ranks stay as they are, so none changes places.

@@ -6,8 +6,10 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/serialize/error_info.hpp>
 
+#include "share_device.hpp"
 #include "world_news.hpp"
 
 namespace muster::detail {
@@ -53,8 +55,10 @@ void world_member::serve() noexcept {
     };
     sleeper_.wait(look, look);
     if (found.what == world_order::close) return;
-    if (found.what == world_order::run || found.what == world_order::learn) {
-      take_part(found.epoch);
+    const bool is_call =
+        found.what == world_order::run || found.what == world_order::learn || found.what == world_order::tend;
+    if (is_call) {
+      take_part(found.epoch, found.what);
     } else {
       epoch_ = found.epoch;  // it was aborted before it was seen
       answer(found.epoch, rank_phase::dropped);
@@ -62,22 +66,38 @@ void world_member::serve() noexcept {
   }
 }
 
-void world_member::take_part(std::uint64_t epoch) {
+void world_member::take_part(std::uint64_t epoch, world_order what) {
   epoch_ = epoch;
   failure_ = nullptr;
   offered_.clear();
   encode_outputs_ = nullptr;
+  made_.clear();
   try {
-    run(epoch);
+    run(epoch, what);
     lent_.end();
     answer(epoch, rank_phase::done);
   } catch (const call_dropped&) {
-    end_loans();
+    end_work();
     answer(epoch, rank_phase::dropped);
   } catch (...) {
     failure_ = std::current_exception();
     fail(epoch);
   }
+}
+
+// Who has answered touches nothing of the call any more, and neither does his device. One that is lost does nothing
+// more.
+void world_member::wait_for_device() {
+  if (!device_.is_cpu()) kind_of(device_).synchronize();
+}
+
+void world_member::end_work() noexcept {
+  try {
+    wait_for_device();
+  } catch (const std::exception&) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+  end_loans();
 }
 
 // What the function has kept a handle of is not good any more if there is no memory to hold it; the call has not
@@ -108,7 +128,7 @@ error_info failure_now() {
 
 void world_member::fail(std::uint64_t epoch) noexcept {
   const auto why = failure_now();
-  end_loans();
+  end_work();
   try {
     reply_.put(line_.reply, [&](output_archive& out) { out(why); });
   } catch (const std::exception&) {
@@ -118,9 +138,11 @@ void world_member::fail(std::uint64_t epoch) noexcept {
   answer(epoch, rank_phase::failed);
 }
 
-void world_member::run(std::uint64_t epoch) {
+// By now it may have been aborted; what the arguments are goes by what was ordered.
+void world_member::run(std::uint64_t epoch, world_order what) {
   read_news();
-  if (command() == command_word{.epoch = epoch, .what = world_order::learn}) return;
+  if (what == world_order::learn) return;
+  if (what == world_order::tend) return tend();
   auto& memory = domain_->blocks();
   const frame_view frame(memory, memory_.command().arguments);
   world_call_header header;
@@ -153,6 +175,11 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
                    .buffers = buffers_[header.function],
                    .device = device_});
   encode_outputs_ = what.code->run(share, values);
+  if (!device_.is_cpu()) {
+    wait_for_device();
+    share.note_settled();
+    mappings_ = share.take_mappings();
+  }
   if (command() == command_word{.epoch = epoch, .what = world_order::abort}) throw call_dropped{};
   const auto write = [&](frame_writer& out) {
     out.write(&share.times(), sizeof(rank_times));
@@ -191,13 +218,44 @@ void world_member::read_news() {
   }
 }
 
+// ---- on the rank's device, between calls
+
+void world_member::tend() {
+  auto& memory = domain_->blocks();
+  const frame_view frame(memory, memory_.command().arguments);
+  input_archive in(frame.bytes());
+  std::vector<residence_job> jobs;
+  in(jobs);
+  for (const auto& job : jobs) {
+    if (job.rank != residence_job::all_ranks && job.rank != rank_) continue;
+    const auto& variable = variables_.at(job.variable);
+    const auto here = value_here(variable, job.live, rank_, memory_.shape().ranks);
+    if (job.copies == 0) {
+      here.copy_from(variable.on_device.at(rank_)[job.live.there()]);
+      continue;
+    }
+    auto& copies = made_.emplace_back();
+    for (std::uint32_t index = 0; index < job.copies; ++index) {
+      copies[index] = tensor::empty(here.dtype(), here.shape(), device_);
+    }
+  }
+  wait_for_device();
+  reply_.put(line_.reply, [&](output_archive& out) { out(made_); });
+}
+
 // ---- what ranks read of one another
+
+// By other ranks, without a copy.
+bool world_member::is_reachable(const tensor& value) const noexcept {
+  if (!value.is_shared()) return false;
+  return value.storage()->on_device() != nullptr || value.storage()->block().owner() == &domain_->blocks();
+}
 
 std::vector<std::vector<contribution>> world_member::exchange(std::vector<contribution> own) {
   offered_ = std::move(own);
+  if (memory_.shape().ranks == 1) return {offered_};
   for (auto& each : offered_) {
-    const bool is_reachable = each.value.is_shared() && each.value.storage()->block().owner() == &domain_->blocks();
-    if (each.some && !is_reachable) each.value = each.value.clone(memory::shared);
+    if (each.some && !is_reachable(each.value)) each.value = each.value.clone(memory::shared);
   }
   exchange_.put<frame_writer>(line_.exchange, [&](frame_writer& out) {
     for (const auto& each : offered_) each.write_to(out);

@@ -3,10 +3,12 @@
 
 // What a rank is told before a call, because it does not know it yet.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include <muster/device/tensor.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
 #include <muster/serialize/function_token.hpp>
@@ -38,5 +40,24 @@ struct variable_news {
     if (!is_gone) archive(what);
   }
 };
+
+/// What a rank does with its copies of a variable on its device, between calls.
+struct residence_job {
+  static constexpr std::uint32_t all_ranks = ~std::uint32_t{0};
+
+  std::uint32_t variable = 0;
+  std::uint32_t rank = all_ranks;  ///< whose
+  std::uint32_t copies =
+      0;  ///< to be made, of the shape that the live copy on the host has; 0: the live one comes there
+  named_copy live{};
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(variable, rank, copies, live.bits);
+  }
+};
+
+/// A rank's copies of one variable on its device.
+using resident_copies = std::array<tensor, 2>;
 
 }  // namespace muster::detail

@@ -64,14 +64,16 @@ device world_core::device_of(std::size_t rank) const {
   return devices_.empty() ? device::cpu() : devices_[rank % devices_.size()].device;
 }
 
-// The pool knows of workers only, of which the program's own rank is none.
+// The pool knows of workers only, of which the program's own rank is none; but they read what that one offers.
 device_choice world_core::devices_of_workers() const {
   if (devices_.empty()) return {};
   std::vector<device> by_worker;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (own_rank_ != rank) by_worker.push_back(device_of(rank));
   }
-  return options_.devices.choosing(std::move(by_worker));
+  std::vector<device> seen;
+  if (own_rank_) seen.push_back(device_of(*own_rank_));
+  return options_.devices.choosing(std::move(by_worker), std::move(seen));
 }
 
 rank_process* world_core::process_of(std::size_t rank) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What can be done with variables between calls. Their memory is the caller's, so he does it.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -36,17 +37,25 @@ reduction_op elementwise(const variable& which, output_op op) {
 
 tensor& live_copy(registered_variable& found, std::size_t rank) { return found.what.copies[rank][found.live]; }
 
-// Where the shape stays the memory does; ranks learn of other memory with the next call.
+// Where the shape stays the memory does; ranks learn of other memory with the next call, and devices get the value.
 void assign(registered_variable& found, std::size_t rank, const tensor& value) {
+  found.is_fresh_there = false;
+  found.is_alike = false;
   auto& copies = found.what.copies[rank];
   auto& live = copies[found.live];
   if (live.shape() != value.shape() || live.storage() == nullptr) {
     auto& next = copies[1 - found.live];
-    if (next.storage() != nullptr || next.shape() == live.shape()) next = tensor::empty(live.dtype(), value.shape());
+    const bool has_next = next.storage() != nullptr || next.shape() == live.shape();
+    if (has_next && !found.is_resident) next = tensor::empty(live.dtype(), value.shape());
     live = tensor::empty(live.dtype(), value.shape());
     found.changed = 0;
   }
   live.copy_from(value);
+}
+
+void assign_to_all(registered_variable& found, const tensor& value) {
+  for (std::size_t rank = 0; rank < found.what.copies.size(); ++rank) assign(found, rank, value);
+  found.is_alike = true;
 }
 
 void require_like(const variable& which, const tensor& value, std::size_t dimensions) {
@@ -116,10 +125,16 @@ tensor stacked(const variable& which, registered_variable& found, std::size_t ra
   return made;
 }
 
-template <class What>
-void with(const std::shared_ptr<detail::world_core>& core, const variable& which, const What& what) {
+void require_of(const std::shared_ptr<detail::world_core>& core, const variable& which) {
   if (which.handle().world != core) refuse(which, "it is of another world");
-  core->with_variables([&](auto& variables) { what(variables.at(which.handle().number)); });
+}
+
+// With what all ranks have, or that rank.
+template <class What>
+void with(const std::shared_ptr<detail::world_core>& core, const variable& which, const What& what,
+          std::optional<std::size_t> rank = std::nullopt) {
+  require_of(core, which);
+  core->with_variable(which.handle().number, rank, what);
 }
 
 detail::rank_variable empty_copies(std::string name, bool is_scattered, std::size_t ranks, dtype type) {
@@ -165,7 +180,7 @@ void world::broadcast(const variable& which) { broadcast(which, get_value(master
 void world::broadcast(const variable& which, const tensor& value) {
   with(core_, which, [&](registered_variable& found) {
     require_like(which, value, live_copy(found, 0).dimensions());
-    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, value);
+    assign_to_all(found, value);
   });
 }
 
@@ -195,7 +210,7 @@ tensor world::gather(const variable& which, unsigned new_dimensions) const {
 void world::all_gather(const variable& which) {
   with(core_, which, [&](registered_variable& found) {
     const auto all = concatenated(which, found, ranks());
-    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, all);
+    assign_to_all(found, all);
   });
 }
 
@@ -213,7 +228,7 @@ void world::reduce_in_place(const variable& which, output_op op) {
 void world::all_reduce(const variable& which, output_op op) {
   with(core_, which, [&](registered_variable& found) {
     const auto all = joined(which, found, ranks(), op);
-    for (std::size_t rank = 0; rank < ranks(); ++rank) assign(found, rank, all);
+    assign_to_all(found, all);
   });
 }
 
@@ -229,13 +244,15 @@ void world::set_value(std::size_t rank, const variable& which, const tensor& val
 tensor world::get_value(std::size_t rank, const variable& which) const {
   if (rank >= ranks()) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks() - 1);
   tensor made;
-  with(core_, which, [&](registered_variable& found) { made = live_copy(found, rank).clone(); });
+  with(core_, which, [&](registered_variable& found) { made = live_copy(found, rank).clone(); }, rank);
   return made;
 }
 
 std::vector<tensor_shape> world::get_shapes(const variable& which) const {
   std::vector<tensor_shape> shapes;
-  with(core_, which, [&](registered_variable& found) {
+  require_of(core_, which);
+  core_->with_variables([&](auto& variables) {
+    auto& found = variables.at(which.handle().number);
     for (std::size_t rank = 0; rank < ranks(); ++rank) shapes.push_back(live_copy(found, rank).shape());
   });
   return shapes;

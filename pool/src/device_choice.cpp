@@ -95,15 +95,19 @@ device_choice device_choice::on_machine(fs::path system_root) const {
   return there;
 }
 
-device_choice device_choice::choosing(std::vector<device> these) const {
-  return device_choice(std::move(these)).on_machine(system_root_);
+device_choice device_choice::choosing(std::vector<device> these, std::vector<device> seen) const {
+  auto chosen = device_choice(std::move(these)).on_machine(system_root_);
+  chosen.seen_ = std::move(seen);
+  return chosen;
 }
 
 std::vector<device_assignment> device_choice::resolve() const {
   if (!automatic_ && these_.empty()) return {};
   const detail::device_survey machine(system_root_);
   const auto chosen = automatic_ ? every_device(machine) : these_;
-  const auto peers = each_once(chosen);
+  auto all = chosen;
+  all.insert(all.end(), seen_.begin(), seen_.end());
+  const auto peers = each_once(all);
   for (const auto each : peers) require(each, machine);
   std::vector<device_assignment> assignments;
   for (const auto each : chosen) {

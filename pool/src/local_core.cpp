@@ -42,7 +42,7 @@ local_core::local_core(const thread_pool_options& options, std::size_t threads, 
       overflow_wait_(options.overflow_wait),
       initializer_(options.initializer),
       finalizer_(options.finalizer),
-      log_(options.log),
+      log_(callable(options.log)),
       spin_(threads == 0 ? spin_policy() : measured_spin()),
       sleeping_((checked(threads) + 63) / 64),
       spinning_(sleeping_.size()) {

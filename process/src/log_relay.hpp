@@ -22,7 +22,7 @@ class log_relay {
 public:
   static constexpr std::size_t most_waiting = 1000;
 
-  explicit log_relay(log_sink sink) : sink_(std::move(sink)) {}
+  explicit log_relay(log_sink sink) : sink_(callable(std::move(sink))) {}
   log_relay(const log_relay&) = delete;
   log_relay& operator=(const log_relay&) = delete;
   ~log_relay() { end(); }

@@ -8,6 +8,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -224,6 +225,7 @@ task_reply nested_end::run(task_call& call) {
     }
   }
   --depth_;
+  if (detail::pending_work::is_any()) worker_.settle(call);
   if (!call.keep_borrowed()) worker_.must_end_ = true;
   worker_.finished_ += call.count();
   auto reply = call.take_reply();

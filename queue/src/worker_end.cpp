@@ -8,6 +8,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/futex.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/queue/bell.hpp>
 #include <muster/queue/parking.hpp>
@@ -136,6 +137,7 @@ void worker_end::run(const claimed_task& task) {
       fail(call);
     }
   }
+  if (detail::pending_work::is_any()) settle(call);
   if (!call.keep_borrowed()) must_end_ = true;
   finished_ += call.count();
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
@@ -149,6 +151,15 @@ void worker_end::run(const claimed_task& task) {
     if (asked.has(slot_flag::doomed)) task_call::await_death();  // it was too late, and is done all the same
   }
   line_.current.store(0, std::memory_order_release);
+}
+
+// What the task was lent may be changed by others as soon as it has ended.
+void worker_end::settle(task_call& call) const noexcept {
+  try {
+    detail::pending_work::settle();
+  } catch (...) {
+    fail(call);
+  }
 }
 
 // Inside of a catch block.

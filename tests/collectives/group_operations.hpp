@@ -20,6 +20,8 @@ struct operation_size {
   std::size_t count = 1;  ///< of elements
   bool is_async = false;  ///< where there is such a form
   std::size_t round = 0;  ///< the same on all ranks; roots and values come of it
+  device where = {};      ///< where the rank's tensors lie
+  bool is_into = false;   ///< scatters go into a tensor: what they make themselves comes to the host
 };
 
 struct operation {
@@ -31,18 +33,19 @@ struct operation {
 };
 inline std::ostream& operator<<(std::ostream& out, const operation& what) { return out << what.name; }
 
-inline tensor floats(std::size_t count, std::size_t value) {
-  return tensor::full<float>({count}, static_cast<float>(value));
+inline tensor floats(std::size_t count, std::size_t value, device where = {}) {
+  return tensor::full<float>({count}, static_cast<float>(value), where);
 }
 
 inline void expect_all(const tensor& found, std::size_t count, std::size_t value, const char* what) {
   ASSERT_EQ(found.size(), count) << what;
-  for (const auto each : found.span<float>()) ASSERT_EQ(each, static_cast<float>(value)) << what;
+  const auto here = found.to(device::cpu());
+  for (const auto each : here.span<float>()) ASSERT_EQ(each, static_cast<float>(value)) << what;
 }
 
 // Row r of `count` elements is all `first + r`.
-inline tensor rows(std::size_t ranks, std::size_t count, std::size_t first) {
-  auto made = tensor::empty<float>({ranks * count});
+inline tensor rows(std::size_t ranks, std::size_t count, std::size_t first, device where) {
+  auto made = tensor::empty<float>({ranks * count}, where);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     made.slice(rank * count, (rank + 1) * count).fill(static_cast<float>(first + rank));
   }
@@ -64,53 +67,60 @@ inline std::size_t sum_of(const group& of, const operation_size& how) {
 
 inline void run_broadcast(group& in, const operation_size& how) {
   const auto root = how.round % in.size();
-  const auto own = floats(how.count, in.rank() == root ? how.round % 50 : 1000);
+  const auto own = floats(how.count, in.rank() == root ? how.round % 50 : 1000, how.where);
   how.is_async ? in.broadcast_async(own, root).wait() : in.broadcast(own, root);
   expect_all(own, how.count, how.round % 50, "broadcast");
 }
 
 inline void run_reduce(group& in, const operation_size& how) {
   const auto root = how.round % in.size();
-  const auto own = floats(how.count, value_of(in, how));
+  const auto own = floats(how.count, value_of(in, how), how.where);
   how.is_async ? in.reduce_async(own, root).wait() : in.reduce(own, root);
   expect_all(own, how.count, in.rank() == root ? sum_of(in, how) : value_of(in, how), "reduce");
 }
 
 inline void run_all_reduce(group& in, const operation_size& how) {
-  const auto own = floats(how.count, value_of(in, how));
+  const auto own = floats(how.count, value_of(in, how), how.where);
   how.is_async ? in.all_reduce_async(own).wait() : in.all_reduce(own);
   expect_all(own, how.count, sum_of(in, how), "all_reduce");
 }
 
 inline void run_gather(group& in, const operation_size& how) {
   const auto root = how.round % in.size();
-  const auto own = floats(how.count, value_of(in, how));
+  const auto own = floats(how.count, value_of(in, how), how.where);
   const auto found = how.is_async ? in.gather_async(own, root).result() : in.gather(own, root);
   if (in.rank() == root) expect_rows(found, in.size(), how.count, how.round % 50, "gather");
 }
 
 inline void run_all_gather(group& in, const operation_size& how) {
-  const auto own = floats(how.count, value_of(in, how));
+  const auto own = floats(how.count, value_of(in, how), how.where);
   const auto found = how.is_async ? in.all_gather_async(own).result() : in.all_gather(own);
   expect_rows(found, in.size(), how.count, how.round % 50, "all_gather");
 }
 
 inline void run_scatter(group& in, const operation_size& how) {
   const auto root = how.round % in.size();
-  const auto all = in.rank() == root ? rows(in.size(), how.count, how.round % 50) : tensor();
-  const auto found = how.is_async ? in.scatter_async(all, root).result() : in.scatter(all, root);
+  const auto all = in.rank() == root ? rows(in.size(), how.count, how.round % 50, how.where) : tensor();
+  auto found = floats(how.count, 0, how.where);
+  if (how.is_async) {
+    found = in.scatter_async(all, root).result();
+  } else if (how.is_into) {
+    in.scatter(all, found, root);
+  } else {
+    found = in.scatter(all, root);
+  }
   expect_all(found, how.count, value_of(in, how), "scatter");
 }
 
 inline void run_reduce_scatter(group& in, const operation_size& how) {
-  const auto out = floats(how.count, 0);
-  const auto own = rows(in.size(), how.count, in.rank());
+  const auto out = floats(how.count, 0, how.where);
+  const auto own = rows(in.size(), how.count, in.rank(), how.where);
   how.is_async ? in.reduce_scatter_async(own, out).wait() : in.reduce_scatter(own, out);
   expect_all(out, how.count, in.size() * (in.size() - 1) / 2 + in.size() * in.rank(), "reduce_scatter");
 }
 
 inline void run_all_to_all(group& in, const operation_size& how) {
-  const auto own = rows(in.size(), how.count, 10 * in.rank());
+  const auto own = rows(in.size(), how.count, 10 * in.rank(), how.where);
   const std::vector<std::size_t> counts(in.size(), how.count);
   const auto found = how.is_async ? in.all_to_all_async(own, counts).result() : in.all_to_all(own, counts);
   ASSERT_EQ(found.size(), in.size() * how.count);
@@ -127,8 +137,8 @@ inline void run_barrier(group& in, const operation_size& how) {
 inline void run_messages(group& in, const operation_size& how) {
   const auto next = (in.rank() + 1) % in.size();
   const auto before = (in.rank() + in.size() - 1) % in.size();
-  const auto own = floats(how.count, value_of(in, how));
-  const auto into = floats(how.count, 1000);
+  const auto own = floats(how.count, value_of(in, how), how.where);
+  const auto into = floats(how.count, 1000, how.where);
   if (how.is_async) {
     const std::array works = {in.isend(own, next, 3), in.irecv(into, before, 3)};
     for (const auto& each : works) each.wait();
@@ -143,7 +153,7 @@ inline void run_split(group& in, const operation_size& how) {
   auto part = in.split(0, -static_cast<int>(in.rank()));
   ASSERT_TRUE(part.has_value());
   ASSERT_EQ(part->rank(), in.size() - 1 - in.rank());
-  run_all_reduce(*part, {.count = how.count, .round = how.round});
+  run_all_reduce(*part, {.count = how.count, .round = how.round, .where = how.where});
 }
 
 inline void run_subset(group& in, const operation_size& how) {
@@ -151,7 +161,7 @@ inline void run_subset(group& in, const operation_size& how) {
   for (std::size_t rank = 0; rank < in.size(); ++rank) all.push_back((rank + how.round) % in.size());
   auto part = in.subset(all);
   ASSERT_EQ(all[part.rank()], in.rank());
-  run_all_reduce(part, {.count = how.count, .round = how.round});
+  run_all_reduce(part, {.count = how.count, .round = how.round, .where = how.where});
 }
 
 inline std::size_t rank_in_split(std::size_t rank, std::size_t ranks, std::size_t /*round*/) {

@@ -80,6 +80,8 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction which, unsigned int blocks_x, unsigne
   });
 }
 
+std::size_t fake_cuda_copied(fake_cuda_direction which) { return the_machine().copied.at(which).load(); }
+
 std::size_t fake_cuda_live(fake_cuda_kind kind) {
   auto& all = the_machine();
   switch (kind) {
@@ -106,4 +108,15 @@ void fake_cuda_fail(const char* function, CUresult code, int after_calls) {
 }
 
 void fake_cuda_no_failures() { the_machine().failures.clear(); }
+
+CUresult fake_cuda_run(CUstream where, void (*function)(void*), void* argument) {
+  return call_in_context("fake_cuda_run", [&](const std::shared_ptr<context>& here) {
+    execute(the_machine().find_stream(where, here), "library", [function, argument] { function(argument); });
+  });
+}
+
+int fake_cuda_physical() {
+  const auto here = any_current_context();
+  return here == nullptr ? -1 : here->physical;
+}
 }

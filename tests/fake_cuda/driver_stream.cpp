@@ -7,6 +7,7 @@
 
 #include "call.hpp"
 #include "execute.hpp"
+#include "fake_cuda.hpp"
 
 using namespace fake_cuda;
 
@@ -58,6 +59,13 @@ void require_word(CUdeviceptr where, const context& in) {
 void copy(const std::shared_ptr<stream>& on, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   auto& all = the_machine();
   const auto physical = on->in()->physical;
+  const auto is_on_device = [&](CUdeviceptr where) {
+    return all.space.find(where, bytes, physical).where == place::device;
+  };
+  const auto direction = !is_on_device(to)    ? fake_cuda_downloads
+                         : is_on_device(from) ? fake_cuda_moves
+                                              : fake_cuda_uploads;
+  all.copied.at(direction) += bytes;
   const bool waits = all.space.find(to, bytes, physical).where == place::elsewhere;
   if (all.space.find(from, bytes, physical).where == place::elsewhere) {
     const auto* const first = static_cast<const std::byte*>(pointer(from));

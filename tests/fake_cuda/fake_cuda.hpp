@@ -33,6 +33,11 @@ std::size_t fake_cuda_live(fake_cuda_kind kind);
 /// 0, those that went by way of the host.
 std::size_t fake_cuda_copies_between(int directly);
 
+enum fake_cuda_direction { fake_cuda_uploads, fake_cuda_downloads, fake_cuda_moves };
+
+/// How many bytes this process has had copied: from the host to devices, to the host, and between places on devices.
+std::size_t fake_cuda_copied(fake_cuda_direction which);
+
 /// After `after_calls` more calls of `function` ("cuMemCreate", without _v2), or executions of "kernel", "copy" or
 /// "memset", the next one fails with `code`, once. Codes after which the real driver's contexts are of no use break the
 /// context: every later call in it fails with the same code. What is executed on a stream has no caller, so its
@@ -41,6 +46,12 @@ void fake_cuda_fail(const char* function, CUresult code, int after_calls);
 
 /// Forgets all failures that were asked for and have not happened yet.
 void fake_cuda_no_failures();
+
+/// For other libraries that are played (fake_nccl): gives a stream of the current context a function instead of a
+/// kernel. It may touch the memory of devices, and is not run in a context that is over.
+CUresult fake_cuda_run(CUstream where, void (*function)(void*), void* argument);
+/// The number of the current context's device among all; -1 where there is no context.
+int fake_cuda_physical();
 }
 
 namespace muster::test {
@@ -61,6 +72,9 @@ public:
   }
   [[nodiscard]] std::size_t copies_between(bool directly) const {
     return reinterpret_cast<decltype(&fake_cuda_copies_between)>(find("fake_cuda_copies_between"))(directly ? 1 : 0);
+  }
+  [[nodiscard]] std::size_t copied(fake_cuda_direction which) const {
+    return reinterpret_cast<decltype(&fake_cuda_copied)>(find("fake_cuda_copied"))(which);
   }
   void fail(const char* function, CUresult code, int after_calls = 0) const {
     reinterpret_cast<decltype(&fake_cuda_fail)>(find("fake_cuda_fail"))(function, code, after_calls);

@@ -4,6 +4,7 @@
 // What the driver knows of this process. There is one, as there is of the real driver, and it is never destroyed:
 // streams may run until the process ends.
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -49,6 +50,7 @@ struct function {
 class machine {
 public:
   faults failures;
+  std::array<std::atomic<std::size_t>, 3> copied{};  // bytes, by fake_cuda_direction
   address_space space;
 
   registry<CUcontext, context> contexts;  // all that ever were, so that they can be told to be destroyed

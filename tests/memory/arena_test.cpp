@@ -515,13 +515,13 @@ TEST_F(Budget, OfTwoThatAreAdmittedAtOnceWhoClaimsLastGivesItsClaimUp) {
 }
 
 TEST_F(Budget, APlentyIsLookedAtOnceForSeveral) {
-  std::vector<block> claimed;
-  auto plenty = std::make_unique<arena>(
+  const auto plenty = std::make_unique<arena>(
       extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)), memory_.bytes(),
       file_, arena::options{.members = members_, .budget = [this] {
                               ++looks_;
                               return memory_budget{.available_bytes = std::uint64_t{1} << 40U};
                             }});
+  std::vector<block> claimed;
   for (int each = 0; each < 40; ++each) claimed.push_back(plenty->allocate(extent_bytes));
   EXPECT_EQ(looks_, 2) << "before the first, and when that had been claimed";
 }

@@ -2,14 +2,22 @@
 // The device's steps of optimizers against the host's.
 #include <muster/parallel/detail/rule_kernels.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include <muster/device/convert.hpp>
+#include <muster/device/tensor.hpp>
 
 #include "../device/cuda_support.hpp"
 #include "../device/device_support.hpp"
+#include "gpu_fixture.hpp"
 #include "rule_kernel.hpp"
 #include "rule_support.hpp"
+#include "share_device.hpp"
 
 namespace muster::cuda_rule_test {
 namespace {
@@ -183,6 +191,101 @@ TYPED_TEST(CudaRules, RefuseWhatIsNoRuleOfTheirs) {
   arrays.weights = {&weight, 1};
   arrays.type = dtype::i32;
   test::expect_refused(apply, "not i32");
+}
+
+// ---- of tensors
+
+tensor random_tensor(dtype type, std::size_t count, unsigned seed) {
+  auto wide = tensor::empty<double>({count});
+  std::mt19937_64 random(seed);
+  for (auto& each : wide.span<double>()) each = std::uniform_real_distribution<double>(-4, 4)(random);
+  return convert(wide, type);
+}
+
+struct both_sides {
+  tensor here;
+  tensor there;
+
+  explicit both_sides(tensor value) : here(std::move(value)), there(here.to(device::cuda(0))) {}
+  [[nodiscard]] bool are_equal() const {
+    const auto found = there.to(device::cpu());
+    return std::memcmp(found.data(), here.data(), here.nbytes()) == 0;
+  }
+};
+
+// Goes through the rule on both sides; says whether all that comes of it is the same.
+bool gives_the_same(const update_rule& rule, reduction_op op, dtype type, std::size_t ranks) {
+  constexpr std::size_t count = 700;
+  const bool is_weighted = op == reduction_op::avg;
+  std::vector<both_sides> gradients;
+  std::vector<const std::byte*> from;
+  std::vector<double> weights;
+  detail::device_rule_pass pass{.op = op, .step = 3};
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    gradients.emplace_back(random_tensor(type, count, rank));
+    weights.push_back(is_weighted ? 1.0 / (3 + rank) : 1.0);
+    pass.gradients.push_back(gradients.back().there);
+  }
+  for (const auto& each : gradients) from.push_back(each.here.data());
+  pass.weights = weights;
+  const both_sides value(random_tensor(type, count, 100));
+  const both_sides made(tensor::zeros(type, {count}));
+  std::vector<both_sides> states;
+  std::vector<both_sides> new_states;
+  std::vector<const std::byte*> old_states;
+  std::vector<std::byte*> written_states;
+  for (unsigned state = 0; state < rule.state_count(); ++state) {
+    const auto wide = update_rule::state_type(type);
+    states.emplace_back(convert(random_tensor(dtype::u8, count, 200 + state), wide));
+    new_states.emplace_back(tensor::zeros(wide, {count}));
+    pass.old_states.push_back(states.back().there);
+    pass.new_states.push_back(new_states.back().there);
+    old_states.push_back(states.back().here.data());
+    written_states.push_back(new_states.back().here.data());
+  }
+  pass.value = value.there;
+  pass.new_value = made.there;
+  auto* const to = made.here.data();
+  detail::apply(rule, {.type = type,
+                       .op = op,
+                       .gradients = from,
+                       .weights = weights,
+                       .value = value.here.data(),
+                       .new_values = {&to, 1},
+                       .old_states = old_states,
+                       .new_states = written_states,
+                       .step = 3,
+                       .count = count});
+  detail::apply_there(rule, pass);
+  return made.are_equal() && std::ranges::all_of(new_states, [](const both_sides& each) { return each.are_equal(); });
+}
+
+class CudaRulesOfTensors : public test::gpu_test {};
+
+TEST_F(CudaRulesOfTensors, GiveTheBitsOfTheHostsForAnyNumberOfRanks) {
+  for (const auto type : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
+    for (const std::size_t ranks : {1U, 2U, 16U, 17U, 40U}) {
+      for (const auto& rule : all_rules()) {
+        EXPECT_TRUE(gives_the_same(rule, reduction_op::sum, type, ranks)) << rule.name() << type << ranks;
+        EXPECT_TRUE(gives_the_same(rule, reduction_op::avg, type, ranks)) << rule.name() << type << ranks;
+      }
+    }
+  }
+}
+
+TEST_F(CudaRulesOfTensors, AssignWhatAnyOperationGives) {
+  using enum reduction_op;
+  for (const auto type : {dtype::boolean, dtype::i8, dtype::i64, dtype::u16, dtype::f16, dtype::f32, dtype::f64,
+                          dtype::c64, dtype::c128}) {
+    const bool has_order = type != dtype::c64 && type != dtype::c128;
+    for (const std::size_t ranks : {1U, 3U, 20U}) {
+      for (const auto op : {sum, avg, prod, min, max}) {
+        if (op == avg && type < dtype::f16) continue;
+        if (!has_order && (op == min || op == max)) continue;
+        EXPECT_TRUE(gives_the_same(assign_rule{}, op, type, ranks)) << op << type << ranks;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -471,6 +471,20 @@ TYPED_TEST(Conformance, CallbacksAreCalledOnceEachAndNeverInside) {
   EXPECT_FALSE(inside);
 }
 
+TYPED_TEST(Conformance, GoesOnWithoutALog) {
+  const auto pool = TypeParam::make({.log = {}});
+  std::promise<void> told;
+  pool.apply_async(call<add>, 1, 1)
+      .on_complete(
+          [&](int) {
+            told.set_value();
+            throw std::logic_error("callback");
+          },
+          [](const error_info&) {});
+  told.get_future().wait();
+  EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
+}
+
 TYPED_TEST(Conformance, CallbacksMayThrowAndMayCallThePool) {
   std::atomic<int> logged = 0;
   const auto pool = TypeParam::make({.log = [&](log_level level, std::string_view text) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,34 @@ TEST_F(CudaTensorPool, AnArgumentIsWorkedOnInPlace) {
   EXPECT_EQ(pool_->apply(sum, there), 3000);
   static_cast<void>(pool_->apply(doubled_in_place, there));
   EXPECT_TRUE(equal(there, tensor::full<float>({1000}, 6.0F))) << "the same memory";
+}
+
+TEST_F(CudaTensorPool, WhatATaskDoesWithAnArgumentIsDoneWhenItHasEnded) {
+  ::setenv("FAKE_CUDA_DELAY", "5", 1);  // the streams of processes that start now are late
+  pool_ = std::make_unique<pool>(pool_options{.workers = 2, .log = discard});
+  static_cast<void>(pool_->on(0).apply(is_on_gpu, make(1)));
+  static_cast<void>(pool_->on(1).apply(is_on_gpu, make(1)));
+  ::unsetenv("FAKE_CUDA_DELAY");
+  const auto there = make(1);
+  float expected = 1;
+  for (const std::size_t worker : std::vector<std::size_t>{0, 1, 1, 0, 1, 0}) {
+    pool_->on(worker).apply(
+        [](const tensor& given) {
+          for (int times = 0; times < 8; ++times) scale(given, 2);
+          for (int times = 0; times < 7; ++times) scale(given, 0.5);
+        },
+        there);
+    expected *= 2;
+    EXPECT_TRUE(equal(there, tensor::full<float>({1000}, expected)));
+  }
+  EXPECT_THROW(pool_->apply(
+                   [](const tensor& given) {
+                     for (int times = 0; times < 8; ++times) scale(given, 2);
+                     throw std::runtime_error("on purpose");
+                   },
+                   there),
+               std::exception);
+  EXPECT_TRUE(equal(there, tensor::full<float>({1000}, expected * 256)));
 }
 
 TEST_F(CudaTensorPool, AResultStaysOnTheDevice) {

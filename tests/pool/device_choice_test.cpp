@@ -216,6 +216,12 @@ TEST_F(DeviceChoice, WhereCudaCountsInAnotherWayNobodyKnowsWhatIsNear) {
   EXPECT_THAT(resolve({first})[0].cpus, ElementsAre(mine.front())) << "by its name it is known";
 }
 
+TEST_F(DeviceChoice, WhatSomebodyElseUsesIsSeenBehindTheOthers) {
+  machine_.add_three();
+  EXPECT_THAT(visible(device_choice({third}).choosing({second, third}, {first, second})),
+              ElementsAre("1,2,0", "2,0,1"));
+}
+
 // ---- what is refused
 
 TEST_F(DeviceChoice, AutomaticWithoutDevicesSaysWhatWasLookedForAndWhatToDo) {

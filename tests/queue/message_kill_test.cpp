@@ -129,7 +129,9 @@ public:
     members_[which].how = how;
     start(which);
   }
+  // Where work is slow, few messages come through while members are killed: the rest is left in peace.
   void finish() {
+    EXPECT_TRUE(test::eventually([&] { return read(*with_).confirmed > 1000; }));
     queue_.close();
     for (auto& each : members_) EXPECT_EQ(each.process->end().code(), 0);
     EXPECT_FALSE(queue_.try_pop());
@@ -150,7 +152,6 @@ public:
     EXPECT_LE(found.lost, pops);
     EXPECT_LE(found.doubled, leases);
     EXPECT_LE(with_->overtaken, pops + leases);
-    EXPECT_GT(found.confirmed, 1000U);
   }
 
 private:

@@ -90,6 +90,12 @@ __device__ void scale(const factor_arguments& given) {
 }
 
 template <class T>
+__device__ void divide(const factor_arguments& given) {
+  const auto divisor = static_cast<part_of<T>>(given.factor);
+  map<T, T>(given.elements, [divisor](T value) { return T(static_cast<part_of<T>>(value) / divisor); });
+}
+
+template <class T>
 __device__ void axpy(const factor_arguments& given) {
   const auto factor = static_cast<part_of<T>>(given.factor);
   join<T>(given.elements, [factor](T y, T x) { return stepped(y, factor, x); });

@@ -48,7 +48,7 @@ struct accumulate_arguments {
   kernel_op op;
 };
 
-/// Of scale and axpy.
+/// Of scale, axpy and divide.
 struct factor_arguments {
   kernel_elements elements;
   double factor;

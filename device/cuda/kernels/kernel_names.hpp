@@ -37,5 +37,6 @@
   MUSTER_CUDA_KERNELS_OF_ALL_TYPES(X, accumulate, accumulate_arguments)         \
   MUSTER_CUDA_KERNELS_OF_FRACTIONS(X, scale, factor_arguments)                  \
   MUSTER_CUDA_KERNELS_OF_FRACTIONS(X, axpy, factor_arguments)                   \
+  MUSTER_CUDA_KERNELS_OF_FRACTIONS(X, divide, factor_arguments)                 \
   MUSTER_CUDA_KERNELS_OF_ALL_TYPES(X, reduce, reduce_arguments)                 \
   MUSTER_CUDA_KERNELS_OF_FRACTIONS(X, apply_rule, rule_arguments)

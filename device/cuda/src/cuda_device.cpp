@@ -174,8 +174,11 @@ void cuda_device::finish() noexcept {
   sharing_->watch().finish();
 }
 
+// What others have lent is let go of by the stream.
 void cuda_device::trim() {
   const scope current(*this);
+  compute_->synchronize();
+  copies_->synchronize();
   collect();
   heap_->trim(0);
   sharing_->drop_closed();

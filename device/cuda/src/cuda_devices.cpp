@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <muster/base/error.hpp>
 
@@ -58,6 +59,19 @@ void cuda_devices::finish() noexcept {
   for (const auto& [where, each] : open_) {
     if (each != nullptr) each->finish();
   }
+}
+
+// Without the lock: who waits for a device must not keep others from opening one.
+void cuda_devices::synchronize() {
+  if (is_elsewhere()) return;
+  std::vector<std::shared_ptr<cuda_device>> all;
+  {
+    const scoped_lock lock(mutex_);
+    for (const auto& [where, each] : open_) {
+      if (each != nullptr) all.push_back(each);
+    }
+  }
+  for (const auto& each : all) each->synchronize();
 }
 
 void cuda_devices::require_index(device which) {

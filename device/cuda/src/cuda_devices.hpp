@@ -50,6 +50,8 @@ public:
                                                          std::shared_ptr<void> keeper) override;
   [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
 
+  void synchronize() override MUSTER_EXCLUDES(mutex_);
+
   /// Waits for what the devices were given: others may have been sent what is to come of it. Before the driver ends.
   void finish() noexcept MUSTER_EXCLUDES(mutex_);
 

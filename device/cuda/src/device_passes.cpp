@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What tensors ask a device to do.
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include <muster/base/error.hpp>
@@ -16,6 +18,8 @@ namespace {
 detail::cuda_view view_of(const tensor& what) {
   return {.first = what.device_address(), .type = what.dtype(), .shape = what.shape(), .strides = what.strides()};
 }
+
+CUdeviceptr address_of(const tensor& what) { return what.device_address(); }
 
 }  // namespace
 
@@ -107,6 +111,29 @@ void cuda_device::scale(const tensor& which, double factor) {
 void cuda_device::axpy(double factor, const tensor& x, const tensor& y) {
   const scope current(*this);
   kernels_->axpy(compute_->handle(), factor, view_of(x), view_of(y));
+}
+
+void cuda_device::divide(const tensor& which, double divisor) {
+  const scope current(*this);
+  kernels_->divide(compute_->handle(), view_of(which), divisor);
+}
+
+void cuda_device::apply(const rule_step& rule, const rule_step_tensors& tensors) {
+  using arrays_of = detail::cuda_rule_arrays;
+  const auto most = [](const auto& list, std::size_t count) { return list.first(std::min(list.size(), count)); };
+  std::array<CUdeviceptr, arrays_of::most_gradients> gradients{};
+  const auto given = most(tensors.gradients, gradients.size());
+  std::ranges::transform(given, gradients.begin(), address_of);
+  arrays_of arrays{.type = tensors.type,
+                   .count = tensors.count,
+                   .gradients = std::span(gradients).first(given.size()),
+                   .weights = tensors.weights,
+                   .value = tensors.value != nullptr ? address_of(*tensors.value) : 0,
+                   .new_value = address_of(*tensors.new_value)};
+  std::ranges::transform(most(tensors.old_states, arrays_of::most_states), arrays.old_states.begin(), address_of);
+  std::ranges::transform(most(tensors.new_states, arrays_of::most_states), arrays.new_states.begin(), address_of);
+  const scope current(*this);
+  kernels_->apply_rule(compute_->handle(), rule, arrays);
 }
 
 }  // namespace muster

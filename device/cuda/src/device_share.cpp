@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
@@ -184,8 +185,10 @@ device_promise received_block::promise_of(device where) const {
   return {.count = count_, .owner = static_cast<pid_t>(tag_.owner), .where = where, .bytes = tag_.bytes};
 }
 
+// Whoever asks is going to give the device work on memory that is another's.
 const received_block::opening& received_block::opened() const {
   made_in_.require_here("memory of a device");
+  pending_work::note([] { cuda_devices::of_program().synchronize(); });
   const scoped_lock lock(mutex_);
   if (!opened_) {
     opened_ = open();

@@ -146,6 +146,7 @@ public:
   [[nodiscard]] std::size_t size() const noexcept override { return static_cast<std::size_t>(tag_.bytes); }
   [[nodiscard]] device_operations& operations() const override { return *opened().device; }
   [[nodiscard]] std::uintptr_t address() const override { return opened().address; }
+  [[nodiscard]] std::shared_ptr<const void> mapping() const override { return opened().extent; }
   [[nodiscard]] bool is_shareable() const noexcept override { return true; }
   void write_to(frame_writer& out) const override;
   void open_to(const cuda_device& peer) const override;

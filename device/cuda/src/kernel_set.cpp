@@ -167,6 +167,11 @@ void kernel_set::axpy(CUstream on, double factor, const cuda_view& x, const cuda
   step_along(on, id::axpy_f16, factor, y, x);
 }
 
+void kernel_set::divide(CUstream on, const cuda_view& which, double divisor) const {
+  require_scalable("divide", which.type);
+  step_along(on, id::divide_f16, divisor, which, which);
+}
+
 // ---- reduce
 
 namespace {

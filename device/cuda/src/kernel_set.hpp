@@ -18,6 +18,7 @@
 #include <muster/cuda/driver.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/dtype.hpp>
+#include <muster/device/rule_step.hpp>
 #include <muster/device/tensor_shape.hpp>
 
 namespace muster::detail {
@@ -32,33 +33,8 @@ struct cuda_view {
   tensor_strides strides;
 };
 
-/// A rule of an optimizer, by what has to be computed for an element.
-enum class cuda_rule_kind : std::uint8_t {
-  assign,
-  plain,
-  momentum,
-  nesterov,
-  adam,
-  adagrad,
-  rmsprop,
-  rmsprop_momentum,
-  adadelta,
-  adamax
-};
-
-/// What is the same for all elements of an update: rule_numbers of muster::parallel, whose formulas these are.
-struct cuda_rule {
-  cuda_rule_kind kind = cuda_rule_kind::assign;
-  double rate = 0;      ///< adam, adamax: with the correction of the mean
-  double momentum = 0;  ///< adam, adamax: beta1
-  double taken = 0;     ///< adam, adamax: 1 - beta1
-  double decay = 0;     ///< of the squares. adam, adamax: beta2
-  double squared = 0;   ///< 1 - decay
-  double root = 1;      ///< adam: √(1 - beta2ᵗ)
-  double epsilon = 0;
-  double weight_decay = 0;  ///< sgd: added to the gradient, times the value
-  double shrink = 1;        ///< adam: what the value is multiplied by
-};
+using cuda_rule_kind = rule_step_kind;
+using cuda_rule = rule_step;
 
 /// States that rules of a kind have.
 [[nodiscard]] std::size_t state_count(cuda_rule_kind kind) noexcept;
@@ -115,6 +91,9 @@ public:
 
   /// As muster::axpy: y ← y + factor·x.
   void axpy(CUstream on, double factor, const cuda_view& x, const cuda_view& y) const;
+
+  /// Each element is divided by `divisor`, which is rounded to the dtype first (f16 and bf16: to float).
+  void divide(CUstream on, const cuda_view& which, double divisor) const;
 
   /// All elements joined to one, of the same dtype, at `result`; f16 and bf16 in float, rounded once. Of no elements
   /// the sum is 0 and the product 1; there is no min and max. `scratch` is aligned to 16 bytes and has at least

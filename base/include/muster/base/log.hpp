@@ -18,8 +18,14 @@ enum class log_level { debug, info, warning, error };
 /// say how many) while a thousand wait for it, and wait for it when they are destroyed.
 ///
 /// Thread safety: a sink is called from any thread, also from several at once. It must not throw and not call the
-/// object that logs.
+/// object that logs. An empty one drops all.
 using log_sink = std::function<void(log_level, std::string_view)>;
+
+/// `given`, or one that drops all where it is empty.
+[[nodiscard]] inline log_sink callable(log_sink given) {
+  if (given) return given;
+  return [](log_level, std::string_view) {};
+}
 
 /// A sink that writes warnings and errors to stderr, one write a line, and drops the rest. The default.
 ///

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace muster {
 
@@ -20,6 +21,18 @@ struct group_options {
   /// How long a rank looks before it sleeps; where there are more ranks than processors it lets others run between its
   /// looks. Nothing: what spin_policy::calibrate() finds.
   std::optional<std::chrono::nanoseconds> spin = {};
+  /// Elements on devices are combined in the order of ranks, to the bits that the host gives, also where devices do it
+  /// directly: that takes up to twice the time and memory for a copy of the elements. Otherwise floating-point numbers
+  /// are combined there in the transport's order, which is the same for all ranks.
+  bool is_ordered_on_devices = false;
+};
+
+/// How a group's collectives over tensors on devices go.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct device_way {
+  bool is_direct = false;  ///< from device to device; else by way of the host
+  std::string how;         ///< "directly, by NCCL 2.28.9 on cuda:0", or why not
 };
 
 /// How one operation is called.

@@ -11,6 +11,7 @@
 
 #include <muster/device/arithmetic_op.hpp>
 #include <muster/device/device.hpp>
+#include <muster/device/rule_step.hpp>
 
 namespace muster {
 
@@ -49,6 +50,11 @@ public:
   virtual void accumulate(const tensor& into, const tensor& from, element_op op) = 0;
   virtual void scale(const tensor& which, double factor) = 0;
   virtual void axpy(double factor, const tensor& x, const tensor& y) = 0;
+  /// Each element is divided by `divisor`, rounded to the dtype first. For f16, bf16, f32, f64 and complex numbers.
+  virtual void divide(const tensor& which, double divisor) = 0;
+  /// One step of an optimizer, with the bits of the host's. Throws errc::invalid_argument for a rule or tensors that
+  /// cannot be.
+  virtual void apply(const rule_step& rule, const rule_step_tensors& tensors) = 0;
   /// Returns when all that was given to the device by this thread's process has been done.
   virtual void synchronize() = 0;
 };
@@ -71,6 +77,9 @@ public:
   [[nodiscard]] virtual device_operations& operations() const = 0;
   /// Where it begins for the device, in this process. A block that came from another process is mapped by this.
   [[nodiscard]] virtual std::uintptr_t address() const = 0;
+  /// What keeps it mapped in this process, without keeping the memory from its owner: for whoever is going to be sent
+  /// pieces of the same memory again, and would map it each time. Null where nothing has to be kept.
+  [[nodiscard]] virtual std::shared_ptr<const void> mapping() const { return nullptr; }
   /// Whether write_to can be called: other processes can have it.
   [[nodiscard]] virtual bool is_shareable() const noexcept = 0;
   /// Writes a reference, for device_kind::read_from, and attaches what it needs; twice the same number of bytes.
@@ -94,10 +103,13 @@ public:
   [[nodiscard]] virtual std::shared_ptr<device_operations> open(device which) = 0;
   /// Memory that somebody else has allocated, there as long as `keeper` is; other processes get copies of it. Throws as
   /// open().
-  [[nodiscard]] virtual std::shared_ptr<const device_block> over(device where, std::uintptr_t address, std::size_t bytes,
-                                                                 std::shared_ptr<void> keeper) = 0;
+  [[nodiscard]] virtual std::shared_ptr<const device_block> over(device where, std::uintptr_t address,
+                                                                 std::size_t bytes, std::shared_ptr<void> keeper) = 0;
   /// Does not open the device. Throws errc::corrupted for what cannot be a reference.
   [[nodiscard]] virtual std::shared_ptr<const device_block> read_from(frame_reader& in) = 0;
+  /// Returns when all has been done that this process has given to those devices that it has opened. Throws
+  /// errc::device_lost. Opens none.
+  virtual void synchronize() = 0;
 };
 
 /// The library for a kind of device; it is there when the program is linked with it. Throws errc::no_device, with what

@@ -19,7 +19,7 @@ struct rank_context {
   std::size_t slice = 0;   ///< which of the call's slices
   std::size_t slices = 1;  ///< of this rank's share
   row_range rows{};        ///< which of the selected rows of all ranks these are; of resident rows, which of the rank's
-  muster::device device = muster::device::cpu();
+  muster::device device = muster::device::cpu();  ///< where the tensors that the function is given lie
   const std::string& function;
 };
 

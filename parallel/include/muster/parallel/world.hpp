@@ -73,7 +73,9 @@ public:
   void distribute();
 
   // ---- variables. Errors: errc::invalid_argument, naming variable, rank and what would fit; errc::pool_closed. All
-  // are for every rank, the program's own included, and for shares of any, also different, lengths.
+  // are for every rank, the program's own included, and for shares of any, also different, lengths. In a world on
+  // devices what calls have changed comes to the host first, once, for which the ranks are asked: errors are those of a
+  // call too.
 
   /// A variable that every rank has a replica of, which begins as a copy of `value`.
   [[nodiscard]] variable replicate(std::string name, const tensor& value);
@@ -99,7 +101,7 @@ public:
   void all_reduce(const variable& which, output_op op = avg);
 
   void set_value(std::size_t rank, const variable& which, const tensor& value, const row_selection& batch = {});
-  /// A copy.
+  /// A copy, on the host.
   [[nodiscard]] tensor get_value(std::size_t rank, const variable& which) const;
   /// The sizes of the first dimension, by rank.
   [[nodiscard]] std::vector<std::size_t> get_lengths(const variable& which) const;

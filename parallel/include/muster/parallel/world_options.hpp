@@ -21,8 +21,10 @@ struct world_options {
   /// processors busy.
   unsigned ranks = 0;
   /// What they compute on: with devices, rank `r` on the `r`-th of them, in turn, and its functions get their tensors
-  /// there (rank_context::device). Each rank's process is pinned as pool_options::devices says; the program's own rank
-  /// uses the device as the program numbers it. None: the processors. See docs/gpu.md.
+  /// there (rank_context::device). Variables stay there between calls, and come to the host when they are asked for;
+  /// what calls update is computed there, with the same bits as on processors. Each rank's process is pinned as
+  /// pool_options::devices says; the program's own rank uses the device as the program numbers it. None: the
+  /// processors. See docs/gpu.md.
   device_choice devices{};
   /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default.
   unsigned master_rank = 0;

@@ -43,8 +43,8 @@ public:
   /// The same on a machine whose /proc, /sys and /dev are below `system_root`: a test passes a made-up one.
   [[nodiscard]] device_choice on_machine(std::filesystem::path system_root) const;
 
-  /// The same machine, but these devices.
-  [[nodiscard]] device_choice choosing(std::vector<device> these) const;
+  /// The same machine, but these devices; workers see those of `seen` too, behind all others.
+  [[nodiscard]] device_choice choosing(std::vector<device> these, std::vector<device> seen = {}) const;
 
   /// What that is on this machine: worker `i` gets assignment `i` modulo their number; none: they have no devices.
   /// Throws errc::invalid_argument when there is none of them, and says what there is and what was looked at.
@@ -54,6 +54,7 @@ public:
 private:
   bool automatic_ = false;
   std::vector<device> these_;
+  std::vector<device> seen_;
   std::filesystem::path system_root_ = "/";
 };
 

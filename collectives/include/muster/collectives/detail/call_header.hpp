@@ -37,6 +37,8 @@ struct call_header {
   static constexpr std::uint32_t no_root = 0xffff;
   // In `flags`.
   static constexpr std::uint8_t in_place = 1;  ///< its contribution is in a block that the payload names
+  /// Its tensors are on a device, and it would do it directly: nothing has been written into its payload but extras.
+  static constexpr std::uint8_t on_device = 2;
 
   collective kind = collective::none;
   reduction_op op = reduction_op::sum;
@@ -61,6 +63,7 @@ struct call_header {
   }
 
   [[nodiscard]] bool is_in_place() const noexcept { return (flags & in_place) != 0; }
+  [[nodiscard]] bool is_on_device() const noexcept { return (flags & on_device) != 0; }
 
   /// Whether two ranks may make these calls together: all but the flags is equal, and the counts where `counts_differ`
   /// is false.

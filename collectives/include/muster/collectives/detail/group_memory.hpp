@@ -16,6 +16,7 @@ struct group_shape {
   std::chrono::nanoseconds timeout{};
   std::chrono::nanoseconds spin{};
   bool is_crowded = false;  ///< more ranks than processors: whoever looks lets the others run meanwhile
+  bool is_ordered = false;  ///< group_options::is_ordered_on_devices
 
   static constexpr std::size_t most_ranks = 4096;
   static constexpr std::size_t most_inline = std::size_t{1} << 20U;

@@ -32,6 +32,7 @@ struct waiting_for {
   std::optional<std::chrono::nanoseconds> timeout = {};  ///< instead of the group's
   std::size_t whom = rank_line::anybody;
   std::span<const std::size_t> each = {};  ///< with `anybody`: nor can it be done without one of these
+  bool until_done = false;                 ///< all have entered the call, and are to confirm
 };
 
 /// A rank's end of a group's memory: it publishes what it calls, waits for the others to do so, and finds out who is
@@ -78,11 +79,25 @@ public:
   /// The first exchange. Returns what each rank calls, good until the next call.
   /// Throws group_error when not everybody comes.
   std::span<const call_header> enter(const call_header& own, const call_options& how);
+  /// Says more of the present call, before it is confirmed: what the others then find by look_again().
+  /// Requires: nobody needs to know before; the others read nothing but the header until then.
+  void amend(const call_header& own) noexcept;
+  [[nodiscard]] std::span<const call_header> look_again() noexcept;
   /// Further ones, as many as all ranks know from what all call. `failure`: what went wrong here meanwhile. When it
   /// returns no rank has died since the first, so what was read of the others' tensors was right.
   void confirm(const char* operation, const call_options& how, const std::string* failure);
-  /// Those that had a failure at the last of these.
-  [[nodiscard]] std::vector<std::size_t> failed_ranks() const;
+  /// The same, telling the others something meanwhile: at most most_told bytes. What they have told is there until the
+  /// next of these.
+  void tell(const char* operation, const call_options& how, std::span<const std::byte> what);
+  [[nodiscard]] std::vector<std::byte> told_by(std::size_t rank) const;
+  static constexpr std::size_t most_told = 500;
+  /// Whether a rank has had a failure already at the next of these.
+  [[nodiscard]] bool has_failed_next() const noexcept;
+  /// Says once more what this rank said at the last of these, so that the others have time to read it: without, it may
+  /// be gone as soon as they come to it, unless a failure ends the call.
+  void confirm_again(const char* operation, const call_options& how);
+  /// Those that had a failure at the last of these. `is_said_again`: all call confirm_again() after this.
+  [[nodiscard]] std::vector<std::size_t> failed_ranks(bool is_said_again = false) const;
   [[nodiscard]] std::string report_of(std::size_t rank) const;
   /// Something that another rank named in the present call is not there any more. Whoever keeps to the rules lets go of
   /// such things only when he is dead, leaves, or has given the call up: throws that as soon as it is known. Returns
@@ -176,6 +191,7 @@ public:
 private:
   void join(std::size_t rank);
   void count_exchange() noexcept;
+  void await_step(const char* operation, const call_options& how, bool failed);
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
   bool look_often(Ready& ready) const {

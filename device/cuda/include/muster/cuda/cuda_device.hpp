@@ -136,12 +136,14 @@ public:
   void accumulate(const tensor& into, const tensor& from, element_op op) override;
   void scale(const tensor& which, double factor) override;
   void axpy(double factor, const tensor& x, const tensor& y) override;
+  void divide(const tensor& which, double divisor) override;
+  void apply(const rule_step& rule, const rule_step_tensors& tensors) override;
   /// Throws errc::peer_lost, once, when a tensor of another process that was worked on here was never finished there,
   /// because that process, or its context, was lost before.
   void synchronize() override;
   /// As synchronize(), at the end of the program: what fails then, nobody can mend.
   void finish() noexcept;
-  /// Gives memory that no tensor lies in back to the driver.
+  /// Gives memory that no tensor lies in back to the driver, when all that the device was given has been done.
   void trim();
 
   /// The T of this device, made of it when it is first asked for: a module of kernels, a handle of a library. Parts go

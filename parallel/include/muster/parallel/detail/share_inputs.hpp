@@ -40,7 +40,7 @@ struct sent_call {
   sent_rows rows;  ///< of the inputs
   std::vector<sent_input> inputs;
   std::vector<sent_rows> resident;  ///< of sliceable variables: none for all rows, one for all ranks, or by rank
-  std::vector<std::uint8_t> live;   ///< which of the two, by place in live_order()
+  std::vector<named_copy> live;     ///< by place in live_order()
 
   /// Only what a function with this spec has: nothing, for one that has neither rows nor variables.
   void write_to(frame_writer& out, const function_spec& spec) const;
@@ -72,6 +72,7 @@ public:
   [[nodiscard]] std::vector<tensor> take(row_range rows, std::vector<tensor>& buffers) const;
 
 private:
+  [[nodiscard]] const tensor& value_of(std::size_t use) const;
   [[nodiscard]] tensor take_input(std::size_t index, row_range rows, tensor& buffer) const;
   [[nodiscard]] tensor take_variable(std::size_t index, row_range rows, tensor& buffer) const;
 
@@ -84,7 +85,11 @@ private:
   std::size_t slices_ = 1;
 };
 
-/// Copies rows of a tensor together, into `buffer`, which is replaced if it does not fit or somebody else has it too.
+/// Which elements of a variable, of `size`, a rank joins and updates.
+[[nodiscard]] row_range elements_of(std::size_t size, std::size_t rank, std::size_t ranks) noexcept;
+
+/// Copies rows of a tensor together, where they lie, into `buffer`, which is replaced if it does not fit or somebody
+/// else has it too.
 void take_rows(const tensor& from, std::span<const std::int64_t> rows, tensor& buffer);
 
 }  // namespace muster::detail

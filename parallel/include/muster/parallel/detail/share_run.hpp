@@ -109,6 +109,11 @@ public:
   /// Writes what the variables are to be. Throws errc::invalid_argument for values that do not fit them.
   void finish_updates();
 
+  /// The device has done what the call has asked of it.
+  void note_settled() noexcept { watch_.lap(times_.reduce); }
+  /// What keeps the memory mapped in which other ranks offered what this one has read.
+  [[nodiscard]] std::vector<std::shared_ptr<const void>> take_mappings() noexcept { return std::move(mappings_); }
+
   [[nodiscard]] const rank_times& times() const noexcept { return times_; }
   /// The function has returned; what follows is not its time.
   void note_computed() noexcept { watch_.lap(times_.compute); }
@@ -120,6 +125,7 @@ private:
   static void place_one([[maybe_unused]] Value& value, [[maybe_unused]] muster::device where) {
     if constexpr (std::is_same_v<Value, tensor>) value = value.to(where);
   }
+  void send_variables();
   [[nodiscard]] rank_context context_of(std::size_t slice, row_range rows) const;
   [[nodiscard]] std::vector<tensor> take(row_range rows);
 
@@ -132,13 +138,16 @@ private:
   [[nodiscard]] tensor value_for(std::size_t update, const tensor& variable) const;
   void update_here(std::size_t update);
   void update_together();
+  void finish_computing();
   void require_fitting(std::span<const std::vector<contribution>> offered) const;
   void leave_as_it_is(std::size_t update);
   void reduce(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered);
+  void reduce_there(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered);
 
   const surroundings around_;
   share_inputs inputs_;
   std::vector<tensor_accumulator> updates_;
+  std::vector<std::shared_ptr<const void>> mappings_;
   rank_times times_;
   stopwatch watch_;
 };

@@ -11,10 +11,13 @@
 
 namespace muster::detail {
 
-/// Joins tensors of slices, and then those of ranks, as an output_op says; not gather and none.
+/// Joins tensors of slices, and then those of ranks, as an output_op says; not gather and none. Where the first one
+/// lies, on the host or a device, they are joined: those that lie elsewhere come there. The bits are the same
+/// everywhere.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
-/// Cost: the first value is kept as it is, by reference; from the second on, one pass over each.
+/// Cost: the first value is kept as it is, by reference; from the second on, one pass over each. Sums of fractions, and
+/// averages, are kept in double; on a device each value that is none becomes one there first.
 class tensor_accumulator {
 public:
   tensor_accumulator() = default;
@@ -36,13 +39,16 @@ private:
   [[nodiscard]] bool sums_up() const noexcept;
   void require_alike(const tensor& value) const;
   void sum_up(const tensor& value, double weight);
+  [[nodiscard]] bool is_here() const { return joined_.device().is_cpu(); }
+  [[nodiscard]] tensor value_there(dtype type) const;
 
   output_op op_ = output_op::sum;
   value_name what_;
   std::size_t count_ = 0;
   double weight_ = 0;
   tensor joined_;             // the first value; then, unless sums_up(), what has come of them
-  std::vector<double> sums_;  // if sums_up(), from the second value on
+  std::vector<double> sums_;  // if sums_up(), from the second value on, on the host
+  tensor sums_there_;         // the same on a device
 };
 
 /// The dtype of what an op makes of values of that dtype. Throws errc::invalid_argument where it makes nothing.

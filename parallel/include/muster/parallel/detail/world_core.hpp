@@ -42,9 +42,21 @@ struct registered_function {
 
 struct registered_variable {
   rank_variable what;
-  std::uint8_t live = 0;
+  std::uint8_t live = 0;  ///< of the copies on the host
   std::uint64_t changed = 0;
+  std::uint8_t live_there = 0;        ///< of those on devices
+  bool is_resident = false;           ///< calls use those on devices
+  bool is_fresh_there = false;        ///< they have what counts
+  bool is_alike = false;              ///< all ranks have the same bits
+  std::vector<bool> is_stale_here{};  ///< by rank: the host has not; none: it has, of all
+
+  [[nodiscard]] named_copy named() const noexcept;
+  /// A call has made the other copies on devices live ones.
+  void change_there(bool to_alike);
+  [[nodiscard]] bool is_stale(std::size_t rank) const { return rank < is_stale_here.size() && is_stale_here[rank]; }
 };
+
+struct residence_job;
 
 /// One call of a function.
 struct world_request {
@@ -93,6 +105,10 @@ public:
   /// setting `changed` to 0.
   void with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what)
       MUSTER_EXCLUDES(mutex_);
+  /// Likewise with one, of which the host has what that rank has, or each. Throws what a call does, where ranks have to
+  /// be asked for it.
+  void with_variable(std::uint32_t number, std::optional<std::size_t> rank,
+                     const std::function<void(registered_variable&)>& what) MUSTER_EXCLUDES(mutex_);
 
   using preparation =
       std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
@@ -130,12 +146,26 @@ private:
   [[nodiscard]] device device_of(std::size_t rank) const;
   [[nodiscard]] device_choice devices_of_workers() const;
 
+  // world_residence.cpp
+  [[nodiscard]] bool are_all_on_devices() const;
+  [[nodiscard]] bool has_room_there(const registered_variable& which, std::size_t copies) const;
+  void make_room_there(const registered_function& function) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<std::size_t> source_of(const registered_variable& which, std::size_t otherwise) const;
+  void bring(std::uint32_t number, std::optional<std::size_t> rank) MUSTER_REQUIRES(mutex_);
+  void bring_all(const function_spec& spec) MUSTER_REQUIRES(mutex_);
+  void tend(const std::vector<residence_job>& jobs, const std::string& why, outcome& ended) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_lost_ranks() const noexcept;
+  void read_made(std::size_t rank, outcome& ended) MUSTER_REQUIRES(mutex_);
+  void commit_there(const registered_function& function) MUSTER_REQUIRES(mutex_);
+
   // world_call.cpp
   void require_open() const MUSTER_REQUIRES(mutex_);
   // world_here.cpp
   [[nodiscard]] std::map<std::uint32_t, registered_variable> own_variables(const function_spec& spec) const
       MUSTER_REQUIRES(mutex_);
   static void write_back(const registered_variable& which);
+  static void make_room_here(registered_variable& which);
+  void note_written_here(std::uint32_t number) MUSTER_REQUIRES(mutex_);
 
   [[noreturn]] void throw_closed() const;
   void note_changes() MUSTER_REQUIRES(mutex_);
@@ -143,7 +173,7 @@ private:
   void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
   void write_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
   void order(world_order what) noexcept MUSTER_REQUIRES(mutex_);
-  void run_own_share(deadline until) MUSTER_REQUIRES(mutex_);
+  void run_own_share(const outcome& ended) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_hopeless();
   void conduct(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
   void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);
@@ -168,6 +198,7 @@ private:
   const std::optional<std::size_t> own_rank_;
   const std::shared_ptr<called_function> called_;  // where somebody takes what ranks write
   const std::vector<device_assignment> devices_;  // of ranks, in turn; none: processors
+  const bool is_resident_;                        // variables are on the ranks' devices
   std::unique_ptr<pool> pool_;
   call_trace trace_;
 

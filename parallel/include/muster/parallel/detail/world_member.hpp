@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +43,8 @@ public:
   /// Takes part in all calls until the caller closes the world. A rank that cannot even wait ends its process: one that
   /// only left would be waited for.
   void serve() noexcept;
-  /// Takes part in the call of that epoch, whose arguments are there; answers done, failed or dropped.
-  void take_part(std::uint64_t epoch);
+  /// Takes part in what was ordered with that epoch, whose arguments are there; answers done, failed or dropped.
+  void take_part(std::uint64_t epoch, world_order what);
 
   /// What the caller, who is a rank himself, need not send.
   void learn(std::uint32_t number, function what) { functions_[number] = std::move(what); }
@@ -65,9 +66,13 @@ private:
   [[nodiscard]] std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) override;
   [[nodiscard]] std::vector<contribution> read_contributions(std::size_t rank);
   void read_news();
-  void run(std::uint64_t epoch);
+  void tend();
+  void wait_for_device();
+  void run(std::uint64_t epoch, world_order what);
   void run(std::uint64_t epoch, const world_call_header& header, const function& what, frame_reader& values);
   void end_loans();
+  void end_work() noexcept;
+  [[nodiscard]] bool is_reachable(const tensor& value) const noexcept;
   void fail(std::uint64_t epoch) noexcept;
   [[nodiscard]] bool have_all_computed() const noexcept;
   void answer(std::uint64_t epoch, rank_phase phase) noexcept;
@@ -88,6 +93,8 @@ private:
   frame_outbox reply_;
   frame_outbox exchange_;
   borrowing_source lent_;                              // by caller and ranks, for the call
+  std::vector<std::array<tensor, 2>> made_;            // on the device, until the caller has references
+  std::vector<std::shared_ptr<const void>> mappings_;  // of what others offered last: most likely they do so again
   std::vector<contribution> offered_;                  // others may read it until the call has ended
   std::function<void(frame_writer&)> encode_outputs_;  // likewise: it keeps the outputs
   std::uint64_t epoch_ = 0;                            // of the last call

@@ -22,6 +22,7 @@ enum class world_order : std::uint8_t {
   abort = 2,  ///< leave it: it will not count
   close = 3,  ///< leave the world
   learn = 4,  ///< take in what there is to know, as at the beginning of a call, and no more
+  tend = 5,   ///< the same, and then make room for variables on devices, or bring them to the host
 };
 
 /// How far a rank is.

@@ -32,9 +32,9 @@ public:
   /// How many callbacks may wait at once, less one.
   static constexpr std::size_t most_threads = 256;
 
-  explicit callback_executor(log_sink log) : log_(std::move(log)) {}
+  explicit callback_executor(log_sink log) : log_(callable(std::move(log))) {}
   /// Without a thread: `loop`, which must outlive stop().
-  callback_executor(log_sink log, boost::asio::io_context& loop) : log_(std::move(log)), loop_(&loop) {}
+  callback_executor(log_sink log, boost::asio::io_context& loop) : log_(callable(std::move(log))), loop_(&loop) {}
   callback_executor(const callback_executor&) = delete;
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();

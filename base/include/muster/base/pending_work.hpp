@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+
+namespace muster::detail {
+
+/// Whether something goes on beside the threads of this process that must have ended before a task has: what the task
+/// has asked a device to do with memory that it was lent. Workers look here when user code has returned; a library that
+/// gives work away notes how it is waited for. State of the process, because whoever gives work away knows of no
+/// worker, and the worker of no device.
+///
+/// Thread safety: safe.
+/// Cost: for processes that have noted nothing, a load for each task.
+class pending_work {
+public:
+  using finish = void (*)();
+
+  /// Until the next settle() there is something, and `how` waits for it.
+  static void note(finish how) noexcept { how_.store(how, std::memory_order_relaxed); }
+  /// Whether there is something.
+  [[nodiscard]] static bool is_any() noexcept { return how_.load(std::memory_order_relaxed) != nullptr; }
+  /// Waits for it. Throws what `how` throws; there is nothing then either.
+  static void settle() {
+    if (const auto how = how_.exchange(nullptr, std::memory_order_relaxed)) how();
+  }
+
+private:
+  // Written and read by the threads of a task, whose work is ordered by what waits for it.
+  static inline constinit std::atomic<finish> how_{nullptr};
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "gpu_nccl.hpp"
+
+#include <memory>
+#include <string>
+
+#include <muster/collectives/group.hpp>
+#include <muster/cuda/cuda_device.hpp>
+#include <muster/cuda/driver.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/nccl/nccl_library.hpp>
+
+namespace bench {
+namespace {
+
+using muster::cuda_device;
+using muster::tensor;
+
+const muster::device gpu_0 = muster::device::cuda(0);
+constexpr std::size_t count = (std::size_t{256} << 20U) / sizeof(float);
+
+/// A communicator of one rank, and what it sums.
+class bare_nccl {
+public:
+  explicit bare_nccl(std::shared_ptr<cuda_device> gpu) : gpu_(std::move(gpu)) {
+    const cuda_device::scope current(*gpu_);
+    ncclUniqueId id{};
+    nccl_->unique_id(&id);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    nccl_->comm_init(&communicator_, 1, id, 0, &config);
+  }
+  bare_nccl(const bare_nccl&) = delete;
+  bare_nccl& operator=(const bare_nccl&) = delete;
+  ~bare_nccl() { static_cast<void>(nccl_->comm_destroy.attempt(communicator_)); }
+
+  void run(std::size_t times) {
+    const cuda_device::scope current(*gpu_);
+    auto* const address = reinterpret_cast<float*>(values_.device_address());  // NOLINT(performance-no-int-to-ptr)
+    for (std::size_t index = 0; index < times; ++index) {
+      nccl_->all_reduce(address, address, count, ncclFloat32, ncclSum, communicator_, gpu_->compute().handle());
+      gpu_->synchronize();
+    }
+  }
+
+private:
+  const std::shared_ptr<cuda_device> gpu_;
+  const std::shared_ptr<const muster::nccl_library> nccl_ = muster::nccl_library::load();
+  const tensor values_ = tensor::zeros<float>({count}, gpu_0);
+  ncclComm_t communicator_ = nullptr;
+};
+
+row all_reduce_of_one(const effort& how) {
+  const auto gpu = cuda_device::open(gpu_0);
+  bare_nccl bare(gpu);
+  const muster::group_ticket ticket(1);
+  muster::group group(ticket, 0);
+  const auto values = tensor::zeros<float>({count}, gpu_0);
+  const side ours{.name = "all_reduce of a group of one", .run = [&](std::size_t times) {
+                    for (std::size_t index = 0; index < times; ++index) group.all_reduce(values);
+                  }};
+  return compare("nccl_allreduce_1rank", how, ours,
+                 {.name = "ncclAllReduce", .run = [&](std::size_t times) { bare.run(times); }});
+}
+
+std::string why_not() {
+  if (const auto problem = muster::cuda_driver::problem()) return "not measured: " + *problem;
+  if (const auto problem = muster::nccl_library::problem()) return "peer missing: " + *problem;
+  return {};
+}
+
+}  // namespace
+
+std::vector<workload> gpu_collectives() {
+  return {{.name = "nccl_allreduce_1rank", .run = all_reduce_of_one, .hindrance = why_not}};
+}
+
+}  // namespace bench
