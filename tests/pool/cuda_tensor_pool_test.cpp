@@ -166,6 +166,7 @@ TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSays
   const auto owner = pool_->on(0).apply(own_pid);
   const auto opened = pool_->on(0).apply(make, 7.0F);
   const auto made = pool_->on(0).apply(make, 8.0F);
+  pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
   EXPECT_TRUE(equal(opened, tensor::full<float>({1000}, 7.0F)));
   const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
   EXPECT_EQ(died.error(), errc::worker_died);

@@ -37,6 +37,9 @@ public:
   [[nodiscard]] std::size_t size() const noexcept override { return bytes_; }
   [[nodiscard]] device_operations& operations() const override { return *of_; }
   [[nodiscard]] std::uintptr_t address() const override { return piece_.address(); }
+  [[nodiscard]] bool outlives_its_process() const noexcept override {
+    return piece_.extent->means() == sharing_means::descriptor;
+  }
   [[nodiscard]] bool is_shareable() const noexcept override { return piece_.extent->means() != sharing_means::none; }
   void write_to(frame_writer& out) const override MUSTER_EXCLUDES(mutex_);
   void note_copied() const noexcept override;
@@ -70,6 +73,7 @@ public:
   [[nodiscard]] device_operations& operations() const override { return *of_; }
   [[nodiscard]] std::uintptr_t address() const override { return address_; }
   [[nodiscard]] bool is_shareable() const noexcept override { return false; }
+  [[nodiscard]] bool outlives_its_process() const noexcept override { return false; }
   void write_to(frame_writer& out) const override;
   void note_copied() const noexcept override;
   // The driver's business, and its maker's.

@@ -82,6 +82,8 @@ public:
   [[nodiscard]] virtual std::shared_ptr<const void> mapping() const { return nullptr; }
   /// Whether write_to can be called: other processes can have it.
   [[nodiscard]] virtual bool is_shareable() const noexcept = 0;
+  /// Whether it is there, for those who have a reference, also when the process that has allocated it has ended.
+  [[nodiscard]] virtual bool outlives_its_process() const noexcept { return true; }
   /// Writes a reference, for device_kind::read_from, and attaches what it needs; twice the same number of bytes.
   /// Requires: is_shareable(), out.attaches().
   virtual void write_to(frame_writer& out) const = 0;
