@@ -17,9 +17,8 @@ void awaited_list::add(const shared_block& anchor, const device_promise& what) {
 
 void awaited_list::forget(const shared_block& anchor, std::uint64_t count) {
   const scoped_lock lock(mutex_);
-  std::erase_if(all_, [&](const awaited& each) {
-    return each.anchor.data() == anchor.data() && each.what.count == count;
-  });
+  std::erase_if(all_,
+                [&](const awaited& each) { return each.anchor.data() == anchor.data() && each.what.count == count; });
 }
 
 // What another thread has had the stream wait for meanwhile may still come.

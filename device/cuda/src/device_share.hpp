@@ -148,9 +148,7 @@ public:
   [[nodiscard]] std::uintptr_t address() const override { return opened().address; }
   [[nodiscard]] std::shared_ptr<const void> mapping() const override { return opened().extent; }
   [[nodiscard]] bool is_shareable() const noexcept override { return true; }
-  [[nodiscard]] bool outlives_its_process() const noexcept override {
-    return tag_.means == sharing_means::descriptor;
-  }
+  [[nodiscard]] bool outlives_its_process() const noexcept override { return tag_.means == sharing_means::descriptor; }
   void write_to(frame_writer& out) const override;
   void open_to(const cuda_device& peer) const override;
 

@@ -85,8 +85,8 @@ public:
   [[nodiscard]] static unsigned count();
 
   /// Where messages about devices go, of this process, from now on: log_to_stderr until something else is said. So far
-  /// there is one, said once for each cause, and once more after each call of this: why a tensor goes to another process
-  /// as a copy that could have gone by reference.
+  /// there is one, said once for each cause, and once more after each call of this: why a tensor goes to another
+  /// process as a copy that could have gone by reference.
   static void log_to(log_sink where);
 
   /// For cuda_devices.
