@@ -104,8 +104,12 @@ tensor_shape shape_from(const dlpack_tensor& given) {
   return shape;
 }
 
+bool is_known(std::int32_t type) {
+  return type == dlpack_device::cpu || type == dlpack_device::cuda || type == dlpack_device::cuda_managed;
+}
+
 detail::placement placement_from(const dlpack_tensor& given) {
-  if (given.device.device_type != dlpack_device::cpu && given.device.device_type != dlpack_device::cuda) {
+  if (!is_known(given.device.device_type)) {
     refuse(text("is on a device of type ", given.device.device_type), "copy it to the CPU (type 1) or CUDA (2) first");
   }
   detail::placement found;

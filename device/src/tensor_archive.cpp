@@ -121,10 +121,12 @@ header header_of(const tensor& what, std::size_t offset, bool attaches) {
     }
   }
   if (!narrow) flags |= wide;
+  // Not what.device(): which one it is, is found out by asking for it.
+  const bool is_on_device = (flags & by_reference) != 0 && what.storage()->on_device() != nullptr;
   return {.type = static_cast<std::uint8_t>(what.dtype()),
           .dimensions = static_cast<std::uint8_t>(what.dimensions()),
           .flags = static_cast<std::uint8_t>(flags),
-          .kind = (flags & by_reference) != 0 ? what.device().type() : device::kind::cpu};
+          .kind = is_on_device ? device::kind::cuda : device::kind::cpu};
 }
 
 void write_elements(frame_writer& out, const tensor& what) {
@@ -217,7 +219,10 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
-  if (on_device_ && (size() == 0 || !out.attaches() || !is_shared())) return to(muster::device::cpu()).write_to(out);
+  if (on_device_ && (size() == 0 || !out.attaches() || !is_shared())) {
+    if (size() != 0 && out.attaches() && !out.only_counts()) storage_->on_device()->note_copied();
+    return to(muster::device::cpu()).write_to(out);
+  }
   const auto offset = is_shared() ? static_cast<std::size_t>(data_ - storage_->bytes().data()) : 0;
   const auto head = header_of(*this, offset, out.attaches());
   if (out.only_counts()) {

@@ -7,6 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/device_block.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 
 #include "call_guard.hpp"
@@ -53,6 +54,33 @@ bool world_core::has_room_there(const registered_variable& which, std::size_t co
   return true;
 }
 
+namespace {
+
+// Also when the rank that has made it has died: else who takes its place could not go on with it.
+bool is_lasting(const tensor& made) {
+  if (made.size() == 0) return true;
+  const auto* const where = made.storage()->on_device();
+  return where != nullptr && where->outlives_its_process();
+}
+
+}  // namespace
+
+// For good, before anything has been updated there: with the world's first variables.
+void world_core::leave_devices() {
+  is_resident_ = false;
+  for (auto& [known_as, each] : variables_) {
+    each.what.on_device.clear();
+    each.changed = ++changes_;
+    const bool is_updated = std::ranges::any_of(functions_, [number = known_as](const auto& function) {
+      return std::ranges::any_of(function.second.spec.updates, [number](const update_spec& update) {
+        return update.variable == number || std::ranges::count(update.states, number) != 0;
+      });
+    });
+    if (is_updated) make_room_here(each);
+    each.is_resident = false;
+  }
+}
+
 // What is updated has a place for what it is to be.
 void world_core::make_room_there(const registered_function& function) {
   const auto order = live_order(function.spec);
@@ -76,6 +104,11 @@ void world_core::make_room_there(const registered_function& function) {
   if (jobs.empty()) return;
   outcome ended;
   tend(jobs, function.spec.name, ended);
+  for (const auto& of_rank : ended.made) {
+    for (const auto& pair : of_rank) {
+      if (!std::ranges::all_of(pair, is_lasting)) return leave_devices();
+    }
+  }
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     auto& each = variables_.at(jobs[index].variable);
     for (auto& of_rank : ended.made) each.what.on_device.push_back(std::move(of_rank.at(index)));

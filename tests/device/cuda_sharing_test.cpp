@@ -26,7 +26,7 @@ constexpr std::size_t bytes = std::size_t{2} << 20U;
 // A process of program_cuda_peer.
 class peer {
 public:
-  peer() {
+  explicit peer(const char* what = nullptr) {
     int ends[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
     socket_ = unique_fd(ends[0]);
@@ -34,7 +34,7 @@ public:
     pid_ = ::fork();
     if (pid_ == 0) {
       ::close(ends[0]);
-      ::execl(MUSTER_CUDA_PEER, MUSTER_CUDA_PEER, other.c_str(), nullptr);
+      ::execl(MUSTER_CUDA_PEER, MUSTER_CUDA_PEER, other.c_str(), what, nullptr);
       ::_exit(127);
     }
     ::close(ends[1]);
@@ -65,6 +65,12 @@ public:
     int found = -1;
     std::memcpy(&found, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(found));
     return unique_fd(found);
+  }
+
+  [[nodiscard]] CUipcMemHandle receive_handle() const {
+    CUipcMemHandle found{};
+    EXPECT_EQ(::recv(socket_.get(), &found, sizeof found, MSG_WAITALL), static_cast<ssize_t>(sizeof found));
+    return found;
   }
 
 private:
@@ -113,6 +119,42 @@ TEST(CudaSharing, MemoryOfAKilledProcessIsThereUntilItsLastHolderLetsGo) {
   driver.memory_unmap(first, bytes);
   driver.address_free(first, bytes);
   EXPECT_TRUE(test::eventually([&] { return free_bytes(driver) >= before; }));
+}
+
+TEST(CudaSharing, AHandleIsOpenedAtOneAddressAndOnlyWhileItsProcessIsThere) {
+  if (!test::runs_alone({"FAKE_CUDA_DESCRIPTORS=0"})) return;
+  if (const auto why = cuda_driver::problem()) GTEST_SKIP() << *why;
+  test::cuda_bench bench(bytes);
+  const auto& driver = bench.driver();
+  peer exporter("handle");
+  const auto handle = exporter.receive_handle();
+  CUdeviceptr first = 0;
+  CUdeviceptr again = 0;
+  driver.block_open(&first, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  driver.block_open(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  EXPECT_EQ(again, first);
+  driver.block_close(again);
+  std::vector<std::byte> found(bytes);
+  bench.fetch(found, first);
+  EXPECT_EQ(std::ranges::count(found, std::byte{42}), static_cast<std::ptrdiff_t>(bytes));
+  driver.block_close(first);
+  exporter.kill();
+  EXPECT_NE(driver.block_open.attempt(&first, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_SUCCESS);
+}
+
+TEST(CudaSharing, AHandleIsOfNoUseToItsOwnProcess) {
+  if (!test::runs_alone({})) return;
+  if (const auto why = cuda_driver::problem()) GTEST_SKIP() << *why;
+  test::cuda_bench bench(bytes);
+  const auto& driver = bench.driver();
+  CUdeviceptr first = 0;
+  CUdeviceptr other = 0;
+  CUipcMemHandle handle{};
+  driver.block_allocate(&first, bytes);
+  driver.block_handle(&handle, first);
+  EXPECT_NE(driver.block_open.attempt(&other, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_SUCCESS);
+  driver.block_free(first);
+  EXPECT_NE(driver.block_handle.attempt(&handle, bench.take(256)), CUDA_SUCCESS) << "memory that is mapped has none";
 }
 
 }  // namespace

@@ -68,6 +68,10 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
 devices::devices()
     : memory_bytes_(number_of("FAKE_CUDA_MEMORY", std::uint64_t{1} << 30U)),
       capability_(static_cast<int>(number_of("FAKE_CUDA_CAPABILITY", 90))),
+      has_virtual_memory_(number_of("FAKE_CUDA_VIRTUAL", 1) != 0),
+      has_descriptors_(number_of("FAKE_CUDA_DESCRIPTORS", 1) != 0),
+      has_ipc_(number_of("FAKE_CUDA_IPC", 1) != 0),
+      are_peers_(number_of("FAKE_CUDA_PEERS", 1) != 0),
       seen_(read_seen(static_cast<int>(number_of("FAKE_CUDA_DEVICES", 2)))) {}
 
 int devices::physical(CUdevice which) const {
@@ -95,13 +99,14 @@ int devices::attribute(CUdevice which, CUdevice_attribute attribute) const {
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 2;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return -1;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: return has_virtual_memory() ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return has_descriptors() ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED: return has_ipc() ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR: return 1;
     default: return 0;

@@ -66,6 +66,8 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t b
     require_pinned(*properties);
     require(is_whole(bytes) && flags == 0, CUDA_ERROR_INVALID_VALUE);
     const bool exportable = properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    require(all.devices().has_virtual_memory() && (!exportable || all.devices().has_descriptors()),
+            CUDA_ERROR_NOT_SUPPORTED);
     require(exportable || properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
     const auto physical = all.devices().physical(properties->location.id);
     *handle = all.allocations.add(
@@ -90,8 +92,9 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void* shared, CUmemGenericAllocati
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared,
                                                 CUmemAllocationHandleType type) {
   return call("cuMemImportFromShareableHandle", [&] {
-    require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_INVALID_VALUE);
     auto& all = the_machine();
+    require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_INVALID_VALUE);
+    require(all.devices().has_descriptors(), CUDA_ERROR_NOT_SUPPORTED);
     const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(shared));
     auto imported = std::make_shared<allocation>(all.ledger(), descriptor);
     static_cast<void>(all.devices().seen_as(imported->physical()));
@@ -102,6 +105,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* ha
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* first, std::size_t bytes, std::size_t alignment, CUdeviceptr,
                                      unsigned long long flags) {
   return call("cuMemAddressReserve", [&] {
+    require(the_machine().devices().has_virtual_memory(), CUDA_ERROR_NOT_SUPPORTED);
     require(is_whole(bytes) && flags == 0 && (alignment & (alignment - 1)) == 0, CUDA_ERROR_INVALID_VALUE);
     *first = the_machine().space.reserve(bytes, alignment > granularity ? alignment : granularity);
   });
@@ -129,7 +133,8 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr first, std::size_t bytes, const CUme
     for (std::size_t at = 0; at < count; ++at) {
       require(whom[at].location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
       const auto physical = all.devices().physical(whom[at].location.id);
-      all.space.set_access(first, bytes, physical, whom[at].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+      all.space.set_access(first, bytes, physical, whom[at].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
+                           all.devices().are_peers());
     }
   });
 }

@@ -93,8 +93,14 @@ std::size_t fake_cuda_live(fake_cuda_kind kind) {
     case fake_cuda_reservations: return all.space.reservations();
     case fake_cuda_mappings: return all.space.mappings();
     case fake_cuda_registrations: return all.space.registrations();
+    case fake_cuda_blocks: return all.blocks.allocated();
+    case fake_cuda_opened_blocks: return all.blocks.opened();
   }
   return 0;
+}
+
+std::size_t fake_cuda_copies_between(int directly) {
+  return directly != 0 ? the_machine().direct_copies : the_machine().staged_copies;
 }
 
 void fake_cuda_fail(const char* function, CUresult code, int after_calls) {

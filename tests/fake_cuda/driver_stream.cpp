@@ -165,6 +165,21 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream which, CUhostFn function, void* argum
   });
 }
 
+// Called also where what was before it failed.
+CUresult CUDAAPI cuStreamAddCallback(CUstream which, CUstreamCallback function, void* data, unsigned int flags) {
+  return call_in_context("cuStreamAddCallback", [&](const std::shared_ptr<context>& here) {
+    const auto on = the_machine().find_stream(which, here);
+    require(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    require_whole(*on->in());
+    const auto tell = [which, function, data, in = on->in()] {
+      const auto broken_by = in->broken_by.load();
+      function(which, in->is_destroyed && broken_by == CUDA_SUCCESS ? CUDA_ERROR_CONTEXT_IS_DESTROYED : broken_by,
+               data);
+    };
+    the_machine().submit(on, tell, true);
+  });
+}
+
 CUresult CUDAAPI cuEventCreate(CUevent* made, unsigned int flags) {
   return call_in_context("cuEventCreate", [&](const std::shared_ptr<context>& here) {
     const bool has_time = (flags & CU_EVENT_DISABLE_TIMING) == 0;

@@ -21,11 +21,17 @@ enum fake_cuda_kind {
   fake_cuda_allocations,   ///< handles, of memory created or imported
   fake_cuda_reservations,  ///< of addresses
   fake_cuda_mappings,
-  fake_cuda_registrations  ///< of host memory
+  fake_cuda_registrations,  ///< of host memory
+  fake_cuda_blocks,         ///< cuMemAlloc
+  fake_cuda_opened_blocks   ///< cuIpcOpenMemHandle
 };
 
 /// How many of them are alive in this process.
 std::size_t fake_cuda_live(fake_cuda_kind kind);
+
+/// How many copies this process has asked for between devices: those in which one device reached both places, or, for
+/// 0, those that went by way of the host.
+std::size_t fake_cuda_copies_between(int directly);
 
 enum fake_cuda_direction { fake_cuda_uploads, fake_cuda_downloads, fake_cuda_moves };
 
@@ -63,6 +69,9 @@ public:
 
   [[nodiscard]] std::size_t live(fake_cuda_kind kind) const {
     return reinterpret_cast<decltype(&fake_cuda_live)>(find("fake_cuda_live"))(kind);
+  }
+  [[nodiscard]] std::size_t copies_between(bool directly) const {
+    return reinterpret_cast<decltype(&fake_cuda_copies_between)>(find("fake_cuda_copies_between"))(directly ? 1 : 0);
   }
   [[nodiscard]] std::size_t copied(fake_cuda_direction which) const {
     return reinterpret_cast<decltype(&fake_cuda_copied)>(find("fake_cuda_copied"))(which);

@@ -199,6 +199,59 @@ TEST_F(FakeCuda, StreamsCallNoFunctionOfTheDriver) {
   EXPECT_EQ(asked.found, CUDA_ERROR_NOT_PERMITTED);
 }
 
+TEST_F(FakeCuda, ACallbackIsCalledAlsoAfterAFailureAndIsToldOfIt) {
+  if (!test::runs_alone({})) return;
+  cuda_bench bench;
+  std::array<CUresult, 2> told = {CUDA_ERROR_UNKNOWN, CUDA_SUCCESS};
+  const auto tell = [](CUstream, CUresult status, void* where) { *static_cast<CUresult*>(where) = status; };
+  std::uint64_t gate = 0;
+  bench.driver().host_register(&gate, sizeof(gate), 0);
+  fake_.fail("memset", CUDA_ERROR_ILLEGAL_ADDRESS);
+  bench.driver().stream_callback(bench.stream(), tell, told.data(), 0);
+  bench.driver().stream_wait_value(bench.stream(), reinterpret_cast<CUdeviceptr>(&gate), 1, CU_STREAM_WAIT_VALUE_EQ);
+  bench.driver().set_async_8(bench.take(16), 1, 16, bench.stream());
+  bench.driver().stream_callback(bench.stream(), tell, &told[1], 0);
+  __atomic_store_n(&gate, 1, __ATOMIC_RELEASE);
+  expect_error(errc::device_lost, [&] { bench.driver().stream_synchronize(bench.stream()); });
+  EXPECT_THAT(told, testing::ElementsAre(CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_ADDRESS));
+}
+
+TEST_F(FakeCuda, WhatADriverDoesNotHaveItRefuses) {
+  if (!test::runs_alone({"FAKE_CUDA_DESCRIPTORS=0", "FAKE_CUDA_IPC=0", "FAKE_CUDA_PEERS=0"})) return;
+  cuda_bench bench(block_bytes);
+  const auto& driver = bench.driver();
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle memory = 0;
+  EXPECT_EQ(driver.memory_create.attempt(&memory, block_bytes, &wanted, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUdeviceptr block = 0;
+  CUipcMemHandle handle{};
+  driver.block_allocate(&block, 10);
+  EXPECT_EQ(fake_.live(fake_cuda_blocks), 1U);
+  EXPECT_EQ(driver.block_handle.attempt(&handle, block), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(driver.block_free.attempt(block + 1), CUDA_ERROR_INVALID_VALUE) << "not where it begins";
+  driver.block_free(block);
+  int reaches = 1;
+  driver.device_reaches(&reaches, 0, 1);
+  EXPECT_EQ(reaches, 0);
+}
+
+TEST_F(FakeCuda, MemoryGoesWithItsContext) {
+  if (!test::runs_alone({})) return;
+  const auto driver = cuda_driver::load();
+  CUcontext context = nullptr;
+  CUdeviceptr block = 0;
+  driver->context_retain(&context, 0);
+  driver->context_set(context);
+  driver->block_allocate(&block, block_bytes);
+  driver->context_release(0);
+  EXPECT_EQ(fake_.live(fake_cuda_blocks), 0U);
+  EXPECT_EQ(fake_.live(fake_cuda_mappings), 0U);
+  driver->context_set(nullptr);
+}
+
 TEST_F(FakeCuda, TheDefaultStreamWaitsForBlockingStreamsOnly) {
   cuda_bench bench;
   const auto& driver = bench.driver();

@@ -65,6 +65,7 @@ void machine::destroy(primary& which) {
   streams.remove_if([&gone](const stream& each) { return each.in() == gone; });
   static_cast<void>(take_retired(gone.get()));
   which.own.reset();
+  blocks.forget(gone.get());
 }
 
 CUstream machine::make_stream(const std::shared_ptr<context>& in, bool waits_for_default) {
@@ -111,7 +112,7 @@ std::shared_ptr<stream> machine::find_stream(CUstream which, const std::shared_p
   return own;
 }
 
-std::uint64_t machine::submit(const std::shared_ptr<stream>& on, std::function<void()> operation) {
+std::uint64_t machine::submit(const std::shared_ptr<stream>& on, std::function<void()> operation, bool always) {
   std::vector<std::shared_ptr<stream>> before;
   if (on->waits_for_default()) {
     const std::scoped_lock lock(mutex_);
@@ -129,7 +130,7 @@ std::uint64_t machine::submit(const std::shared_ptr<stream>& on, std::function<v
       on->submit([other, number] { other->wait(number); });
     }
   }
-  return on->submit(std::move(operation));
+  return on->submit(std::move(operation), always);
 }
 
 }  // namespace fake_cuda

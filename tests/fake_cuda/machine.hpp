@@ -22,6 +22,7 @@
 #include "memory.hpp"
 #include "registry.hpp"
 #include "stream.hpp"
+#include "whole_memory.hpp"
 
 namespace fake_cuda {
 
@@ -58,6 +59,11 @@ public:
   registry<CUmodule, module> modules;
   registry<CUfunction, function> functions;
   registry<CUmemGenericAllocationHandle, allocation> allocations;
+  whole_memory blocks{space};
+
+  // Between devices: by one that reaches both, or by way of the host.
+  std::atomic<std::size_t> direct_copies = 0;
+  std::atomic<std::size_t> staged_copies = 0;
 
   /// cuInit. Throws CUDA_ERROR_NO_DEVICE.
   void initialize();
@@ -77,7 +83,8 @@ public:
   /// The stream of that handle; of NULL the context's own.
   [[nodiscard]] std::shared_ptr<stream> find_stream(CUstream which, const std::shared_ptr<context>& here);
   /// Queues what that stream is to do next: after what was queued on the default stream, or of that, on all others.
-  std::uint64_t submit(const std::shared_ptr<stream>& on, std::function<void()> operation);
+  /// `always`: also in a context that is over.
+  std::uint64_t submit(const std::shared_ptr<stream>& on, std::function<void()> operation, bool always = false);
 
 private:
   struct primary {

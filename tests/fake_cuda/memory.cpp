@@ -137,12 +137,13 @@ void address_space::unmap(CUdeviceptr first, std::size_t bytes) {
   ::mmap(pointer(first), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void address_space::set_access(CUdeviceptr first, std::size_t bytes, int physical, bool allowed) {
+void address_space::set_access(CUdeviceptr first, std::size_t bytes, int physical, bool allowed, bool are_peers) {
   const std::scoped_lock lock(mutex_);
   auto next = static_cast<std::uintptr_t>(first);
   const auto bit = std::uint64_t{1} << static_cast<unsigned>(physical);
   for (auto at = mapped_.find(first); next < first + bytes; ++at) {
     require(at != mapped_.end() && at->first == next, CUDA_ERROR_INVALID_VALUE);
+    require(are_peers || !allowed || at->second.memory->physical() == physical, CUDA_ERROR_INVALID_DEVICE);
     auto& by = at->second.accessible_by;
     by = allowed ? by | bit : by & ~bit;
     protect(at->first, at->second);
@@ -206,6 +207,14 @@ address_space::range address_space::find(CUdeviceptr first, std::size_t bytes, i
     if (const auto next = std::next(at); next == mapped_.end() || next->first != end) break;
   }
   throw failure{CUDA_ERROR_INVALID_VALUE};
+}
+
+bool address_space::is_reached(CUdeviceptr first, std::size_t bytes, int physical) const {
+  try {
+    return find(first, bytes, physical).where == place::device;
+  } catch (const failure&) {
+    return false;
+  }
 }
 
 std::size_t address_space::reservations() const {

@@ -63,8 +63,9 @@ public:
   void free(CUdeviceptr first, std::size_t bytes);
   void map(CUdeviceptr first, std::size_t bytes, std::shared_ptr<const allocation> what);
   void unmap(CUdeviceptr first, std::size_t bytes);
-  /// Of devices by their physical numbers.
-  void set_access(CUdeviceptr first, std::size_t bytes, int physical, bool allowed);
+  /// Of devices by their physical numbers. Throws CUDA_ERROR_INVALID_DEVICE for memory of another device that is no
+  /// peer.
+  void set_access(CUdeviceptr first, std::size_t bytes, int physical, bool allowed, bool are_peers);
 
   void register_host(std::uintptr_t first, std::size_t bytes);
   void unregister_host(std::uintptr_t first);
@@ -80,6 +81,8 @@ public:
   /// What holds all of these bytes, as that device can reach them. Throws CUDA_ERROR_INVALID_VALUE where they are a
   /// device's addresses, but not all of them are mapped, or that device has no access.
   [[nodiscard]] range find(CUdeviceptr first, std::size_t bytes, int physical) const;
+  /// Whether that device can reach all of these.
+  [[nodiscard]] bool is_reached(CUdeviceptr first, std::size_t bytes, int physical) const;
 
   [[nodiscard]] std::size_t reservations() const;
   [[nodiscard]] std::size_t mappings() const;

@@ -57,9 +57,9 @@ stream::~stream() {
   thread_.join();
 }
 
-std::uint64_t stream::submit(std::function<void()> operation) {
+std::uint64_t stream::submit(std::function<void()> operation, bool always) {
   const std::scoped_lock lock(state_->mutex_);
-  waiting_.push_back(std::move(operation));
+  waiting_.push_back({std::move(operation), always});
   state_->changed_.notify_all();
   return ++state_->submitted_;
 }
@@ -70,11 +70,11 @@ void stream::end() {
   state_->changed_.notify_all();
 }
 
-bool stream::take(std::function<void()>& operation) {
+bool stream::take(task& next) {
   std::unique_lock lock(state_->mutex_);
   state_->changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });
   if (waiting_.empty()) return false;
-  operation = std::move(waiting_.front());
+  next = std::move(waiting_.front());
   waiting_.pop_front();
   return true;
 }
@@ -95,12 +95,14 @@ void stream::delay() {
 
 void stream::run() {
   this_thread_is_a_stream = true;
-  for (std::function<void()> operation; take(operation);) {
+  for (task next; take(next);) {
     if (!in_->is_over()) {
       delay();
-      operation();
+      next.what();
+    } else if (next.always) {
+      next.what();
     }
-    operation = nullptr;  // what it holds goes before anybody hears that it is done
+    next.what = nullptr;  // what it holds goes before anybody hears that it is done
     count_one();
   }
   has_ended_ = true;

@@ -73,8 +73,8 @@ public:
   [[nodiscard]] bool waits_for_default() const { return waits_for_default_; }
   [[nodiscard]] const std::shared_ptr<progress>& state() const { return state_; }
 
-  /// Queues it; gives its number. Requires: not after end().
-  std::uint64_t submit(std::function<void()> operation);
+  /// Queues it; gives its number. `always`: also executed in a context that is over. Requires: not after end().
+  std::uint64_t submit(std::function<void()> operation, bool always = false);
 
   /// Nothing more comes.
   void end();
@@ -84,7 +84,11 @@ public:
 private:
   void run();
   void delay();
-  bool take(std::function<void()>& operation);
+  struct task {
+    std::function<void()> what;
+    bool always = false;
+  };
+  bool take(task& next);
   void count_one();
 
   const std::shared_ptr<context> in_;
@@ -92,7 +96,7 @@ private:
   const std::shared_ptr<progress> state_ = std::make_shared<progress>();
   std::minstd_rand random_;
   const bool has_delays_;
-  std::deque<std::function<void()>> waiting_;  // guarded by the state's mutex
+  std::deque<task> waiting_;                   // guarded by the state's mutex
   bool ends_ = false;                          // likewise
   std::atomic<bool> has_ended_ = false;
   std::thread thread_;

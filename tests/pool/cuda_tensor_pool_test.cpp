@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tensors on a GPU, or on what stands in for one, as arguments and results of tasks: by reference.
+#include <unistd.h>
+
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -10,11 +15,15 @@
 #include <gtest/gtest.h>
 
 #include <muster/cuda/cuda_device.hpp>
+#include <muster/cuda/pinned_memory.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/device/dlpack.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/pool/this_worker.hpp>
 
+#include "../fake_cuda/fake_cuda.hpp"
 #include "gpu_fixture.hpp"
 #include "processes.hpp"
 
@@ -41,8 +50,32 @@ double sum(const tensor& of) {
 
 bool is_on_gpu(const tensor& of) { return of.device() == gpu && of.device_address() != 0; }
 
+pid_t own_pid() { return ::getpid(); }
+std::uint32_t incarnation() { return this_worker::incarnation(); }
+
+// ---- what the program does
+
+std::string problem_of(const auto& what) {
+  try {
+    what();
+  } catch (const error& found) {
+    EXPECT_EQ(found.code(), make_error_code(errc::peer_lost)) << found.what();
+    return found.what();
+  }
+  return "nothing was thrown";
+}
+
 class CudaTensorPool : public test::gpu_test {
 protected:
+  // Memory goes as long as its owner lives, and no longer.
+  static bool goes_by_handle() {
+    const auto device = cuda_device::open(gpu);
+    int found = 0;
+    device->driver().device_attribute(&found, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                                      device->handle());
+    return found == 0;
+  }
+
   void SetUp() override {
     test::gpu_test::SetUp();
     if (!IsSkipped()) pool_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
@@ -119,12 +152,137 @@ TEST_F(CudaTensorPool, AViewGoesAsAView) {
 }
 
 TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
+  if (goes_by_handle()) GTEST_SKIP() << "this driver exports no memory by descriptor";
   const auto made = pool_->on(0).apply(make, 7.0F);
   pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
   const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
   EXPECT_EQ(died.error(), errc::worker_died);
   EXPECT_EQ(pool_->on(1).apply(sum, made), 7000);
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 7.0F)));
+}
+
+TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSaysSo) {
+  if (!goes_by_handle()) GTEST_SKIP() << "this driver exports memory by descriptor";
+  const auto owner = pool_->on(0).apply(own_pid);
+  const auto opened = pool_->on(0).apply(make, 7.0F);
+  const auto made = pool_->on(0).apply(make, 8.0F);
+  pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
+  EXPECT_TRUE(equal(opened, tensor::full<float>({1000}, 7.0F)));
+  const auto died = pool_->on(0).apply_async([] { ::raise(SIGKILL); }).get_result();
+  EXPECT_EQ(died.error(), errc::worker_died);
+  const auto is_explained =
+      testing::AllOf(testing::HasSubstr("cuda:0"),
+                     testing::HasSubstr("B, that process " + std::to_string(owner) + " has sent is gone"),
+                     testing::HasSubstr("Keep that process"), testing::HasSubstr("transfer::copy"));
+  EXPECT_THAT(pool_->on(1).apply_async(sum, made).get_result().error().describe(), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(opened.to(cpu)); }), is_explained);
+  EXPECT_TRUE(equal(pool_->on(0).apply(make, 9.0F), tensor::full<float>({1000}, 9.0F))) << "of who took its place";
+}
+
+TEST_F(CudaTensorPool, WithoutDescriptorsMemoryGoesBackToTheDriverWhenNobodyHasItOpen) {
+  const test::fake_cuda fake;
+  if (!fake.is_there() || !goes_by_handle()) GTEST_SKIP() << "over the fake driver without descriptors only";
+  EXPECT_EQ(pool_->on(0).apply(sum, make(1)), 1000);
+  EXPECT_GE(fake.live(fake_cuda_blocks), 1U);
+  const auto nothing_is_left = [&] {
+    cuda_device::open(gpu)->trim();
+    return fake.live(fake_cuda_blocks) == 0;
+  };
+  EXPECT_TRUE(test::eventually(nothing_is_left));
+}
+
+TEST_F(CudaTensorPool, IsOnTheDeviceThatThisProcessCallsSo) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);  // of processes that start now; this one's driver has looked
+  pool_ = std::make_unique<pool>(pool_options{.workers = 1, .quarantine_after = 0, .log = discard});
+  const auto made = pool_->apply(make, 5.0F);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  int count = 0;
+  cuda_driver::load()->device_count(&count);  // that asks no device of this process
+  if (count < 2) GTEST_SKIP() << "there is one GPU";
+  EXPECT_EQ(made.device(), device::cuda(1)) << "also before this process has opened a device";
+  EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 5.0F)));
+}
+
+// A result whose kernel will fail when the gate opens, long after the reference has been sent.
+tensor make_what_breaks(const tensor& gate) {
+  const auto device = cuda_device::open(gpu);
+  static const auto* const pinned = new pinned_memory(*device, gate);  // its end would wait for the gate
+  {
+    const cuda_device::scope current(*device);
+    CUdeviceptr where = 0;
+    device->driver().host_device_pointer(&where, pinned->what().data(), 0);
+    device->driver().stream_wait_value(device->compute().handle(), where, 1, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+  test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+  return make(1);
+}
+
+TEST_F(CudaTensorPool, WhatABrokenContextNeverFinishedIsAnErrorForThoseWhoWait) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto gate = tensor::zeros<std::uint64_t>({1U << 15U});
+  const auto made = pool_->on(0).apply(make_what_breaks, gate);
+  auto waiting = pool_->on(1).apply_async(sum, made);
+  const auto there = tensor::zeros<float>({1000}, gpu);
+  there.copy_from(made);  // the stream of this process waits
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  const auto is_explained = testing::HasSubstr("the context of that process broke");
+  EXPECT_THAT(problem_of([] { cuda_device::open(gpu)->synchronize(); }), is_explained);
+  EXPECT_THAT(waiting.get_result().error().describe(), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(made.to(cpu)); }), is_explained);
+  EXPECT_THAT(problem_of([&] { static_cast<void>(pool_->on(1).apply_async(sum, made)); }), is_explained);
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its process lives on";
+  EXPECT_EQ(pool_->on(1).apply(incarnation), 1U) << "this one's device is well";
+  EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
+}
+
+TEST_F(CudaTensorPool, AWorkerWhoseContextBreaksIsReplaced) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  auto failed = pool_->on(0).apply_async([] {
+    test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+    static_cast<void>(make(1).to(cpu));
+  });
+  EXPECT_THAT(failed.get_result().error().describe(), testing::HasSubstr("ILLEGAL_ADDRESS"));
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 2U);
+  EXPECT_EQ(sum(pool_->on(0).apply(make, 3.0F)), 3000);
+}
+
+TEST_F(CudaTensorPool, AnotherLibrarysMemoryGoesAsACopyAndThatIsSaidOnce) {
+  std::mutex guard;
+  std::vector<std::string> said;
+  cuda_device::log_to([&](log_level level, std::string_view text) {
+    const std::scoped_lock lock(guard);
+    EXPECT_EQ(level, log_level::warning);
+    said.emplace_back(text);
+  });
+  const auto is_on_host = [](const tensor& given) { return given.device().is_cpu() && sum(given) == 2000; };
+  auto handle = to_dlpack(make(2));
+  const auto theirs = from_dlpack(std::move(handle));
+  EXPECT_FALSE(theirs.is_shared());
+  EXPECT_TRUE(pool_->with({.transfer = transfer::copy}).apply(is_on_host, theirs));
+  EXPECT_THAT(said, testing::IsEmpty()) << "asked for";
+  EXPECT_TRUE(pool_->apply(is_on_host, theirs));
+  EXPECT_TRUE(pool_->apply(is_on_host, theirs));
+  handle = to_dlpack(make(2));
+  handle->dl_tensor.device.device_type = dlpack_device::cuda_managed;
+  EXPECT_TRUE(pool_->apply(is_on_host, from_dlpack(std::move(handle))));
+  cuda_device::log_to(log_to_stderr);
+  EXPECT_THAT(said, testing::ElementsAre(testing::AllOf(testing::HasSubstr("cuda:0"), testing::HasSubstr("DLPack"),
+                                                        testing::HasSubstr("clone()"))));
+}
+
+TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
+  if (goes_by_handle()) GTEST_SKIP() << "the same without descriptors";
+  ::setenv("FAKE_CUDA_DESCRIPTORS", "0", 1);
+  ::setenv("FAKE_CUDA_IPC", "0", 1);
+  pool_ = std::make_unique<pool>(pool_options{
+      .workers = 1, .initializer = [] { cuda_device::log_to({}); }, .quarantine_after = 0, .log = discard});
+  const auto made = pool_->apply(make, 6.0F);
+  ::unsetenv("FAKE_CUDA_IPC");
+  ::unsetenv("FAKE_CUDA_DESCRIPTORS");
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver is as it is";
+  EXPECT_TRUE(made.device().is_cpu());
+  EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 6.0F)));
 }
 
 TEST_F(CudaTensorPool, WhatAKilledWorkerHeldIsFreeAgain) {

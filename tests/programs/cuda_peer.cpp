@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A program of its own that has memory on device 0: cuda_peer SOCKET. It fills 2 MiB with 42, sends their descriptor
-// over the socket, and goes on until that is closed. tests/device/cuda_sharing_test.cpp.
+// A program of its own that has memory on device 0: cuda_peer SOCKET [handle]. It fills 2 MiB with 42, sends their
+// descriptor, or handle, over the socket, and goes on until that is closed. tests/device/cuda_sharing_test.cpp.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,17 +53,32 @@ int exported(const muster::cuda_driver& driver) {
   return descriptor;
 }
 
+CUipcMemHandle handle_of(const muster::cuda_driver& driver) {
+  CUdeviceptr first = 0;
+  CUipcMemHandle handle{};
+  driver.block_allocate(&first, bytes);
+  driver.set_async_8(first, 42, bytes, nullptr);
+  driver.stream_synchronize(nullptr);
+  driver.block_handle(&handle, first);
+  return handle;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2 && argc != 3) return 2;
   try {
     const auto driver = muster::cuda_driver::load();
     CUcontext context = nullptr;
     driver->context_retain(&context, 0);
     driver->context_set(context);
     const int socket = std::atoi(argv[1]);
-    send(socket, exported(*driver));
+    if (argc == 2) {
+      send(socket, exported(*driver));
+    } else {
+      const auto handle = handle_of(*driver);
+      if (::write(socket, &handle, sizeof handle) != sizeof handle) return 5;
+    }
     char end = 0;
     return ::read(socket, &end, 1) == 0 ? EXIT_SUCCESS : 3;
   } catch (const std::exception& failure) {

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cuda_block.hpp"
 
+#include <utility>
+
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
+#include "cuda_devices.hpp"
 #include "device_share.hpp"
 
 namespace muster::detail {
 
+// In a forked child it is its parent's, and a thread that the child does not have may have the lock.
 cuda_block::~cuda_block() {
+  if (!of_->is_here()) return;
   const scoped_lock lock(mutex_);
   of_->give_back(piece_, std::move(tag_));
 }
@@ -31,12 +36,26 @@ void cuda_block::write_to(frame_writer& out) const {
   out.write(&count, sizeof count);
 }
 
+void cuda_block::note_copied() const noexcept {
+  cuda_devices::of_program().note_copied(copy_cause::no_means, of_->where());
+}
+
+void cuda_block::open_to(const cuda_device& peer) const { piece_.extent->open_to(peer.handle(), of_->context()); }
+
 foreign_block::~foreign_block() {
+  if (!of_->is_here()) {
+    leave_to_parent(std::move(keeper_));
+    return;
+  }
   try {
     of_->synchronize();
   } catch (const error&) {
     // The device is lost, and does nothing any more.
   }
+}
+
+void foreign_block::note_copied() const noexcept {
+  cuda_devices::of_program().note_copied(copy_cause::foreign, of_->where());
 }
 
 void foreign_block::write_to(frame_writer& /*out*/) const { MUSTER_ASSERT(is_shareable()); }

@@ -14,11 +14,20 @@
 
 namespace muster::detail {
 
+/// All memory of GPUs.
+///
+/// Thread safety: as device_block.
+class cuda_memory_block : public device_block {
+public:
+  /// Lets another GPU of this process reach it, if that can be. Requires: that one's context is current.
+  virtual void open_to(const cuda_device& peer) const = 0;
+};
+
 /// Memory that this process has allocated on a device.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Lifetime: keeps the device.
-class cuda_block final : public device_block {
+class cuda_block final : public cuda_memory_block {
 public:
   cuda_block(std::shared_ptr<cuda_device> of, device_piece piece, std::size_t bytes)
       : of_(std::move(of)), piece_(std::move(piece)), bytes_(bytes) {}
@@ -28,8 +37,13 @@ public:
   [[nodiscard]] std::size_t size() const noexcept override { return bytes_; }
   [[nodiscard]] device_operations& operations() const override { return *of_; }
   [[nodiscard]] std::uintptr_t address() const override { return piece_.address(); }
-  [[nodiscard]] bool is_shareable() const noexcept override { return true; }
+  [[nodiscard]] bool outlives_its_process() const noexcept override {
+    return piece_.extent->means() == sharing_means::descriptor;
+  }
+  [[nodiscard]] bool is_shareable() const noexcept override { return piece_.extent->means() != sharing_means::none; }
   void write_to(frame_writer& out) const override MUSTER_EXCLUDES(mutex_);
+  void note_copied() const noexcept override;
+  void open_to(const cuda_device& peer) const override;
 
 private:
   void share() const MUSTER_REQUIRES(mutex_);
@@ -46,7 +60,7 @@ private:
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Lifetime: keeps the device, and its keeper.
-class foreign_block final : public device_block {
+class foreign_block final : public cuda_memory_block {
 public:
   foreign_block(std::shared_ptr<cuda_device> of, std::uintptr_t address, std::size_t bytes,
                 std::shared_ptr<void> keeper)
@@ -59,13 +73,17 @@ public:
   [[nodiscard]] device_operations& operations() const override { return *of_; }
   [[nodiscard]] std::uintptr_t address() const override { return address_; }
   [[nodiscard]] bool is_shareable() const noexcept override { return false; }
+  [[nodiscard]] bool outlives_its_process() const noexcept override { return false; }
   void write_to(frame_writer& out) const override;
+  void note_copied() const noexcept override;
+  // The driver's business, and its maker's.
+  void open_to(const cuda_device& /*peer*/) const override {}
 
 private:
   const std::shared_ptr<cuda_device> of_;
   const std::uintptr_t address_;
   const std::size_t bytes_;
-  const std::shared_ptr<void> keeper_;
+  std::shared_ptr<void> keeper_;
 };
 
 }  // namespace muster::detail

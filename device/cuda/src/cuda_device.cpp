@@ -2,6 +2,7 @@
 #include <muster/cuda/cuda_device.hpp>
 
 #include <cstring>
+#include <new>
 
 #include <muster/base/error.hpp>
 
@@ -16,6 +17,7 @@ namespace muster {
 // ---- the thread's context
 
 cuda_device::scope::scope(const cuda_device& which) : driver_(which.driver()) {
+  which.made_in_.require_here("a CUDA device");
   driver_.context_get(&before_);
   if (before_ != which.context()) driver_.context_set(which.context());
   if (before_ == nullptr) before_ = which.context();  // nobody else's: it may stay
@@ -34,6 +36,8 @@ std::shared_ptr<cuda_device> cuda_device::open(device which) { return detail::cu
 std::shared_ptr<cuda_device> cuda_device::make(std::shared_ptr<const cuda_driver> driver, device which) {
   return std::make_shared<cuda_device>(only_here{}, std::move(driver), which);
 }
+
+void cuda_device::log_to(log_sink where) { detail::cuda_devices::of_program().log_to(std::move(where)); }
 
 unsigned cuda_device::count() { return detail::cuda_devices::of_program().count(); }
 
@@ -71,17 +75,24 @@ void cuda_device::open_context() {
   compute_ = std::make_unique<cuda_stream>(*driver_);
   copies_ = std::make_unique<cuda_stream>(*driver_);
   kernels_ = std::make_unique<detail::kernel_set>(*driver_);
-  sharing_ = std::make_unique<detail::sharing_table>();
+  sharing_ = std::make_unique<detail::sharing_table>(*driver_);
   const auto quiesce = [this] {
     compute_->synchronize();
     copies_->synchronize();
+    sharing_->watch().finish();
   };
   const auto forget = [this](const detail::device_extent* memory) { sharing_->forget(memory); };
   heap_ = std::make_unique<detail::device_heap>(*driver_, handle_, text(where_),
+                                                detail::sharing_means_of(*driver_, handle_),
                                                 detail::device_heap::hooks{.quiesce = quiesce, .forget = forget});
 }
 
 cuda_device::~cuda_device() {
+  if (!is_here()) {  // a forked child's driver answers nothing, and a thread that it does not have may have a lock
+    detail::leave_to_parent(std::move(parts_), std::move(sharing_), std::move(heap_), std::move(kernels_),
+                            std::move(copies_), std::move(compute_));
+    return;
+  }
   // What fails here, fails because the program ends, and the driver has before it.
   static_cast<void>(driver_->context_set.attempt(context_));
   {
@@ -113,6 +124,12 @@ void* cuda_device::part(const std::type_info& what, const std::function<std::sha
   return parts_.emplace_back(what, std::move(made)).second.get();
 }
 
+bool cuda_device::reaches(const cuda_device& other) const {
+  int found = 0;
+  driver_->device_reaches(&found, handle_, other.handle_);
+  return found != 0;
+}
+
 std::string cuda_device::name() const {
   std::array<char, 256> found{};
   driver_->device_name(found.data(), static_cast<int>(found.size()), handle_);
@@ -132,13 +149,14 @@ std::shared_ptr<const device_block> cuda_device::allocate(std::size_t bytes) {
   return std::make_shared<const detail::cuda_block>(shared_from_this(), heap_->allocate(bytes), bytes);
 }
 
-// Of a device that is lost, nobody gets memory any more.
+// Of a device that is lost, nobody gets memory any more; and where the host has none to note it in, this piece is lost.
 void cuda_device::give_back(const detail::device_piece& what, shared_block tag) noexcept {
   try {
     const scope current(*this);
     if (tag && !sharing_->is_ours_alone(tag)) return sharing_->keep(what, std::move(tag));
     heap_->release(what);
   } catch (const error&) {
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -146,20 +164,24 @@ void cuda_device::synchronize() {
   const scope current(*this);
   compute_->synchronize();
   copies_->synchronize();
+  require_awaited();
 }
 
 void cuda_device::finish() noexcept {
   static_cast<void>(driver_->context_set.attempt(context_));
   static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
   static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
+  sharing_->watch().finish();
 }
 
 // What others have lent is let go of by the stream.
 void cuda_device::trim() {
   const scope current(*this);
-  synchronize();
+  compute_->synchronize();
+  copies_->synchronize();
   collect();
   heap_->trim(0);
+  sharing_->drop_closed();
 }
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 
 #include <bit>
 #include <cstdlib>
+#include <exception>
+#include <utility>
 #include <vector>
 
 #include <muster/base/error.hpp>
@@ -27,19 +29,33 @@ const device_kind_entry entry(device::kind::cuda, the_devices);
 
 cuda_devices& cuda_devices::of_program() { return the_devices; }
 
+bool cuda_devices::is_elsewhere() const noexcept {
+  const auto* const mark = mark_.load(std::memory_order_acquire);
+  return mark != nullptr && !mark->is_here();
+}
+
+void cuda_devices::require_here() const {
+  if (const auto* const mark = mark_.load(std::memory_order_acquire)) mark->require_here("a CUDA device");
+}
+
+// The mark is there before the driver is: who forks meanwhile has a child that asks nothing of it.
 const std::shared_ptr<const cuda_driver>& cuda_devices::driver() {
-  if (made_in_ != nullptr) made_in_->require_here("a CUDA device");
-  if (driver_ == nullptr) {
+  if (driver_ != nullptr) return driver_;
+  if (made_in_ == nullptr) made_in_ = std::make_unique<const process_mark>();
+  mark_.store(made_in_.get(), std::memory_order_release);
+  try {
     driver_ = cuda_driver::load();
-    made_in_ = std::make_unique<const process_mark>();
-    std::atexit([] { the_devices.finish(); });  // before what the driver has for its end, which was there earlier
+  } catch (...) {
+    mark_.store(nullptr, std::memory_order_release);
+    throw;
   }
+  std::atexit([] { the_devices.finish(); });  // before what the driver has for its end, which was there earlier
   return driver_;
 }
 
 void cuda_devices::finish() noexcept {
+  if (is_elsewhere()) return;
   const scoped_lock lock(mutex_);
-  if (made_in_ == nullptr || !made_in_->is_here()) return;
   for (const auto& [where, each] : open_) {
     if (each != nullptr) each->finish();
   }
@@ -47,10 +63,10 @@ void cuda_devices::finish() noexcept {
 
 // Without the lock: who waits for a device must not keep others from opening one.
 void cuda_devices::synchronize() {
+  if (is_elsewhere()) return;
   std::vector<std::shared_ptr<cuda_device>> all;
   {
     const scoped_lock lock(mutex_);
-    if (made_in_ == nullptr || !made_in_->is_here()) return;
     for (const auto& [where, each] : open_) {
       if (each != nullptr) all.push_back(each);
     }
@@ -67,6 +83,7 @@ void cuda_devices::require_index(device which) {
 }
 
 std::shared_ptr<cuda_device> cuda_devices::open_one(device which) {
+  require_here();
   const scoped_lock lock(mutex_);
   const auto& loaded = driver();
   auto& found = open_[which];
@@ -92,6 +109,7 @@ const std::map<device_uuid, device>& cuda_devices::names() {
 }
 
 std::shared_ptr<cuda_device> cuda_devices::open_one(const device_uuid& which) {
+  require_here();
   std::optional<device> found;
   {
     const scoped_lock lock(mutex_);
@@ -103,22 +121,50 @@ std::shared_ptr<cuda_device> cuda_devices::open_one(const device_uuid& which) {
 }
 
 std::optional<device> cuda_devices::find(const device_uuid& which) noexcept {
+  if (is_elsewhere()) return std::nullopt;
   const scoped_lock lock(mutex_);
-  if (driver_ == nullptr) return std::nullopt;
+  if (has_no_driver_) return std::nullopt;
   try {
     const auto named = names().find(which);
     return named != names_.end() ? std::optional(named->second) : std::nullopt;
-  } catch (const error&) {
+  } catch (const std::exception&) {
+    has_no_driver_ = driver_ == nullptr;
     return std::nullopt;
   }
 }
 
 unsigned cuda_devices::count() {
+  require_here();
   const scoped_lock lock(mutex_);
   if (driver_ == nullptr && cuda_driver::problem()) return 0;
   int count = 0;
   driver()->device_count(&count);
   return static_cast<unsigned>(count);
+}
+
+void cuda_devices::log_to(log_sink where) {
+  const scoped_lock lock(log_mutex_);
+  log_ = std::move(where);
+  noted_.clear();
+}
+
+// A sink may wait: not under the lock. Without memory for it, nothing is said.
+void cuda_devices::note_copied(copy_cause why, device where) noexcept try {
+  log_sink log;
+  {
+    const scoped_lock lock(log_mutex_);
+    if (!noted_.insert(why).second) return;
+    log = log_;
+  }
+  const auto* const cause = why == copy_cause::foreign
+                                ? "another library has allocated its memory (DLPack), of which the driver gives no "
+                                  "descriptor: clone() it once where it is to be sent often"
+                                : "the driver exports no memory of this device, neither by descriptor nor by cudaIpc";
+  if (log) {
+    log(log_level::warning, text("a tensor on ", where, " goes to another process as a copy, by way of the host: ",
+                                 cause, ". This is said once"));
+  }
+} catch (const std::exception&) {
 }
 
 std::shared_ptr<const device_block> cuda_devices::over(device where, std::uintptr_t address, std::size_t bytes,

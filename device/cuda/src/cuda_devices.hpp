@@ -2,12 +2,16 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include <muster/base/fork_count.hpp>
+#include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/device_block.hpp>
@@ -17,6 +21,12 @@
 namespace muster::detail {
 
 using device_uuid = std::array<std::byte, 16>;
+
+/// Why a tensor on a GPU goes to another process as a copy although nobody has asked for that.
+enum class copy_cause : std::uint8_t {
+  foreign,  ///< its memory is another library's
+  no_means  ///< sharing_means::none
+};
 
 /// All GPUs of the process: the one object behind device::cuda(…), since the driver has one state per process.
 ///
@@ -30,7 +40,8 @@ public:
   [[nodiscard]] std::shared_ptr<cuda_device> open_one(device which) MUSTER_EXCLUDES(mutex_);
   /// The device that is called so everywhere. Throws errc::invalid_argument where this process does not see it.
   [[nodiscard]] std::shared_ptr<cuda_device> open_one(const device_uuid& which) MUSTER_EXCLUDES(mutex_);
-  /// What this process calls it; nothing where it does not see it, or has not asked its driver for anything yet.
+  /// What this process calls it; nothing where it does not see it, or has no driver, or is forked from one that had.
+  /// Cost: the first time in a process that has not used the driver yet, some tenths of a second; makes no context.
   [[nodiscard]] std::optional<device> find(const device_uuid& which) noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] unsigned count() MUSTER_EXCLUDES(mutex_);
 
@@ -44,20 +55,32 @@ public:
   /// Waits for what the devices were given: others may have been sent what is to come of it. Before the driver ends.
   void finish() noexcept MUSTER_EXCLUDES(mutex_);
 
+  void log_to(log_sink where) MUSTER_EXCLUDES(log_mutex_);
+  /// Says so, once for each cause.
+  void note_copied(copy_cause why, device where) noexcept MUSTER_EXCLUDES(log_mutex_);
+
   /// Pages of the host that devices read and write by themselves.
   [[nodiscard]] pin_table& pins() noexcept { return pins_; }
 
 private:
   [[nodiscard]] const std::shared_ptr<const cuda_driver>& driver() MUSTER_REQUIRES(mutex_);
+  // Before the lock is taken: in a forked child a thread that it does not have may have it.
+  [[nodiscard]] bool is_elsewhere() const noexcept;
+  void require_here() const;
   void require_index(device which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] const std::map<device_uuid, device>& names() MUSTER_REQUIRES(mutex_);
 
   pin_table pins_;
   mutex mutex_;
   std::unique_ptr<const process_mark> made_in_ MUSTER_GUARDED_BY(mutex_);
+  std::atomic<const process_mark*> mark_ = nullptr;  // that one, set under the lock
   std::shared_ptr<const cuda_driver> driver_ MUSTER_GUARDED_BY(mutex_);
   std::map<device_uuid, device> names_ MUSTER_GUARDED_BY(mutex_);  // of all that there are, once asked for
   std::map<device, std::shared_ptr<cuda_device>> open_ MUSTER_GUARDED_BY(mutex_);
+  bool has_no_driver_ MUSTER_GUARDED_BY(mutex_) = false;  // found out by find()
+  mutex log_mutex_;
+  log_sink log_ MUSTER_GUARDED_BY(log_mutex_) = log_to_stderr;
+  std::set<copy_cause> noted_ MUSTER_GUARDED_BY(log_mutex_);
 };
 
 }  // namespace muster::detail

@@ -15,12 +15,14 @@ std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes 
 
 }  // namespace
 
-device_heap::device_heap(const cuda_driver& driver, CUdevice device, std::string name, hooks before_dropping)
+device_heap::device_heap(const cuda_driver& driver, CUdevice device, std::string name, sharing_means means,
+                         hooks before_dropping)
     : driver_(driver),
       device_(device),
       name_(std::move(name)),
+      means_(means),
       hooks_(std::move(before_dropping)),
-      granularity_(device_extent::granularity(driver, device)) {}
+      granularity_(device_extent::granularity(driver, device, means)) {}
 
 device_piece device_heap::allocate(std::size_t bytes) {
   const auto needed = rounded_up(std::max<std::size_t>(bytes, 1), piece_alignment);
@@ -49,7 +51,7 @@ bool device_heap::take(std::size_t bytes, device_piece& found) {
 
 bool device_heap::grow(std::size_t bytes) {
   try {
-    extents_.push_back({std::make_shared<device_extent>(driver_, device_, bytes), range_list(bytes)});
+    extents_.push_back({std::make_shared<device_extent>(driver_, device_, bytes, means_), range_list(bytes)});
     return true;
   } catch (const error& failure) {
     if (failure.code() != errc::out_of_memory) throw;
@@ -57,7 +59,7 @@ bool device_heap::grow(std::size_t bytes) {
   }
 }
 
-void device_heap::release(const device_piece& what) noexcept {
+void device_heap::release(const device_piece& what) {
   const scoped_lock lock(mutex_);
   const auto of = std::find_if(extents_.begin(), extents_.end(),
                                [&](const owned_extent& each) { return each.memory == what.extent; });

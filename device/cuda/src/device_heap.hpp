@@ -44,14 +44,15 @@ public:
   /// Called before memory goes back to the driver.
   struct hooks {
     std::function<void()> quiesce;                    ///< returns when the device has done all that it was given
-    std::function<void(const device_extent*)> forget;  ///< lets go of the extent
+    std::function<void(const device_extent*)> forget;  ///< lets go of the extent, when nobody else has it open any more
   };
 
-  device_heap(const cuda_driver& driver, CUdevice device, std::string name, hooks before_dropping);
+  device_heap(const cuda_driver& driver, CUdevice device, std::string name, sharing_means means, hooks before_dropping);
 
   /// Throws errc::out_of_memory with what was asked for, what is free on the device and what this process has.
   [[nodiscard]] device_piece allocate(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
-  void release(const device_piece& what) noexcept MUSTER_EXCLUDES(mutex_);
+  /// Throws std::bad_alloc when the host has no memory to note it in: the piece is lost until the process ends then.
+  void release(const device_piece& what) MUSTER_EXCLUDES(mutex_);
   /// Gives extents without pieces back to the driver, until those that are left have `keep` bytes at most.
   void trim(std::size_t keep) MUSTER_EXCLUDES(mutex_);
 
@@ -74,6 +75,7 @@ private:
   const cuda_driver& driver_;
   const CUdevice device_;
   const std::string name_;
+  const sharing_means means_;
   const hooks hooks_;
   const std::size_t granularity_;
 

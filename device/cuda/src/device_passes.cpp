@@ -2,11 +2,13 @@
 // What tensors ask a device to do.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <muster/base/error.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/tensor.hpp>
 
+#include "cuda_block.hpp"
 #include "kernel_set.hpp"
 
 namespace muster {
@@ -24,9 +26,39 @@ CUdeviceptr address_of(const tensor& what) { return what.device_address(); }
 void cuda_device::copy(const tensor& to, const tensor& from) {
   if (to.device().is_cpu()) return copy_to_host(to, from);
   if (from.device().is_cpu()) return copy_from_host(to, from);
-  // Between devices by way of the host, which works wherever they are. TODO(perf): directly, where they are peers.
-  if (to.device() != from.device()) return to.copy_from(from.to(device::cpu()));
+  if (to.device() != from.device()) return copy_from_device(to, from);
   copy_here(to, from);
+}
+
+// By way of the host where neither reaches the other. What is not in a row is put into one first, where it is.
+void cuda_device::copy_from_device(const tensor& to, const tensor& from) {
+  auto& other = dynamic_cast<cuda_device&>(from.storage()->on_device()->operations());
+  if (!reaches(other)) return to.copy_from(from.to(device::cpu()));
+  if (!from.is_contiguous()) return copy_from_device(to, from.contiguous());
+  if (!to.is_contiguous()) return copy_here(to, from.to(where_));
+  copy_from_peer(to, from, other);
+}
+
+// This device's stream copies when the other's has come to what it was given before, and the other's goes on when that
+// is done. The driver copies directly what this device was let to reach, and all else by way of the host.
+void cuda_device::copy_from_peer(const tensor& to, const tensor& from, cuda_device& peer) {
+  const auto first = from.device_address();
+  const auto there = to.device_address();
+  std::optional<cuda_event> given;
+  {
+    const scope theirs(peer);
+    given.emplace(*driver_);
+    peer.compute_->record(*given);
+  }
+  const scope current(*this);
+  dynamic_cast<const detail::cuda_memory_block&>(*from.storage()->on_device()).open_to(*this);
+  compute_->wait_for(*given);
+  driver_->copy_between_async(there, context_, first, peer.context_, to.nbytes(), compute_->handle());
+  cuda_event done(*driver_);
+  compute_->record(done);
+  const scope theirs(peer);
+  peer.compute_->wait_for(done);
+  given.reset();
 }
 
 void cuda_device::copy_here(const tensor& to, const tensor& from) {
@@ -53,6 +85,7 @@ void cuda_device::copy_to_host(const tensor& to, const tensor& from) {
   const scope current(*this);
   driver_->copy_async(reinterpret_cast<CUdeviceptr>(to.data()), from.device_address(), to.nbytes(), compute_->handle());
   compute_->synchronize();
+  require_awaited();
 }
 
 void cuda_device::fill(const tensor& which, std::span<const std::byte> element) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "device_share.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <new>
 #include <utility>
@@ -15,22 +17,8 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-
 // Whoever has sent it may have exported it only just now, and is answered by the domain's host.
 constexpr std::chrono::seconds patience{30};
-
-// A program that has joined another's domain keeps that in another way.
-std::shared_ptr<domain> domain_of(const shared_block& block) {
-  auto found = domain::of(block);
-  return found != nullptr ? found : domain::entered();
-}
-
-shared_block new_anchor() {
-  auto made = domain::of_program()->blocks().allocate_shared(page_bytes);
-  new (made.data()) device_anchor{};
-  return made;
-}
 
 [[noreturn]] void throw_corrupted(const std::string& why) {
   throw error(errc::corrupted, text("a reference to a device's memory cannot be one: ", why,
@@ -43,7 +31,11 @@ device_tag read_tag(const shared_block& block) {
   if (block.size() < sizeof found) throw_corrupted(text("its tag has ", block.size(), " bytes"));
   std::memcpy(static_cast<void*>(&found), block.data(), sizeof found);
   if (found.magic != device_tag::expected_magic) throw_corrupted("its tag is none");
-  if (found.offset % device_heap::piece_alignment != 0 || found.offset > found.extent_bytes || found.bytes > found.extent_bytes - found.offset) {
+  if (found.means != sharing_means::descriptor && found.means != sharing_means::handle) {
+    throw_corrupted(text("it is shared by means ", static_cast<std::uint64_t>(found.means)));
+  }
+  if (found.offset % device_heap::piece_alignment != 0 || found.offset > found.extent_bytes ||
+      found.bytes > found.extent_bytes - found.offset) {
     throw_corrupted(text(found.bytes, " bytes from ", found.offset, " on were to lie in an extent of ",
                          found.extent_bytes));
   }
@@ -51,19 +43,6 @@ device_tag read_tag(const shared_block& block) {
 }
 
 }  // namespace
-
-// ---- the page that streams count in
-
-registered_anchor::registered_anchor(const cuda_driver& driver, shared_block block)
-    : driver_(driver), domain_(domain_of(block)), block_(std::move(block)) {
-  driver.host_register(block_.data(), page_bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
-  if (const auto result = driver.host_device_pointer.attempt(&address_, block_.data(), 0); result != CUDA_SUCCESS) {
-    static_cast<void>(driver.host_unregister.attempt(block_.data()));
-    driver.host_device_pointer(&address_, block_.data(), 0);
-  }
-}
-
-registered_anchor::~registered_anchor() { static_cast<void>(driver_.host_unregister.attempt(block_.data())); }
 
 // ---- what others may have
 
@@ -79,6 +58,10 @@ exported_extent::~exported_extent() = default;
 
 void exported_extent::withdraw() noexcept { domain_->descriptors().withdraw(name_); }
 
+bool exported_extent::is_open_elsewhere() const {
+  return memory_->means() == sharing_means::handle && !anchor().owner()->is_sole(anchor());
+}
+
 shared_block exported_extent::tag_of(const cuda_device& device, const device_piece& piece, std::size_t bytes) const {
   auto made = domain_->blocks().allocate_shared(sizeof(device_tag));
   new (made.data()) device_tag{.extent = name_.bits(),
@@ -86,7 +69,9 @@ shared_block exported_extent::tag_of(const cuda_device& device, const device_pie
                                .offset = piece.offset,
                                .bytes = bytes,
                                .uuid = device.uuid(),
-                               .index = device.where().index()};
+                               .index = device.where().index(),
+                               .means = memory_->means(),
+                               .owner = static_cast<std::uint64_t>(::getpid())};
   return made;
 }
 
@@ -99,6 +84,7 @@ std::uint64_t exported_extent::mark(const cuda_device& device) {
   const auto count = ++counted_;
   device.driver().stream_write_value(device.compute().handle(), anchor_.reached(), count,
                                      CU_STREAM_WRITE_VALUE_DEFAULT);
+  device.promise(anchor());
   return count;
 }
 
@@ -107,13 +93,26 @@ std::uint64_t exported_extent::mark(const cuda_device& device) {
 imported_extent::imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag,
                                  const shared_block& anchor)
     : device_(std::move(device)), domain_(domain_of(anchor)), name_(tag.extent) {
+  const device_promise what{
+      .owner = static_cast<pid_t>(tag.owner), .where = device_->where(), .bytes = tag.extent_bytes};
   const auto descriptor = domain_->descriptors().fetch(name_, deadline::after(patience));
   if (!descriptor) {
-    throw error(errc::peer_lost, text("memory of ", device_->where(), " that another process has sent is not there any "
-                                      "more: that process has died, or is not part of this domain"));
+    throw error(errc::peer_lost, text("memory of ", device_->where(), " that process ", tag.owner,
+                                      " has sent is not there any more: that process has died, or is not part of this "
+                                      "domain"));
   }
+  const auto require_owner = [&] {
+    if (tag.means == sharing_means::handle && !is_owner_alive()) throw_gone(what, "that process has ended");
+  };
+  require_owner();
   anchor_.emplace(device_->driver(), anchor);
-  memory_.emplace(device_->driver(), device_->handle(), tag.extent_bytes, *descriptor);
+  try {
+    memory_.emplace(device_->driver(), device_->handle(), tag.extent_bytes, tag.means, *descriptor);
+  } catch (const error& failure) {
+    require_owner();
+    if (failure.code() == errc::peer_lost) throw_gone(what, failure.what());
+    throw;
+  }
 }
 
 // The device may still be at work on it.
@@ -125,15 +124,27 @@ imported_extent::~imported_extent() {
   domain_->descriptors().let_go(name_);
 }
 
-void imported_extent::await(std::uint64_t count) const {
-  if (count == 0) return;
-  const auto reached = anchor_->content().reached.load(std::memory_order_acquire);
-  if ((reached & descriptor_exchange::dead_count) != 0 && (reached & ~descriptor_exchange::dead_count) < count) {
-    throw error(errc::peer_lost, text("a tensor on ", device_->where(), " was not finished when the process that sent it "
-                                      "died: it holds nothing of use"));
+// That is known before what the dead one had is given to others.
+bool imported_extent::is_owner_alive() const noexcept {
+  constexpr unsigned pid_bits = 32;
+  const auto found = domain_->occupant(name_.depositor());
+  return found != 0 && name_.is_of(static_cast<std::uint32_t>(found >> pid_bits));
+}
+
+void imported_extent::require(const device_promise& what) const {
+  if (never_comes(anchor_->content(), what.count)) {
+    device_->forget_awaited(anchor_->block(), what.count);
+    throw_lost(anchor_->content(), what);
   }
-  if (reached >= count) return;
-  device_->driver().stream_wait_value(device_->compute().handle(), anchor_->reached(), count, CU_STREAM_WAIT_VALUE_GEQ);
+  if (memory_->means() == sharing_means::handle && !is_owner_alive()) throw_gone(what, "that process has ended");
+}
+
+void imported_extent::await(const device_promise& what) const {
+  require(what);
+  if (is_there(anchor_->content(), what.count)) return;
+  device_->driver().stream_wait_value(device_->compute().handle(), anchor_->reached(), what.count,
+                                      CU_STREAM_WAIT_VALUE_GEQ);
+  device_->note_awaited(anchor_->block(), what);
 }
 
 std::shared_ptr<const received_block> received_block::read_from(frame_reader& in) {
@@ -141,7 +152,7 @@ std::shared_ptr<const received_block> received_block::read_from(frame_reader& in
   auto anchor = in.take_attachment();
   std::uint64_t count = 0;
   in.read(&count, sizeof count);
-  if (count >= descriptor_exchange::dead_count) throw_corrupted(text("its count is ", count));
+  if (count >= device_anchor::broken_count) throw_corrupted(text("its count is ", count));
   const auto found = read_tag(tag);
   if (anchor.size() < sizeof(device_anchor)) throw_corrupted(text("its anchor has ", anchor.size(), " bytes"));
   return std::make_shared<const received_block>(found, std::move(tag), std::move(anchor), count);
@@ -154,21 +165,36 @@ received_block::received_block(const device_tag& tag, shared_block tag_block, sh
       anchor_(std::move(anchor)),
       count_(count) {}
 
+// In a forked child it is its parent's, and a thread that the child does not have may have the lock.
 received_block::~received_block() {
+  if (!made_in_.is_here()) return;
   const scoped_lock lock(mutex_);
-  if (opened_) opened_->device->let_go_later(std::move(tag_block_), std::move(anchor_));
+  if (!opened_) return;
+  auto last = std::move(opened_->last);
+  last->tag = std::move(tag_block_);
+  last->anchor = std::move(anchor_);
+  opened_->device->let_go_later(std::move(last));
 }
 
-// By what identifies it everywhere, once this process has a driver at work; until then as its owner calls it.
+// By what identifies it everywhere; as its owner calls it where this process does not see it, or has no driver.
 device received_block::where() const noexcept {
   return cuda_devices::of_program().find(tag_.uuid).value_or(device::cuda(static_cast<std::uint16_t>(tag_.index)));
 }
 
+device_promise received_block::promise_of(device where) const {
+  return {.count = count_, .owner = static_cast<pid_t>(tag_.owner), .where = where, .bytes = tag_.bytes};
+}
+
 // Whoever asks is going to give the device work on memory that is another's.
 const received_block::opening& received_block::opened() const {
+  made_in_.require_here("memory of a device");
   pending_work::note([] { cuda_devices::of_program().synchronize(); });
   const scoped_lock lock(mutex_);
-  if (!opened_) opened_ = open();
+  if (!opened_) {
+    opened_ = open();
+  } else if (opened_->imported != nullptr) {
+    opened_->imported->require(promise_of(opened_->device->where()));
+  }
   return *opened_;
 }
 
@@ -180,17 +206,24 @@ bool received_block::is_open() const {
 received_block::opening received_block::open() const {
   auto device = cuda_devices::of_program().open_one(tag_.uuid);
   const cuda_device::scope current(*device);
+  auto last = std::make_unique<left_blocks>();
+  last->keeper = domain_of(tag_block_);
   const auto require_inside = [&](std::size_t bytes) {
     if (tag_.extent_bytes != bytes) throw_corrupted(text("its extent has ", bytes, " bytes, not ", tag_.extent_bytes));
   };
   if (const auto own = device->exported(tag_.extent)) {
     require_inside(own->size());
-    return {device, own, own->address() + tag_.offset};
+    return {device, own, own.get(), nullptr, own->address() + tag_.offset, std::move(last)};
   }
   const auto extent = device->import(tag_, anchor_);
   require_inside(extent->size());
-  extent->await(count_);
-  return {device, extent, extent->address() + tag_.offset};
+  extent->await(promise_of(device->where()));
+  return {device, extent, &extent->memory(), extent.get(), extent->address() + tag_.offset, std::move(last)};
+}
+
+void received_block::open_to(const cuda_device& peer) const {
+  const auto& found = opened();
+  found.memory->open_to(peer.handle(), found.device->context());
 }
 
 // What was done here with it has no count that others could wait for, so it is waited for.

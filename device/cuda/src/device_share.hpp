@@ -5,24 +5,30 @@
 //
 // Works as follows. A piece that is sent gets a *tag*: a block of the domain's shared memory that says where the piece
 // is, and whose holds count who has it, so that a process that dies lets go of it like of any block. The piece is free
-// again when its owner alone holds the tag. The extent that it is cut from is exported once: its descriptor is deposited
-// with the domain's host, and its *anchor*, another block, keeps the descriptor there when the owner has died, for as
-// long as somebody has a piece of it. What the device has not written yet when a reference is sent, its receiver's
-// stream waits for: the owner's stream counts in a word of the anchor, and the reference says how far.
+// again when its owner alone holds the tag. The extent that it is cut from is exported once: its descriptor is
+// deposited with the domain's host, and its *anchor*, another block, keeps the descriptor there when the owner has
+// died, for as long as somebody has a piece of it. What the device has not written yet when a reference is sent, its
+// receiver's stream waits for: the owner's stream counts in a word of the anchor, and the reference says how far.
+//
+// Where a device's memory has no descriptor (sharing_means::handle), what is deposited is a file with the memory's
+// handle. The memory is there only as long as its owner then, so that whoever uses a reference looks whether that
+// lives; and the owner keeps an extent for as long as others have it open, which their holds on the anchor say.
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/memory/descriptor_exchange.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/memory/shared_block.hpp>
 
+#include "cuda_block.hpp"
+#include "device_anchor.hpp"
 #include "device_extent.hpp"
 #include "device_heap.hpp"
 
@@ -35,7 +41,7 @@ namespace muster::detail {
 
 /// What lies in a tag. Written before anybody else has it, and never after.
 struct device_tag {
-  static constexpr std::uint64_t expected_magic = 0x3147'4154'5644'4d4d;
+  static constexpr std::uint64_t expected_magic = 0x3247'4154'5644'4d4d;
 
   std::uint64_t magic = expected_magic;
   std::uint64_t extent = 0;  ///< the descriptor_name of its descriptor
@@ -44,37 +50,15 @@ struct device_tag {
   std::uint64_t bytes = 0;
   std::array<std::byte, 16> uuid{};  ///< of the device
   std::uint64_t index = 0;           ///< of the device, as the owner calls it
+  sharing_means means = sharing_means::descriptor;  ///< what the descriptor leads to
+  std::uint64_t owner = 0;                          ///< its process, for messages
 };
 
-/// What an anchor begins with.
-struct device_anchor {
-  /// How far the owner's stream has come. The domain's host makes it descriptor_exchange::dead_count when the owner is
-  /// dead: what it had not written by then it never will, and nobody is to wait for it.
-  alignas(64) std::atomic<std::uint64_t> reached;
-};
-
-/// A page of shared memory that the device can write and wait for.
-///
-/// Requires, for all members: the device's context is current.
-/// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Lifetime: keeps the block and the domain; borrows the driver.
-class registered_anchor {
-public:
-  registered_anchor(const cuda_driver& driver, shared_block block);
-  registered_anchor(const registered_anchor&) = delete;
-  registered_anchor& operator=(const registered_anchor&) = delete;
-  ~registered_anchor();
-
-  [[nodiscard]] const shared_block& block() const noexcept { return block_; }
-  [[nodiscard]] device_anchor& content() const noexcept { return *reinterpret_cast<device_anchor*>(block_.data()); }
-  /// Where the device has `reached`.
-  [[nodiscard]] CUdeviceptr reached() const noexcept { return address_; }
-
-private:
-  const cuda_driver& driver_;
-  const std::shared_ptr<domain> domain_;
-  const shared_block block_;
-  CUdeviceptr address_ = 0;
+/// What a process lets go of when its device has done what it was given: a reference that came from another.
+struct left_blocks {
+  std::shared_ptr<domain> keeper;
+  shared_block tag;
+  shared_block anchor;
 };
 
 /// An extent of this process that others may map.
@@ -96,6 +80,8 @@ public:
   [[nodiscard]] descriptor_name name() const noexcept { return name_; }
   [[nodiscard]] const shared_block& anchor() const noexcept { return anchor_.block(); }
   [[nodiscard]] const std::shared_ptr<const device_extent>& memory() const noexcept { return memory_; }
+  /// Whether others may still have it open, so that it must not be freed. Requires: withdrawn.
+  [[nodiscard]] bool is_open_elsewhere() const;
   /// A tag for a piece of it.
   [[nodiscard]] shared_block tag_of(const cuda_device& device, const device_piece& piece, std::size_t bytes) const;
   /// Has the stream count when it has done all that it was given by now, and returns how far it will have counted. 0:
@@ -117,7 +103,7 @@ private:
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class imported_extent {
 public:
-  /// Throws errc::peer_lost when the descriptor is not there any more, errc::corrupted when it is none.
+  /// Throws errc::peer_lost when the descriptor, or the memory, is not there any more, errc::corrupted when it is none.
   imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag, const shared_block& anchor);
   imported_extent(const imported_extent&) = delete;
   imported_extent& operator=(const imported_extent&) = delete;
@@ -125,12 +111,18 @@ public:
 
   [[nodiscard]] CUdeviceptr address() const noexcept { return memory_->address(); }
   [[nodiscard]] std::size_t size() const noexcept { return memory_->size(); }
+  [[nodiscard]] const device_extent& memory() const noexcept { return *memory_; }
   [[nodiscard]] const std::shared_ptr<cuda_device>& owner() const noexcept { return device_; }
-  /// What the device's stream is given from now on waits until the owner's has come so far. Throws errc::peer_lost when
-  /// the owner has died before.
-  void await(std::uint64_t count) const;
+  /// What the device's stream is given from now on waits until the owner's has come so far; cuda_device::synchronize
+  /// says if that never was. Throws as require().
+  void await(const device_promise& what) const;
+  /// Throws errc::peer_lost when that will never be, or the memory went with its owner. May be called without a
+  /// context.
+  void require(const device_promise& what) const;
 
 private:
+  [[nodiscard]] bool is_owner_alive() const noexcept;
+
   const std::shared_ptr<cuda_device> device_;
   const std::shared_ptr<domain> domain_;
   const descriptor_name name_;
@@ -142,7 +134,7 @@ private:
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Lifetime: keeps the domain, and the device once it has been asked for.
-class received_block final : public device_block {
+class received_block final : public cuda_memory_block {
 public:
   /// Throws errc::corrupted for what cannot be a reference.
   [[nodiscard]] static std::shared_ptr<const received_block> read_from(frame_reader& in);
@@ -156,18 +148,25 @@ public:
   [[nodiscard]] std::uintptr_t address() const override { return opened().address; }
   [[nodiscard]] std::shared_ptr<const void> mapping() const override { return opened().extent; }
   [[nodiscard]] bool is_shareable() const noexcept override { return true; }
+  [[nodiscard]] bool outlives_its_process() const noexcept override { return tag_.means == sharing_means::descriptor; }
   void write_to(frame_writer& out) const override;
+  void open_to(const cuda_device& peer) const override;
 
 private:
   struct opening {
     std::shared_ptr<cuda_device> device;
     std::shared_ptr<const void> extent;  // imported, or this process's own
+    const device_extent* memory = nullptr;
+    const imported_extent* imported = nullptr;
     CUdeviceptr address = 0;
+    std::unique_ptr<left_blocks> last;  // room for what is let go of at the end, when nothing must fail
   };
   [[nodiscard]] const opening& opened() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] opening open() const;
+  [[nodiscard]] device_promise promise_of(device where) const;
   [[nodiscard]] bool is_open() const MUSTER_EXCLUDES(mutex_);
 
+  const process_mark made_in_;
   const device_tag tag_;
   const std::shared_ptr<domain> domain_;
   shared_block tag_block_;

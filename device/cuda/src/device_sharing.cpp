@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a device does for memory that other processes have too.
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/memory/domain.hpp>
 
 #include "device_share.hpp"
 #include "sharing_table.hpp"
 
 namespace muster {
-
-namespace {
-
-struct left_blocks {
-  std::shared_ptr<domain> keeper;
-  shared_block tag;
-  shared_block anchor;
-};
-
-}  // namespace
 
 std::shared_ptr<detail::exported_extent> cuda_device::export_extent(
     const std::shared_ptr<const detail::device_extent>& memory) {
@@ -37,23 +28,36 @@ std::shared_ptr<const detail::imported_extent> cuda_device::import(const detail:
 
 // Once the device has done what it was given: after that the owner may use the memory again. The driver calls it on a
 // thread of its own, where its functions must not be called; these blocks are the host's.
-void cuda_device::let_go_later(shared_block tag, shared_block anchor) noexcept {
-  auto keeper = domain::of(tag) != nullptr ? domain::of(tag) : domain::entered();
-  auto left = std::make_unique<left_blocks>(std::move(keeper), std::move(tag), std::move(anchor));
-  const auto let_go = [](void* data) { delete static_cast<left_blocks*>(data); };
+void cuda_device::let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept {
+  const auto let_go = [](void* data) { delete static_cast<detail::left_blocks*>(data); };
   try {
     const scope current(*this);
-    driver_->stream_host_function(compute_->handle(), let_go, left.get());
-    static_cast<void>(left.release());
+    driver_->stream_host_function(compute_->handle(), let_go, what.get());
+    static_cast<void>(what.release());
   } catch (const error& failure) {
     // A device that is lost does nothing any more, so that they go now. Whatever else failed says nothing of what it
     // still does: they go when this process does.
-    if (failure.code() != errc::device_lost) static_cast<void>(left.release());
+    if (failure.code() != errc::device_lost) static_cast<void>(what.release());
+  } catch (const std::bad_alloc&) {  // while that was to be said
+    static_cast<void>(what.release());
   }
 }
 
+void cuda_device::promise(const shared_block& anchor) const { sharing_->watch().watch(*compute_, anchor); }
+
+void cuda_device::note_awaited(const shared_block& anchor, const detail::device_promise& what) {
+  sharing_->awaited().add(anchor, what);
+}
+
+void cuda_device::forget_awaited(const shared_block& anchor, std::uint64_t count) {
+  sharing_->awaited().forget(anchor, count);
+}
+
+void cuda_device::require_awaited() { sharing_->awaited().require_all(); }
+
 void cuda_device::collect() {
   for (const auto& each : sharing_->take_free()) heap_->release(each);
+  sharing_->drop_closed();
 }
 
 }  // namespace muster

@@ -30,7 +30,13 @@ void sharing_table::forget(const device_extent* memory) {
   const auto found = exports_.find(memory);
   if (found == exports_.end()) return;
   found->second->withdraw();
+  if (found->second->is_open_elsewhere()) left_.push_back(found->second);
   exports_.erase(found);
+}
+
+void sharing_table::drop_closed() {
+  const scoped_lock lock(mutex_);
+  std::erase_if(left_, [](const auto& each) { return !each->is_open_elsewhere(); });
 }
 
 std::shared_ptr<const imported_extent> sharing_table::import(const std::shared_ptr<cuda_device>& device,
@@ -50,6 +56,7 @@ std::shared_ptr<const imported_extent> sharing_table::import(const std::shared_p
 // Whoever lets go of it last may be in another context, or in none.
 void sharing_table::unmap(const imported_extent* left, std::uint64_t name) {
   const auto device = left->owner();  // this table's: it outlives the call
+  if (!device->is_here()) return;     // in a forked child it is its parent's
   try {
     const cuda_device::scope current(*device);
     delete left;

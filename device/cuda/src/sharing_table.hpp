@@ -10,8 +10,10 @@
 #include <muster/base/mutex.hpp>
 #include <muster/memory/shared_block.hpp>
 
+#include "awaited_list.hpp"
 #include "device_heap.hpp"
 #include "device_share.hpp"
+#include "loss_watch.hpp"
 
 namespace muster::detail {
 
@@ -21,14 +23,19 @@ namespace muster::detail {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class sharing_table {
 public:
+  explicit sharing_table(const cuda_driver& driver) : watch_(driver) {}
+
   /// The extent as others may map it; exported if it is not yet.
   [[nodiscard]] std::shared_ptr<exported_extent> export_extent(const cuda_device& device,
                                                                const std::shared_ptr<const device_extent>& memory)
       MUSTER_EXCLUDES(mutex_);
   /// The extent of this process that has been exported under that name; null when there is none.
   [[nodiscard]] std::shared_ptr<const device_extent> exported(std::uint64_t name) const MUSTER_EXCLUDES(mutex_);
-  /// Nobody can map the extent any more. Requires: nobody else has a piece of it.
+  /// Nobody can map the extent any more. Requires: nobody else has a piece of it. Where memory must not be freed while
+  /// others have it open, it is kept until they have not.
   void forget(const device_extent* memory) MUSTER_EXCLUDES(mutex_);
+  /// Drops what was kept for that.
+  void drop_closed() MUSTER_EXCLUDES(mutex_);
 
   /// The extent of another process that `tag` is in, mapped if it is not yet. Throws as imported_extent.
   [[nodiscard]] std::shared_ptr<const imported_extent> import(const std::shared_ptr<cuda_device>& device,
@@ -41,14 +48,21 @@ public:
   [[nodiscard]] std::vector<device_piece> take_free() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] static bool is_ours_alone(const shared_block& tag) { return tag.owner()->is_sole(tag); }
 
+  /// Of what was promised to others, and of what others have promised.
+  [[nodiscard]] const loss_watch& watch() const noexcept { return watch_; }
+  [[nodiscard]] awaited_list& awaited() noexcept { return awaited_; }
+
 private:
   struct kept_piece {
     device_piece piece;
     shared_block tag;
   };
 
+  const loss_watch watch_;
+  awaited_list awaited_;
   mutable mutex mutex_;
   std::map<const device_extent*, std::shared_ptr<exported_extent>> exports_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<exported_extent>> left_ MUSTER_GUARDED_BY(mutex_);  // others may have them open
   std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
 
   void unmap(const imported_extent* left, std::uint64_t name) MUSTER_EXCLUDES(importing_);

@@ -71,7 +71,8 @@ public:
 /// A piece of a device's memory.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe. The bytes need their own discipline.
-/// Process safety: several processes may have it; it is there as long as one of them is.
+/// Process safety: several processes may have it; it is there as long as one of them is, or, where a driver cannot do
+/// that, as long as the one is that has allocated it. A forked child has none of its parent's.
 class device_block {
 public:
   device_block() = default;
@@ -90,9 +91,13 @@ public:
   [[nodiscard]] virtual std::shared_ptr<const void> mapping() const { return nullptr; }
   /// Whether write_to can be called: other processes can have it.
   [[nodiscard]] virtual bool is_shareable() const noexcept = 0;
+  /// Whether it is there, for those who have a reference, also when the process that has allocated it has ended.
+  [[nodiscard]] virtual bool outlives_its_process() const noexcept { return true; }
   /// Writes a reference, for device_kind::read_from, and attaches what it needs; twice the same number of bytes.
   /// Requires: is_shareable(), out.attaches().
   virtual void write_to(frame_writer& out) const = 0;
+  /// Called when a copy goes where a reference could have gone: may say why. Requires: not is_shareable().
+  virtual void note_copied() const noexcept {}
 };
 
 /// All devices of a kind.

@@ -18,6 +18,7 @@ namespace muster {
 struct dlpack_device {
   static constexpr std::int32_t cpu = 1;
   static constexpr std::int32_t cuda = 2;
+  static constexpr std::int32_t cuda_managed = 13;  ///< taken as a GPU's
 
   std::int32_t device_type = cpu;
   std::int32_t device_id = 0;
@@ -97,15 +98,15 @@ using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_
 /// The same for a library that asks for version 1 (Python: `__dlpack__(max_version=…)` of 1.0 or more).
 [[nodiscard]] dlpack_versioned_handle to_dlpack_versioned(const tensor& what);
 
-/// The same elements as a tensor, in local memory: it goes to other processes by copy.
+/// The same elements as a tensor, in local memory, or on a GPU: it goes to other processes by copy, and of a GPU's that
+/// is said once, where cuda_device::log_to says.
 ///
 /// On success the tensor owns `theirs`, and the last tensor of these elements calls the deleter, in whatever thread it
 /// is; on failure `theirs` still belongs to the caller.
-/// Throws errc::invalid_argument for elements that are not in the CPU's memory, of a type that is no dtype, of several
-/// lanes or at an address that does not suit their type; and for more than eight dimensions or a negative size.
-/// Requires: `theirs` is not null, and describes memory that is there: nobody can check that.
-/// Thread safety: safe to call from any thread.
-/// Cost: two allocations.
+/// Throws errc::invalid_argument for elements that are neither in the CPU's memory nor in a GPU's, of a type that is no
+/// dtype, of several lanes or at an address that does not suit their type; and for more than eight dimensions or a
+/// negative size. Requires: `theirs` is not null, and describes memory that is there: nobody can check that. Thread
+/// safety: safe to call from any thread. Cost: two allocations.
 [[nodiscard]] tensor from_dlpack(dlpack_managed_tensor* theirs);
 /// Throws errc::invalid_argument, besides, for elements that are read-only, and for another major version than 1, of
 /// which only the deleter is known.

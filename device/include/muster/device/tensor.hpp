@@ -193,7 +193,8 @@ public:
   /// The size of the first dimension. Throws errc::invalid_argument where there is none.
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] bool is_contiguous() const noexcept;
-  /// Whose memory the elements lie in.
+  /// Whose memory the elements lie in, as this process calls it. Of a tensor on a GPU that came from another process,
+  /// the first time may take some tenths of a second: the driver is asked, and no context made.
   [[nodiscard]] muster::device device() const noexcept;
   /// Whether it goes to other processes by reference.
   [[nodiscard]] bool is_shared() const noexcept;

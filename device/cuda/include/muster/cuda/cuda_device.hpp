@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/fork_count.hpp>
+#include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/cuda/driver.hpp>
 #include <muster/cuda/stream.hpp>
@@ -36,10 +38,12 @@ class cuda_block;
 class device_extent;
 class device_heap;
 struct device_piece;
+struct device_promise;
 struct device_tag;
 class exported_extent;
 class imported_extent;
 class kernel_set;
+struct left_blocks;
 class received_block;
 class sharing_table;
 }  // namespace detail
@@ -66,7 +70,8 @@ struct cuda_memory {
 /// pool that meets one is replaced when its task has ended.
 ///
 /// Thread safety: safe. All members make the context current while they run.
-/// Process safety: belongs to the process that opened it; after fork() the child must not use it (errc::forked).
+/// Process safety: belongs to the process that opened it; after fork() the child must not use it (errc::forked), and
+/// gives nothing back.
 /// Lifetime: tensors on the device keep it.
 class cuda_device final : public device_operations, public std::enable_shared_from_this<cuda_device> {
   struct only_here {};
@@ -79,6 +84,11 @@ public:
   /// How many there are for this process; 0 where there is no driver. Makes no context.
   [[nodiscard]] static unsigned count();
 
+  /// Where messages about devices go, of this process, from now on: log_to_stderr until something else is said. So far
+  /// there is one, said once for each cause, and once more after each call of this: why a tensor goes to another
+  /// process as a copy that could have gone by reference.
+  static void log_to(log_sink where);
+
   /// For cuda_devices.
   [[nodiscard]] static std::shared_ptr<cuda_device> make(std::shared_ptr<const cuda_driver> driver, device which);
   cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, device which);
@@ -89,6 +99,7 @@ public:
   /// Thread safety: an object belongs to its thread.
   class scope {
   public:
+    /// Throws errc::forked.
     explicit scope(const cuda_device& which);
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
@@ -100,9 +111,13 @@ public:
   };
 
   [[nodiscard]] device where() const noexcept override { return where_; }
+  /// False in a forked child.
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
   [[nodiscard]] std::string name() const;
   /// The same in all processes, whatever they call the device.
   [[nodiscard]] const std::array<std::byte, 16>& uuid() const noexcept { return uuid_; }
+  /// Whether it reaches the other one's memory by itself, so that copies from there do not go by way of the host.
+  [[nodiscard]] bool reaches(const cuda_device& other) const;
   /// 90 is 9.0.
   [[nodiscard]] unsigned compute_capability() const noexcept { return capability_; }
   [[nodiscard]] cuda_memory memory() const;
@@ -123,6 +138,8 @@ public:
   void axpy(double factor, const tensor& x, const tensor& y) override;
   void divide(const tensor& which, double divisor) override;
   void apply(const rule_step& rule, const rule_step_tensors& tensors) override;
+  /// Throws errc::peer_lost, once, when a tensor of another process that was worked on here was never finished there,
+  /// because that process, or its context, was lost before.
   void synchronize() override;
   /// As pinned_memory.
   [[nodiscard]] std::shared_ptr<void> pin(const tensor& what) override;
@@ -144,12 +161,15 @@ public:
 private:
   friend class detail::cuda_block;
   friend class detail::exported_extent;
+  friend class detail::imported_extent;
   friend class detail::received_block;
 
   void open_context();
   [[nodiscard]] void* part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make)
       MUSTER_EXCLUDES(parts_mutex_);
   void copy_here(const tensor& to, const tensor& from);
+  void copy_from_device(const tensor& to, const tensor& from);
+  void copy_from_peer(const tensor& to, const tensor& from, cuda_device& peer);
   void copy_from_host(const tensor& to, const tensor& from);
   void copy_to_host(const tensor& to, const tensor& from);
   void give_back(const detail::device_piece& what, shared_block tag) noexcept;
@@ -161,9 +181,14 @@ private:
   [[nodiscard]] std::shared_ptr<const detail::device_extent> exported(std::uint64_t name) const;
   [[nodiscard]] std::shared_ptr<const detail::imported_extent> import(const detail::device_tag& tag,
                                                                       const shared_block& anchor);
-  void let_go_later(shared_block tag, shared_block anchor) noexcept;
+  void let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept;
+  void promise(const shared_block& anchor) const;
+  void note_awaited(const shared_block& anchor, const detail::device_promise& what);
+  void forget_awaited(const shared_block& anchor, std::uint64_t count);
+  void require_awaited();
   void collect();
 
+  const process_mark made_in_;
   const std::shared_ptr<const cuda_driver> driver_;
   const device where_;
   CUdevice handle_ = 0;

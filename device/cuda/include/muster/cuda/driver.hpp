@@ -21,7 +21,8 @@ namespace muster {
 namespace detail {
 
 /// Throws what a failed call means (cuda_error.hpp says which errc), with the text "NAME(ARGUMENTS) failed in process
-/// PID: CODE, CAUSE". Errors after which the context is of no use any more are told to `this_worker` too.
+/// PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool that
+/// ends with it has its worker replaced.
 [[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 template <class Argument>
@@ -32,6 +33,8 @@ void print_cuda_argument(std::ostringstream& out, const char*& separator, const 
     out << reinterpret_cast<const void*>(argument);  // a function's, too
   else if constexpr (std::is_enum_v<Argument>)
     out << static_cast<int>(argument);
+  else if constexpr (std::is_class_v<Argument>)
+    out << "{…}";
   else
     out << argument;
 }
@@ -81,10 +84,12 @@ private:
   X(device_name, cuDeviceGetName)                          \
   X(device_uuid, cuDeviceGetUuid)                          \
   X(device_attribute, cuDeviceGetAttribute)                \
+  X(device_reaches, cuDeviceCanAccessPeer)                 \
   X(context_retain, cuDevicePrimaryCtxRetain)              \
   X(context_release, cuDevicePrimaryCtxRelease)            \
   X(context_set, cuCtxSetCurrent)                          \
   X(context_get, cuCtxGetCurrent)                          \
+  X(context_reach, cuCtxEnablePeerAccess)                  \
   X(memory_info, cuMemGetInfo)                             \
   X(memory_granularity, cuMemGetAllocationGranularity)     \
   X(memory_create, cuMemCreate)                            \
@@ -96,10 +101,16 @@ private:
   X(memory_map, cuMemMap)                                  \
   X(memory_unmap, cuMemUnmap)                              \
   X(memory_set_access, cuMemSetAccess)                     \
+  X(block_allocate, cuMemAlloc)                            \
+  X(block_free, cuMemFree)                                 \
+  X(block_handle, cuIpcGetMemHandle)                       \
+  X(block_open, cuIpcOpenMemHandle)                        \
+  X(block_close, cuIpcCloseMemHandle)                      \
   X(host_register, cuMemHostRegister)                      \
   X(host_unregister, cuMemHostUnregister)                  \
   X(host_device_pointer, cuMemHostGetDevicePointer)        \
   X(copy_async, cuMemcpyAsync)                             \
+  X(copy_between_async, cuMemcpyPeerAsync)                 \
   X(set_async_8, cuMemsetD8Async)                          \
   X(pointer_attribute, cuPointerGetAttribute)              \
   X(stream_create, cuStreamCreate)                         \
@@ -110,6 +121,7 @@ private:
   X(stream_wait_value, cuStreamWaitValue64)                \
   X(stream_write_value, cuStreamWriteValue64)              \
   X(stream_host_function, cuLaunchHostFunc)                \
+  X(stream_callback, cuStreamAddCallback)                  \
   X(event_create, cuEventCreate)                           \
   X(event_destroy, cuEventDestroy)                         \
   X(event_record, cuEventRecord)                           \

@@ -150,6 +150,7 @@ private:
   [[nodiscard]] bool are_all_on_devices() const;
   [[nodiscard]] bool has_room_there(const registered_variable& which, std::size_t copies) const;
   void make_room_there(const registered_function& function) MUSTER_REQUIRES(mutex_);
+  void leave_devices() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::size_t> source_of(const registered_variable& which, std::size_t otherwise) const;
   void bring(std::uint32_t number, std::optional<std::size_t> rank) MUSTER_REQUIRES(mutex_);
   void bring_all(const function_spec& spec) MUSTER_REQUIRES(mutex_);
@@ -198,7 +199,7 @@ private:
   const std::optional<std::size_t> own_rank_;
   const std::shared_ptr<called_function> called_;  // where somebody takes what ranks write
   const std::vector<device_assignment> devices_;  // of ranks, in turn; none: processors
-  const bool is_resident_;                        // variables are on the ranks' devices
+  bool is_resident_;                              // variables are on the ranks' devices
   std::unique_ptr<pool> pool_;
   call_trace trace_;
 
