@@ -119,8 +119,8 @@ void detail::convert_elements(dtype to_type, std::span<std::byte> to, dtype from
 
 tensor convert(const tensor& from, dtype to, memory where) {
   if (from.dtype() == to) return from;
-  auto made = from.device().is_cpu() ? tensor::empty(to, from.shape(), where)
-                                     : tensor::empty(to, from.shape(), from.device());
+  auto made =
+      from.device().is_cpu() ? tensor::empty(to, from.shape(), where) : tensor::empty(to, from.shape(), from.device());
   convert_into(made, from);
   return made;
 }

@@ -83,9 +83,7 @@ std::size_t tensor::rows() const {
   throw error(errc::invalid_argument, "a tensor without dimensions, shape (), has no rows: reshape it to (1,)");
 }
 
-device tensor::device() const noexcept {
-  return on_device_ ? storage_->on_device()->where() : muster::device::cpu();
-}
+device tensor::device() const noexcept { return on_device_ ? storage_->on_device()->where() : muster::device::cpu(); }
 
 bool tensor::is_shared() const noexcept {
   if (on_device_) return storage_->on_device()->is_shareable();
@@ -94,14 +92,16 @@ bool tensor::is_shared() const noexcept {
 
 std::uintptr_t tensor::device_address() const {
   if (on_device_) return storage_->on_device()->address() + static_cast<std::size_t>(data_ - storage_->bytes().data());
-  throw error(errc::invalid_argument,
-              text("the address on a device was asked for of a tensor of shape ", shape_, " in memory of the host: call "
-                   "to(device) first, or use data()"));
+  throw error(errc::invalid_argument, text("the address on a device was asked for of a tensor of shape ", shape_,
+                                           " in memory of the host: call "
+                                           "to(device) first, or use data()"));
 }
 
 void tensor::refuse_access() const {
-  throw error(errc::invalid_argument, text("elements of a tensor of shape ", shape_, " on ", device(), " cannot be looked at "
-                                           "from the host: call to(device::cpu()) first; device_data() is for kernels"));
+  throw error(errc::invalid_argument,
+              text("elements of a tensor of shape ", shape_, " on ", device(),
+                   " cannot be looked at "
+                   "from the host: call to(device::cpu()) first; device_data() is for kernels"));
 }
 
 bool tensor::is_contiguous() const noexcept { return detail::is_row_major(shape_, strides_); }

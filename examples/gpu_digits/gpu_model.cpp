@@ -102,9 +102,11 @@ std::int64_t count_right(const tensor& guesses, const tensor& labels) {
 
 }  // namespace
 
-std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradients(
-    const muster::rank_context& context, const tensor& images, const tensor& labels, const tensor& w1, const tensor& b1,
-    const tensor& w2, const tensor& b2) {
+std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradients(const muster::rank_context& context,
+                                                                                   const tensor& images,
+                                                                                   const tensor& labels,
+                                                                                   const tensor& w1, const tensor& b1,
+                                                                                   const tensor& w2, const tensor& b2) {
   const pass network(context.device);
   const auto hidden = network.hidden_layer(images, w1, b1);
   const auto gradient = network.product(hidden, w2);
@@ -115,8 +117,8 @@ std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradien
   auto by_w2 = network.product(transposed(hidden), gradient);
   auto by_b1 = network.column_sums(back);
   auto by_b2 = network.column_sums(gradient);
-  return {mean(found.losses), count_right(found.guesses, labels), std::move(by_w1), std::move(by_b1),
-          std::move(by_w2),   std::move(by_b2)};
+  return {mean(found.losses), count_right(found.guesses, labels), std::move(by_w1), std::move(by_b1), std::move(by_w2),
+          std::move(by_b2)};
 }
 
 }  // namespace gpu_digits

@@ -51,11 +51,10 @@ std::vector<double> losses_on_gpus(const options& chosen, const digits::samples&
   }
   const sgd rule{.rate = chosen.how.rate, .momentum = chosen.how.momentum};
   const auto into = [&](const variable& which) { return reduced_into(which, avg, rule); };
-  auto step = world.function(network_gradients, rows("images", "labels"),
-                             replicas(weights[0], weights[1], weights[2], weights[3]),
-                             outputs(avg("loss"), sum("right")),
-                             updates(into(weights[0]), into(weights[1]), into(weights[2]), into(weights[3])),
-                             named("step"));
+  auto step =
+      world.function(network_gradients, rows("images", "labels"),
+                     replicas(weights[0], weights[1], weights[2], weights[3]), outputs(avg("loss"), sum("right")),
+                     updates(into(weights[0]), into(weights[1]), into(weights[2]), into(weights[3])), named("step"));
   digits::batch_order order(train.count(), chosen.how.batch, chosen.how.seed);
   std::vector<double> losses;
   while (losses.size() < chosen.steps) {
@@ -87,7 +86,8 @@ int run(const options& chosen) {
   for (std::size_t step = 0; step < there.size(); ++step) {
     furthest = std::max(furthest, std::abs(there[step] - here[step]) / here[step]);
     if (step % 10 != 0 && step + 1 != there.size()) continue;
-    std::cout << "step " << std::setw(4) << step + 1 << ": loss " << there[step] << ", on the CPU " << here[step] << '\n';
+    std::cout << "step " << std::setw(4) << step + 1 << ": loss " << there[step] << ", on the CPU " << here[step]
+              << '\n';
   }
   std::cout << "furthest apart, relative: " << furthest << '\n';
   if (furthest <= chosen.tolerance) return EXIT_SUCCESS;

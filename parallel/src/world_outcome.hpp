@@ -16,7 +16,7 @@ struct world_core::outcome {
   bool aborted = false;
   bool failed = false;
   world_order what = world_order::run;
-  std::exception_ptr refused{};      ///< the outputs do not go together
+  std::exception_ptr refused{};  ///< the outputs do not go together
   std::vector<rank_times> times{};
   std::vector<std::vector<resident_copies>>
       made{};  ///< by rank, if ranks tend to variables: for each job that makes some

@@ -93,8 +93,8 @@ private:
     std::unique_ptr<const detail::memory_group> group;
     std::optional<boost::asio::posix::stream_descriptor> control;
     std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
-    boost::asio::steady_timer start_timer;  // of its process; or until it is tried to make one
-    detail::start_delay delay;              // how long that is next time
+    boost::asio::steady_timer start_timer;            // of its process; or until it is tried to make one
+    detail::start_delay delay;                        // how long that is next time
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more

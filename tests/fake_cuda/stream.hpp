@@ -96,8 +96,8 @@ private:
   const std::shared_ptr<progress> state_ = std::make_shared<progress>();
   std::minstd_rand random_;
   const bool has_delays_;
-  std::deque<task> waiting_;                   // guarded by the state's mutex
-  bool ends_ = false;                          // likewise
+  std::deque<task> waiting_;  // guarded by the state's mutex
+  bool ends_ = false;         // likewise
   std::atomic<bool> has_ended_ = false;
   std::thread thread_;
 };

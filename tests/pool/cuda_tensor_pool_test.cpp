@@ -136,7 +136,8 @@ TEST_F(CudaTensorPool, AResultStaysOnTheDevice) {
 
 TEST_F(CudaTensorPool, GoesFromWorkerToWorkerAndBackToItsOwner) {
   auto made = pool_->on(0).apply(make, 1.0F);
-  for (const std::size_t worker : std::vector<std::size_t>{1, 0, 1, 1, 0}) made = pool_->on(worker).apply(doubled_in_place, made);
+  for (const std::size_t worker : std::vector<std::size_t>{1, 0, 1, 1, 0})
+    made = pool_->on(worker).apply(doubled_in_place, made);
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 32.0F)));
 }
 
@@ -295,13 +296,14 @@ TEST_F(CudaTensorPool, WhatAKilledWorkerHeldIsFreeAgain) {
   const auto before = held();
   for (int times = 0; times < 3; ++times) {
     const auto there = tensor::zeros<float>({100'000}, gpu);
-    const auto died = pool_->apply_async(
-                               [](const tensor& given) {
-                                 static const auto kept = given;
-                                 static_cast<void>(kept.device_address());
-                                 ::raise(SIGKILL);
-                               },
-                               there)
+    const auto died = pool_
+                          ->apply_async(
+                              [](const tensor& given) {
+                                static const auto kept = given;
+                                static_cast<void>(kept.device_address());
+                                ::raise(SIGKILL);
+                              },
+                              there)
                           .get_result();
     EXPECT_EQ(died.error(), errc::worker_died);
   }
@@ -338,9 +340,10 @@ TEST_F(CudaTensorPool, WhatAWorkerKeepsIsNotUsedAgain) {
 
 TEST_F(CudaTensorPool, AsACopyItArrivesOnTheHost) {
   const auto there = make(2);
-  const auto where = pool_->with({.transfer = transfer::copy}).apply([](const tensor& given) {
-    return given.device().is_cpu() && given.span<float>()[999] == 2.0F;
-  }, there);
+  const auto where =
+      pool_->with({.transfer = transfer::copy})
+          .apply([](const tensor& given) { return given.device().is_cpu() && given.span<float>()[999] == 2.0F; },
+                 there);
   EXPECT_TRUE(where);
 }
 
@@ -350,7 +353,8 @@ TEST_F(CudaTensorPool, MapsTakeAndGiveThem) {
   const auto sums = pool_->map(sum, many);
   for (std::size_t each = 0; each < many.size(); ++each) EXPECT_EQ(sums[each], 1000.0 * static_cast<double>(each));
   const auto twice = pool_->map(doubled_in_place, many);
-  for (std::size_t each = 0; each < many.size(); ++each) EXPECT_EQ(sum(twice[each]), 2000.0 * static_cast<double>(each));
+  for (std::size_t each = 0; each < many.size(); ++each)
+    EXPECT_EQ(sum(twice[each]), 2000.0 * static_cast<double>(each));
 }
 
 }  // namespace

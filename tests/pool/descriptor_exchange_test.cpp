@@ -223,8 +223,8 @@ TEST_F(DescriptorExchange, AWorkerThatLeavesMayWithdraw) {
 
 TEST_F(DescriptorExchange, WhenAWorkerDiesTheProgramIsShownItsAnchors) {
   std::atomic<int> shown = 0;
-  const auto registration = store().on_depositor_death(
-      [&](const shared_block& anchor) { shown += static_cast<int>(anchor.bytes()[8]); });
+  const auto registration =
+      store().on_depositor_death([&](const shared_block& anchor) { shown += static_cast<int>(anchor.bytes()[8]); });
   {
     const pool workers({.workers = 1});
     const auto made = workers.apply(deposit_anchored, std::string("of the dead"));

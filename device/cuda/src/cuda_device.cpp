@@ -31,7 +31,9 @@ cuda_device::scope::~scope() {
 
 // ---- the device
 
-std::shared_ptr<cuda_device> cuda_device::open(device which) { return detail::cuda_devices::of_program().open_one(which); }
+std::shared_ptr<cuda_device> cuda_device::open(device which) {
+  return detail::cuda_devices::of_program().open_one(which);
+}
 
 std::shared_ptr<cuda_device> cuda_device::make(std::shared_ptr<const cuda_driver> driver, device which) {
   return std::make_shared<cuda_device>(only_here{}, std::move(driver), which);

@@ -116,8 +116,9 @@ std::shared_ptr<cuda_device> cuda_devices::open_one(const device_uuid& which) {
     if (const auto named = names().find(which); named != names_.end()) found = named->second;
   }
   if (found) return open_one(*found);
-  throw error(errc::invalid_argument, "a tensor on a GPU came that this process does not see: let CUDA_VISIBLE_DEVICES "
-                                      "show it here too, or send the tensor as a copy (transfer::copy)");
+  throw error(errc::invalid_argument,
+              "a tensor on a GPU came that this process does not see: let CUDA_VISIBLE_DEVICES "
+              "show it here too, or send the tensor as a copy (transfer::copy)");
 }
 
 std::optional<device> cuda_devices::find(const device_uuid& which) noexcept {

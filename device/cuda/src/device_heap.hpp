@@ -43,7 +43,7 @@ public:
 
   /// Called before memory goes back to the driver.
   struct hooks {
-    std::function<void()> quiesce;                    ///< returns when the device has done all that it was given
+    std::function<void()> quiesce;                     ///< returns when the device has done all that it was given
     std::function<void(const device_extent*)> forget;  ///< lets go of the extent, when nobody else has it open any more
   };
 

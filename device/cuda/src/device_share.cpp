@@ -21,8 +21,8 @@ namespace {
 constexpr std::chrono::seconds patience{30};
 
 [[noreturn]] void throw_corrupted(const std::string& why) {
-  throw error(errc::corrupted, text("a reference to a device's memory cannot be one: ", why,
-                                    "; whoever sent it misbehaves"));
+  throw error(errc::corrupted,
+              text("a reference to a device's memory cannot be one: ", why, "; whoever sent it misbehaves"));
 }
 
 // Read once: others can write there.
@@ -36,8 +36,8 @@ device_tag read_tag(const shared_block& block) {
   }
   if (found.offset % device_heap::piece_alignment != 0 || found.offset > found.extent_bytes ||
       found.bytes > found.extent_bytes - found.offset) {
-    throw_corrupted(text(found.bytes, " bytes from ", found.offset, " on were to lie in an extent of ",
-                         found.extent_bytes));
+    throw_corrupted(
+        text(found.bytes, " bytes from ", found.offset, " on were to lie in an extent of ", found.extent_bytes));
   }
   return found;
 }
@@ -90,8 +90,7 @@ std::uint64_t exported_extent::mark(const cuda_device& device) {
 
 // ---- what came from others
 
-imported_extent::imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag,
-                                 const shared_block& anchor)
+imported_extent::imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag, const shared_block& anchor)
     : device_(std::move(device)), domain_(domain_of(anchor)), name_(tag.extent) {
   const device_promise what{
       .owner = static_cast<pid_t>(tag.owner), .where = device_->where(), .bytes = tag.extent_bytes};

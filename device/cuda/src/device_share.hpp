@@ -48,8 +48,8 @@ struct device_tag {
   std::uint64_t extent_bytes = 0;
   std::uint64_t offset = 0;  ///< of the piece in the extent
   std::uint64_t bytes = 0;
-  std::array<std::byte, 16> uuid{};  ///< of the device
-  std::uint64_t index = 0;           ///< of the device, as the owner calls it
+  std::array<std::byte, 16> uuid{};                 ///< of the device
+  std::uint64_t index = 0;                          ///< of the device, as the owner calls it
   sharing_means means = sharing_means::descriptor;  ///< what the descriptor leads to
   std::uint64_t owner = 0;                          ///< its process, for messages
 };

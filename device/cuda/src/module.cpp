@@ -31,7 +31,8 @@ cuda_kernel cuda_module::kernel(const std::string& name) const {
   const cuda_device::scope current(on_);
   CUfunction found = nullptr;
   if (on_.driver().module_function.attempt(&found, module_, name.c_str()) == CUDA_SUCCESS) return {on_, found};
-  throw error(errc::invalid_argument, text("there is no kernel '", name, "' in that image: it must be an extern \"C\" "
+  throw error(errc::invalid_argument, text("there is no kernel '", name,
+                                           "' in that image: it must be an extern \"C\" "
                                            "__global__ function, compiled for this device"));
 }
 

@@ -75,8 +75,8 @@ void sharing_table::keep(const device_piece& what, shared_block tag) {
 
 std::vector<device_piece> sharing_table::take_free() {
   const scoped_lock lock(mutex_);
-  const auto others = std::partition(kept_.begin(), kept_.end(),
-                                     [](const kept_piece& each) { return !is_ours_alone(each.tag); });
+  const auto others =
+      std::partition(kept_.begin(), kept_.end(), [](const kept_piece& each) { return !is_ours_alone(each.tag); });
   std::vector<device_piece> found;
   for (auto each = others; each != kept_.end(); ++each) found.push_back(std::move(each->piece));
   kept_.erase(others, kept_.end());

@@ -25,9 +25,10 @@ struct memory_budget {
 /// Thread safety: safe.
 [[nodiscard]] memory_budget available_memory(const std::filesystem::path& system_root = "/");
 
-/// Whether the kernel gives no page that it cannot promise (vm.overcommit_memory = 2). It answers a page fault on shared
-/// memory with SIGBUS then where somebody else has taken what there was a moment ago; who populates what it has claimed
-/// gets an error instead.
+/// Whether the kernel gives no page that it cannot promise (vm.overcommit_memory = 2). It answers a page fault on
+/// shared memory with SIGBUS then where somebody else has taken what there was a moment ago; who populates what it has
+/// claimed gets an error instead.
+///
 /// Thread safety: safe.
 [[nodiscard]] bool never_overcommits(const std::filesystem::path& system_root = "/");
 

@@ -47,12 +47,12 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// and in every run; `f16` and `bf16` are summed in f32. What a collective makes lies where `in` does; what the root of
 /// a scatter without `out` gives comes to the host.
 ///
-/// **Tensors on devices.** In programs that are linked with muster::nccl, devices exchange and combine elements directly
-/// where all ranks' tensors of a call lie on devices, a device of its own for each rank, and the library of NCCL is
-/// there for all of them; way_of_devices() says whether it is so, or why not. Otherwise, and always for messages, for
-/// bitwise and custom reductions, averages of integers, and those of f64 and c128 over a number of ranks that is no power
-/// of 2, they go by way of the host, with the same results. Floating-point numbers are combined in the transport's
-/// order and in their own type, a NaN may be lost in min and max, but all ranks get the same bits; with
+/// **Tensors on devices.** In programs that are linked with muster::nccl, devices exchange and combine elements
+/// directly where all ranks' tensors of a call lie on devices, a device of its own for each rank, and the library of
+/// NCCL is there for all of them; way_of_devices() says whether it is so, or why not. Otherwise, and always for
+/// messages, for bitwise and custom reductions, averages of integers, and those of f64 and c128 over a number of ranks
+/// that is no power of 2, they go by way of the host, with the same results. Floating-point numbers are combined in the
+/// transport's order and in their own type, a NaN may be lost in min and max, but all ranks get the same bits; with
 /// group_options::is_ordered_on_devices, to the bits of the host. A call follows what the device's compute stream was
 /// given before it, and returns when the device has done it, as on the host; asynchronous ones go beside what the
 /// stream is given meanwhile.

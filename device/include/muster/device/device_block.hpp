@@ -60,9 +60,9 @@ public:
   virtual void synchronize() = 0;
 
   /// Lets the device read and write the whole memory that a tensor of the host is a view of by itself, as long as what
-  /// is returned is there, which keeps that memory. Null where that gains nothing: for tensors that do not lie in shared
-  /// memory, or are small, and on devices that need no such thing. Throws errc::out_of_memory where the system has no
-  /// room for pages that stay.
+  /// is returned is there, which keeps that memory. Null where that gains nothing: for tensors that do not lie in
+  /// shared memory, or are small, and on devices that need no such thing. Throws errc::out_of_memory where the system
+  /// has no room for pages that stay.
   [[nodiscard]] virtual std::shared_ptr<void> pin(const tensor& what);
   /// For copies beside what is computed; null where the device makes none.
   [[nodiscard]] virtual std::unique_ptr<copy_lane> make_copy_lane();

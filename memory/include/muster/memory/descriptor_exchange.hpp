@@ -49,9 +49,9 @@ public:
   /// Keeps `what` under `name` for whoever fetches it, until withdraw(); it is there for others when this returns. The
   /// descriptor itself is this process's no longer, what it leads to may be.
   ///
-  /// `anchor`: what keeps it when this process has died; with an empty handle it goes then. Several descriptors may have
-  /// one anchor. The host holds it too until the descriptor is gone. Its first 8 bytes are for a count that others wait
-  /// for, or unused: when this process has died the host adds dead_count there.
+  /// `anchor`: what keeps it when this process has died; with an empty handle it goes then. Several descriptors may
+  /// have one anchor. The host holds it too until the descriptor is gone. Its first 8 bytes are for a count that others
+  /// wait for, or unused: when this process has died the host adds dead_count there.
   ///
   /// Throws errc::invalid_argument for a name that is not this process's, or was deposited before, for no descriptor,
   /// and for an anchor of another domain; errc::out_of_memory when the host keeps as many as it may (4096 of each

@@ -144,7 +144,7 @@ private:
   std::unique_ptr<arena> arena_;
   std::unique_ptr<detail::neighbour> neighbour_;  // of other domains of this process
   recovery_registry::registration arena_recovery_;
-  std::unique_ptr<descriptor_store> deposits_;     // in the host
+  std::unique_ptr<descriptor_store> deposits_;  // in the host
   recovery_registry::registration dead_counts_;
   std::unique_ptr<descriptor_exchange> exchange_;  // elsewhere
   keepsake_list keepsakes_;                        // in the host; destroyed before what they are in

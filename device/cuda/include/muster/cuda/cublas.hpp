@@ -20,7 +20,7 @@ namespace detail {
 
 inline void check_cublas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const auto code = status == CUBLAS_STATUS_ALLOC_FAILED      ? errc::out_of_memory
+  const auto code = status == CUBLAS_STATUS_ALLOC_FAILED       ? errc::out_of_memory
                     : status == CUBLAS_STATUS_EXECUTION_FAILED ? errc::device_lost
                                                                : errc::invalid_argument;
   throw error(code, text(call, " failed: ", cublasGetStatusString(status)));
@@ -100,13 +100,12 @@ inline void multiply(cublas& by, const factor& a, const factor& b, const tensor&
   const auto leading = [](const tensor& matrix) { return static_cast<std::int64_t>(matrix.shape()[1]); };
   const auto form = [](const factor& each) { return each.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto pointer = [](const tensor& matrix) { return reinterpret_cast<void*>(matrix.device_address()); };
-  detail::check_cublas(
-      cublasGemmEx_64(by.handle(), form(b), form(a), static_cast<std::int64_t>(b.columns()),
-                      static_cast<std::int64_t>(a.rows()), static_cast<std::int64_t>(a.columns()), by_scale,
-                      pointer(b.what), type, leading(b.what), pointer(a.what), type, leading(a.what), by_keep,
-                      pointer(product), type, leading(product),
-                      is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-      "cublasGemmEx");
+  detail::check_cublas(cublasGemmEx_64(by.handle(), form(b), form(a), static_cast<std::int64_t>(b.columns()),
+                                       static_cast<std::int64_t>(a.rows()), static_cast<std::int64_t>(a.columns()),
+                                       by_scale, pointer(b.what), type, leading(b.what), pointer(a.what), type,
+                                       leading(a.what), by_keep, pointer(product), type, leading(product),
+                                       is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                       "cublasGemmEx");
 }
 
 }  // namespace muster

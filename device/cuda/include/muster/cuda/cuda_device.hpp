@@ -3,8 +3,8 @@
 
 // One GPU as this process has it: its context, its streams, its memory, and what tensors ask it to do.
 //
-// Programs mostly name devices only, `tensor.to(muster::device::cuda(0))`. Those with kernels of their own, or that call
-// cuBLAS, take the stream from here:
+// Programs mostly name devices only, `tensor.to(muster::device::cuda(0))`. Those with kernels of their own, or that
+// call cuBLAS, take the stream from here:
 //
 //     const auto gpu = muster::cuda_device::open(muster::device::cuda(0));
 //     const muster::cuda_device::scope scope(*gpu);                      // its context is this thread's
@@ -53,8 +53,8 @@ class sharing_table;
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct cuda_memory {
   std::size_t total_bytes = 0;
-  std::size_t free_bytes = 0;  ///< of the device, for whoever asks first
-  std::size_t held_bytes = 0;  ///< what tensors of this process lie in
+  std::size_t free_bytes = 0;    ///< of the device, for whoever asks first
+  std::size_t held_bytes = 0;    ///< what tensors of this process lie in
   std::size_t unused_bytes = 0;  ///< of that: free for tensors of this process
 };
 

@@ -13,20 +13,20 @@
 
 /// Defines `name` as the bytes of a file. The assembler reads it, which is fast whatever its size. The name is one for
 /// the whole program.
-#define MUSTER_EMBED_IMAGE(name, file)                       \
-  __asm__(                                                   \
-      ".pushsection .rodata." #name ", \"a\", @progbits\n"   \
-      ".balign 16\n"                                         \
-      ".hidden " #name                                       \
-      "\n"                                                   \
-      ".global " #name                                       \
-      "\n"                                                   \
-      ".type " #name ", @object\n" #name                     \
-      ":\n"                                                  \
-      ".incbin \"" file                                      \
-      "\"\n"                                                 \
-      ".byte 0\n"                                            \
-      ".size " #name ", . - " #name                          \
-      "\n"                                                   \
-      ".popsection\n");                                      \
+#define MUSTER_EMBED_IMAGE(name, file)       \
+  __asm__(".pushsection .rodata." #name      \
+          ", \"a\", @progbits\n"             \
+          ".balign 16\n"                     \
+          ".hidden " #name                   \
+          "\n"                               \
+          ".global " #name                   \
+          "\n"                               \
+          ".type " #name ", @object\n" #name \
+          ":\n"                              \
+          ".incbin \"" file                  \
+          "\"\n"                             \
+          ".byte 0\n"                        \
+          ".size " #name ", . - " #name      \
+          "\n"                               \
+          ".popsection\n");                  \
   extern "C" [[gnu::visibility("hidden")]] const std::byte name[]

@@ -14,8 +14,8 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
-#include <muster/parallel/detail/called_function.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
+#include <muster/parallel/detail/called_function.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rank_process.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
@@ -198,8 +198,8 @@ private:
   token_encoder encoder_;
   const std::optional<std::size_t> own_rank_;
   const std::shared_ptr<called_function> called_;  // where somebody takes what ranks write
-  const std::vector<device_assignment> devices_;  // of ranks, in turn; none: processors
-  bool is_resident_;                              // variables are on the ranks' devices
+  const std::vector<device_assignment> devices_;   // of ranks, in turn; none: processors
+  bool is_resident_;                               // variables are on the ranks' devices
   std::unique_ptr<pool> pool_;
   call_trace trace_;
 
