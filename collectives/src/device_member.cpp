@@ -22,9 +22,10 @@ constexpr std::byte offered{1};
 constexpr std::byte declined{0};
 
 std::vector<std::byte> note_of(std::byte kind, std::span<const std::byte> what) {
-  std::vector<std::byte> note(1, kind);
   what = what.first(std::min(what.size(), device_transport::most_offered));
-  note.insert(note.end(), what.begin(), what.end());
+  std::vector<std::byte> note(1 + what.size());
+  note.front() = kind;
+  std::ranges::copy(what, note.begin() + 1);
   return note;
 }
 
