@@ -38,34 +38,19 @@ void join_there(const device_rule_pass& pass) {
   if (is_half(type)) convert_into(pass.new_value, sum);
 }
 
-rule_step step_of(const update_rule& rule, std::uint64_t step) {
-  static_assert(static_cast<int>(rule_kind::adamax) == static_cast<int>(rule_step_kind::adamax));
-  const auto numbers = numbers_of(rule, step);
-  return {.kind = static_cast<rule_step_kind>(numbers.kind),
-          .rate = numbers.rate,
-          .momentum = numbers.momentum,
-          .taken = numbers.taken,
-          .decay = numbers.decay,
-          .squared = numbers.squared,
-          .root = numbers.root,
-          .epsilon = numbers.epsilon,
-          .weight_decay = numbers.weight_decay,
-          .shrink = numbers.shrink};
-}
-
 // The parts of a complex number are multiplied by the same real one.
 void give(const update_rule& rule, const device_rule_pass& pass) {
   const auto type = pass.new_value.dtype();
   const auto part = part_of_number(type);
   pass.new_value.storage()->on_device()->operations().apply(
-      step_of(rule, pass.step), {.type = part,
-                                 .count = pass.new_value.size() * (dtype_size(type) / dtype_size(part)),
-                                 .gradients = pass.gradients,
-                                 .weights = pass.weights,
-                                 .value = &pass.value,
-                                 .new_value = &pass.new_value,
-                                 .old_states = pass.old_states,
-                                 .new_states = pass.new_states});
+      numbers_of(rule, pass.step), {.type = part,
+                                    .count = pass.new_value.size() * (dtype_size(type) / dtype_size(part)),
+                                    .gradients = pass.gradients,
+                                    .weights = pass.weights,
+                                    .value = &pass.value,
+                                    .new_value = &pass.new_value,
+                                    .old_states = pass.old_states,
+                                    .new_states = pass.new_states});
 }
 
 // More gradients than a kernel takes are summed before, in what the kernel would sum them in; the types of 16 bits go

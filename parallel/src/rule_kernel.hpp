@@ -9,37 +9,14 @@
 #include <cstdint>
 #include <span>
 
+#include <muster/device/rule_step.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 
 namespace muster::detail {
 
-/// A rule, by what has to be computed for an element.
-enum class rule_kind : std::uint8_t {
-  assign,
-  plain,
-  momentum,
-  nesterov,
-  adam,
-  adagrad,
-  rmsprop,
-  rmsprop_momentum,
-  adadelta,
-  adamax
-};
-
-/// What is the same for all elements of an update. A kind looks at those it needs.
-struct rule_numbers {
-  rule_kind kind = rule_kind::assign;
-  double rate = 0;      // adam, adamax: with the correction of the mean
-  double momentum = 0;  // adam, adamax: beta1
-  double taken = 0;     // adam, adamax: 1 - beta1
-  double decay = 0;     // of the squares. adam, adamax: beta2
-  double squared = 0;   // 1 - decay
-  double root = 1;      // adam: √(1 - beta2ᵗ)
-  double epsilon = 0;
-  double weight_decay = 0;  // sgd: added to the gradient, times the value
-  double shrink = 1;        // adam: what the value is multiplied by
-};
+// What devices are asked for, too. A kind looks at the numbers that it needs.
+using rule_kind = rule_step_kind;
+using rule_numbers = rule_step;
 
 /// The numbers of an update. Requires: rule.require() does not throw; 0 < step.
 [[nodiscard]] rule_numbers numbers_of(const update_rule& rule, std::uint64_t step);

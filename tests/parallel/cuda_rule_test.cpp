@@ -22,26 +22,11 @@
 namespace muster::cuda_rule_test {
 namespace {
 
-using detail::cuda_rule;
 using detail::cuda_rule_arrays;
 using test::column;
 using test::cuda_bench;
 using test::variable;
 using test::wide_of;
-
-cuda_rule rule_of(const update_rule& rule, std::uint64_t step) {
-  const auto numbers = detail::numbers_of(rule, step);
-  return {.kind = static_cast<detail::cuda_rule_kind>(numbers.kind),
-          .rate = numbers.rate,
-          .momentum = numbers.momentum,
-          .taken = numbers.taken,
-          .decay = numbers.decay,
-          .squared = numbers.squared,
-          .root = numbers.root,
-          .epsilon = numbers.epsilon,
-          .weight_decay = numbers.weight_decay,
-          .shrink = numbers.shrink};
-}
 
 template <class T>
 std::span<const std::byte> bytes_of(const column<T>& values) {
@@ -85,7 +70,7 @@ struct device_variable {
     for (const auto& each : gradients) from.push_back(sent(bench, each, offset));
     arrays.gradients = from;
     arrays.weights = weights;
-    bench.kernels().apply_rule(bench.stream(), rule_of(host.rule, host.step), arrays);
+    bench.kernels().apply_rule(bench.stream(), detail::numbers_of(host.rule, host.step), arrays);
   }
 
   void expect(const variable<T>& host) {

@@ -28,7 +28,8 @@ enum class rule_step_kind : std::uint8_t {
   adamax
 };
 
-/// What is the same for all elements of an update: rule_numbers of muster::parallel, whose formulas these are.
+/// What is the same for all elements of an update. A kind looks at those that it needs; the formulas are those of
+/// muster::parallel.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct rule_step {
