@@ -63,6 +63,7 @@ std::vector<std::size_t> counts_of(const call_frame& frame) {
 // An extra of each rank, in elements.
 std::vector<std::size_t> extras_of(const call_frame& frame, std::size_t index, std::size_t each_is) {
   std::vector<std::size_t> extras;
+  extras.reserve(frame.size());
   for (std::size_t rank = 0; rank < frame.size(); ++rank) extras.push_back(frame.extra(rank, index) * each_is);
   return extras;
 }

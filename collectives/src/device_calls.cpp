@@ -62,6 +62,7 @@ std::vector<tensor> cut(const tensor& row, std::span<const std::size_t> counts) 
 
 std::vector<std::size_t> equal_parts(std::size_t count, std::size_t ranks) {
   std::vector<std::size_t> parts;
+  parts.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     parts.push_back(count * (rank + 1) / ranks - count * rank / ranks);
   }

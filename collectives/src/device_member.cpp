@@ -81,6 +81,7 @@ std::vector<std::byte> device_member::own_note() {
 std::vector<std::vector<std::byte>> device_member::exchange_notes(const char* operation, const call_options& how) {
   end_.tell(operation, how, own_note());
   std::vector<std::vector<std::byte>> notes;
+  notes.reserve(end_.size());
   for (std::size_t rank = 0; rank < end_.size(); ++rank) notes.push_back(end_.told_by(rank));
   end_.confirm(operation, how, nullptr);
   return notes;

@@ -17,17 +17,17 @@ public:
   using finish = void (*)();
 
   /// Until the next settle() there is something, and `how` waits for it.
-  static void note(finish how) noexcept { how_.store(how, std::memory_order_relaxed); }
+  static void note(finish how) noexcept { noted.store(how, std::memory_order_relaxed); }
   /// Whether there is something.
-  [[nodiscard]] static bool is_any() noexcept { return how_.load(std::memory_order_relaxed) != nullptr; }
+  [[nodiscard]] static bool is_any() noexcept { return noted.load(std::memory_order_relaxed) != nullptr; }
   /// Waits for it. Throws what `how` throws; there is nothing then either.
   static void settle() {
-    if (const auto how = how_.exchange(nullptr, std::memory_order_relaxed)) how();
+    if (const auto how = noted.exchange(nullptr, std::memory_order_relaxed)) how();
   }
 
 private:
   // Written and read by the threads of a task, whose work is ordered by what waits for it.
-  static inline constinit std::atomic<finish> how_{nullptr};
+  static inline constinit std::atomic<finish> noted{nullptr};
 };
 
 }  // namespace muster::detail
