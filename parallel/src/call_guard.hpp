@@ -7,6 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/parallel/detail/world_core.hpp>
 
 namespace muster::detail {
 
@@ -23,20 +24,23 @@ public:
   }
 };
 
-/// Says that this thread is at a call.
+/// Says that this thread is at a call. What a function drops of its world meanwhile goes when it is over.
 ///
 /// Thread safety: belongs to one thread, which has the world's mutex.
-class presence {
+class world_core::presence {
 public:
-  explicit presence(std::atomic<std::thread::id>& caller) noexcept : caller_(caller) {
-    caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  explicit presence(world_core& world) noexcept : world_(world) {
+    world_.caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   presence(const presence&) = delete;
   presence& operator=(const presence&) = delete;
-  ~presence() { caller_.store({}, std::memory_order_relaxed); }
+  ~presence() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+    world_.caller_.store({}, std::memory_order_relaxed);
+    world_.erase_dropped();
+  }
 
 private:
-  std::atomic<std::thread::id>& caller_;
+  world_core& world_;
 };
 
 }  // namespace muster::detail

@@ -11,8 +11,11 @@ namespace muster {
 
 world::world(const world_options& options) : core_(std::make_shared<detail::world_core>(options)) {}
 
+// Inside of a call the function that runs has the ranks still: they leave with the last function that is dropped.
 world::~world() {
-  if (core_->is_here()) {
+  if (core_->is_inside()) {
+    core_->trace().end();
+  } else if (core_->is_here()) {
     close();
   } else {
     detail::leave_to_parent(std::move(core_));

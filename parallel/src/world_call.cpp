@@ -18,7 +18,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
-  const presence caller(caller_);
+  const presence caller(*this);
   require_open();
   replace_the_dead();
   auto& found = functions_.at(function);
@@ -56,6 +56,7 @@ void world_core::distribute() {
   registered_function what;
   what.spec.name = "distribute";  // for the text of an error
   if (ended.failed) fail(ended, what);
+  all_have_been_told();
 }
 
 void world_core::order(world_order what) noexcept {
@@ -64,6 +65,7 @@ void world_core::order(world_order what) noexcept {
 }
 
 void world_core::tell_news() {
+  offered_ = changes_;
   for (std::size_t rank = 0; rank < ranks(); ++rank) tell_news(rank);
 }
 
@@ -266,7 +268,11 @@ void world_core::commit(registered_function& function, const world_request& requ
     }
   }
   if (!function.spec.updates.empty() && !request.is_for_nothing) ++function.steps;
-  // All ranks have been told; who takes the place of one never knew of them.
+  all_have_been_told();
+}
+
+// Who takes the place of one never knew of what is gone.
+void world_core::all_have_been_told() noexcept {
   gone_functions_.clear();
   gone_variables_.clear();
 }

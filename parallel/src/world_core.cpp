@@ -86,6 +86,7 @@ thread_pool& world_core::conductor() {
 }
 
 void world_core::close() {
+  const call_guard inside(caller_, options_.name);
   thread_pool* conductor = nullptr;
   {
     const scoped_lock lock(conductor_mutex_);
@@ -103,12 +104,18 @@ void world_core::close() {
   pool_.reset();
 }
 
+bool world_core::is_inside() const noexcept {
+  return caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
+
 bool world_core::is_closed() const {
+  if (is_inside()) return false;
   const scoped_lock lock(mutex_);
   return closed_;
 }
 
 std::vector<pid_t> world_core::pids() const {
+  const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   std::vector<pid_t> found;
   for (std::size_t rank = 0, process = 0; rank < ranks(); ++rank) {
@@ -122,7 +129,7 @@ std::uint32_t world_core::add(registered_function what) {
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
-  what.changed = ++changes_;
+  what.since = what.changed = ++changes_;
   functions_.emplace(++last_number_, std::move(what));
   return last_number_;
 }
@@ -133,23 +140,48 @@ std::uint32_t world_core::add(rank_variable what) {
   const scoped_lock lock(mutex_);
   require_open();
   const bool is_alike = !what.is_scattered;
-  variables_.emplace(
-      ++last_number_,
-      registered_variable{
-          .what = std::move(what), .changed = ++changes_, .is_resident = is_resident_, .is_alike = is_alike});
+  ++changes_;
+  variables_.emplace(++last_number_, registered_variable{.what = std::move(what),
+                                                         .since = changes_,
+                                                         .changed = changes_,
+                                                         .is_resident = is_resident_,
+                                                         .is_alike = is_alike});
   return last_number_;
 }
 
 void world_core::remove_function(std::uint32_t number) noexcept {
   if (!is_here()) return;
+  if (is_inside()) return dropped_functions_.push_back(number);
   const scoped_lock lock(mutex_);
-  if (functions_.erase(number) != 0) gone_functions_.emplace_back(++changes_, number);
+  erase_function(number);
 }
 
 void world_core::remove_variable(std::uint32_t number) noexcept {
   if (!is_here()) return;
+  if (is_inside()) return dropped_variables_.push_back(number);
   const scoped_lock lock(mutex_);
-  if (variables_.erase(number) != 0) gone_variables_.emplace_back(++changes_, number);
+  erase_variable(number);
+}
+
+// Ranks are told of what they may know.
+void world_core::erase_function(std::uint32_t number) noexcept {
+  const auto found = functions_.find(number);
+  if (found == functions_.end()) return;
+  if (found->second.since <= offered_) gone_functions_.emplace_back(++changes_, number);
+  functions_.erase(found);
+}
+
+void world_core::erase_variable(std::uint32_t number) noexcept {
+  const auto found = variables_.find(number);
+  if (found == variables_.end()) return;
+  if (found->second.since <= offered_) gone_variables_.emplace_back(++changes_, number);
+  variables_.erase(found);
+}
+
+void world_core::erase_dropped() noexcept {
+  if (dropped_functions_.empty() && dropped_variables_.empty()) return;
+  for (const auto number : std::exchange(dropped_functions_, {})) erase_function(number);
+  for (const auto number : std::exchange(dropped_variables_, {})) erase_variable(number);
 }
 
 void world_core::with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what) {

@@ -48,7 +48,7 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
-  const presence caller(caller_);
+  const presence caller(*this);
   require_open();
   auto& found = functions_.at(function);
   bring_all(found.spec);
@@ -84,7 +84,7 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
     note_written_here(update.variable);
     for (const auto state : update.states) note_written_here(state);
   }
-  if (!found.spec.updates.empty()) ++found.steps;
+  if (!found.spec.updates.empty() && !request.is_for_nothing) ++found.steps;
 }
 
 // Here it is computed with what is on the host, where there is no second copy of what else is on devices.

@@ -209,7 +209,7 @@ void world_core::with_variable(std::uint32_t number, std::optional<std::size_t> 
   const scoped_lock lock(mutex_);
   require_open();
   if (is_resident_) {
-    const presence caller(caller_);
+    const presence caller(*this);
     bring(number, rank);
   }
   try {

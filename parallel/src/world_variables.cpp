@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What can be done with variables between calls. Their memory is the caller's, so he does it.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -37,25 +38,65 @@ reduction_op elementwise(const variable& which, output_op op) {
 
 tensor& live_copy(registered_variable& found, std::size_t rank) { return found.what.copies[rank][found.live]; }
 
-// Where the shape stays the memory does; ranks learn of other memory with the next call, and devices get the value.
-void assign(registered_variable& found, std::size_t rank, const tensor& value) {
+struct rank_value {
+  std::size_t rank = 0;
+  tensor value{};
+};
+
+// What a rank is to have instead, if the shape changes; where it stays the memory does.
+std::optional<std::array<tensor, 2>> other_copies(const registered_variable& found, const rank_value& what) {
+  const auto& copies = found.what.copies[what.rank];
+  const auto& live = copies[found.live];
+  const auto& next = copies[1U - found.live];
+  const auto& shape = what.value.shape();
+  if (live.shape() == shape && live.storage() != nullptr) return std::nullopt;
+  const bool has_next = next.storage() != nullptr || next.shape() == live.shape();
+  std::array<tensor, 2> made;
+  made[found.live] = tensor::empty(live.dtype(), shape);
+  made[1U - found.live] = has_next && !found.is_resident ? tensor::empty(live.dtype(), shape) : next;
+  return made;
+}
+
+// Ranks learn of other memory with the next call, and devices get the value. All memory is there before anything
+// changes: in a full arena everything stays as it was.
+void assign(registered_variable& found, std::span<const rank_value> values) {
+  std::vector<std::optional<std::array<tensor, 2>>> others;
+  others.reserve(values.size());
+  for (const auto& each : values) others.push_back(other_copies(found, each));
   found.is_fresh_there = false;
   found.is_alike = false;
-  auto& copies = found.what.copies[rank];
-  auto& live = copies[found.live];
-  if (live.shape() != value.shape() || live.storage() == nullptr) {
-    auto& next = copies[1 - found.live];
-    const bool has_next = next.storage() != nullptr || next.shape() == live.shape();
-    if (has_next && !found.is_resident) next = tensor::empty(live.dtype(), value.shape());
-    live = tensor::empty(live.dtype(), value.shape());
-    found.changed = 0;
+  for (std::size_t index = 0; index < values.size(); ++index) {
+    auto& copies = found.what.copies[values[index].rank];
+    if (others[index]) {
+      copies = std::move(*others[index]);
+      found.changed = 0;
+    }
+    copies[found.live].copy_from(values[index].value);
   }
-  live.copy_from(value);
+}
+
+void assign(registered_variable& found, std::size_t rank, const tensor& value) {
+  const rank_value one{.rank = rank, .value = value};
+  assign(found, {&one, 1});
 }
 
 void assign_to_all(registered_variable& found, const tensor& value) {
-  for (std::size_t rank = 0; rank < found.what.copies.size(); ++rank) assign(found, rank, value);
+  std::vector<rank_value> values;
+  values.reserve(found.what.copies.size());
+  for (std::size_t rank = 0; rank < found.what.copies.size(); ++rank) values.push_back({.rank = rank, .value = value});
+  assign(found, values);
   found.is_alike = true;
+}
+
+void deal_out(registered_variable& found, const tensor& rows) {
+  const auto ranks = found.what.copies.size();
+  std::vector<rank_value> values;
+  values.reserve(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto part = part_of({.first = 0, .last = rows.rows()}, rank, ranks);
+    values.push_back({.rank = rank, .value = rows.slice(part.first, part.last)});
+  }
+  assign(found, values);
 }
 
 void require_like(const variable& which, const tensor& value, std::size_t dimensions) {
@@ -72,6 +113,12 @@ tensor selected(const variable& which, const tensor& value, const row_selection&
   tensor taken;
   detail::take_rows(value, batch.list(), taken);
   return taken;
+}
+
+tensor rows_to_scatter(const variable& which, const tensor& value, const row_selection& batch) {
+  auto rows = selected(which, value, batch);
+  if (rows.dimensions() == 0) refuse(which, "a value without dimensions has no rows that could be scattered");
+  return rows;
 }
 
 void require_same_shapes(const variable& which, registered_variable& found, std::size_t ranks, std::size_t skipped) {
@@ -157,7 +204,8 @@ variable world::replicate(std::string name, const tensor& value) {
 variable world::scattered(std::string name, const tensor& value, const row_selection& batch) {
   const auto number = core_->add(empty_copies(name, true, ranks(), value.dtype()));
   variable made(std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), true));
-  scatter(made, value, batch);
+  const auto rows = rows_to_scatter(made, value, batch);
+  with(core_, made, [&](registered_variable& found) { deal_out(found, rows); });
   return made;
 }
 
@@ -175,7 +223,10 @@ void world::require_as_many(std::size_t variables, std::size_t values) {
   throw error(errc::invalid_argument, text(variables, " variables were given ", values, " values: each needs one"));
 }
 
-void world::broadcast(const variable& which) { broadcast(which, get_value(master_rank(), which)); }
+void world::broadcast(const variable& which) {
+  with(core_, which,
+       [&](registered_variable& found) { assign_to_all(found, live_copy(found, master_rank()).clone()); });
+}
 
 void world::broadcast(const variable& which, const tensor& value) {
   with(core_, which, [&](registered_variable& found) {
@@ -185,15 +236,10 @@ void world::broadcast(const variable& which, const tensor& value) {
 }
 
 void world::scatter(const variable& which, const tensor& value, const row_selection& batch) {
-  const auto rows = selected(which, value, batch);
-  if (rows.dimensions() == 0) refuse(which, "a value without dimensions has no rows that could be scattered");
-  if (rows.dtype() != which.dtype())
-    refuse(which, "a value of ", rows.dtype(), " was to be scattered, but it is of ", which.dtype());
+  const auto rows = rows_to_scatter(which, value, batch);
   with(core_, which, [&](registered_variable& found) {
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      const auto part = part_of({.first = 0, .last = rows.rows()}, rank, ranks());
-      assign(found, rank, rows.slice(part.first, part.last));
-    }
+    require_like(which, rows, live_copy(found, 0).dimensions());
+    deal_out(found, rows);
   });
 }
 

@@ -343,12 +343,64 @@ TEST_P(World, WhatARuleRemembersGoesOnFromCallToCallAndOverOneWithoutRows) {
   expect(-40 - 28);
 }
 
+TEST_P(World, WithoutRowsHereARuleTakesNoStepEither) {
+  const auto weights = [this] { return world_.replicate("w", tensor::full<float>({4}, 0.0F)); };
+  const auto trained = [this](const variable& w) {
+    return world_.function([](const tensor& x) { return tensor::full<float>({4}, static_cast<float>(x.rows())); },
+                           rows("x"), updates(reduced_into(w, sum, adam{.rate = 0.1})));
+  };
+  const auto one = weights();
+  const auto other = weights();
+  auto with_empty_calls = trained(one);
+  auto without = trained(other);
+  const auto x = tensor::arange<float>(0, 8);
+  with_empty_calls.local(x.slice(0, 0));
+  for (int step = 0; step < 2; ++step) {
+    with_empty_calls(x);
+    without(x);
+  }
+  EXPECT_EQ(world_.get_value(0, one).to_vector<float>(), world_.get_value(0, other).to_vector<float>());
+}
+
 world* used_inside = nullptr;
 
 TEST_P(World, AFunctionThatIsRunHereAndUsesItsWorldIsRefusedInsteadOfWaitingForItself) {
   auto f = world_.function([](int) { used_inside->distribute(); }, whole("nothing"));
   used_inside = &world_;
   EXPECT_THROW(f.local(1), error);
+  used_inside = nullptr;
+}
+
+std::optional<variable> dropped_inside;
+
+TEST_P(World, AFunctionThatDropsItsWorldsOrAsksForItsRanksDoesNotWaitForItself) {
+  auto f = world_.function(
+      [] {
+        if (used_inside == nullptr) return 0;  // in another process
+        dropped_inside.reset();
+        int refused = 0;
+        for (const auto& call : std::initializer_list<void (*)()>{[] { static_cast<void>(used_inside->pids()); },
+                                                                  [] { used_inside->close(); }}) {
+          try {
+            call();
+          } catch (const error&) {
+            ++refused;
+          }
+        }
+        return refused;
+      },
+      outputs(sum("refused")));
+  used_inside = &world_;
+  const bool is_run_here = std::get<1>(GetParam());
+  for (int round = 0; round < 2; ++round) {
+    dropped_inside = world_.replicate("v", tensor::zeros<float>({3}));
+    world_.distribute();
+    EXPECT_EQ(f(), is_run_here ? 2 : 0);
+    EXPECT_EQ(dropped_inside.has_value(), !is_run_here);
+  }
+  dropped_inside.reset();
+  EXPECT_EQ(f.local(), 2);
+  used_inside = nullptr;
 }
 
 TEST_P(World, ReplicasOfDifferentShapesAreNotUpdatedTogether) {

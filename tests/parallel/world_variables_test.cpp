@@ -261,10 +261,40 @@ TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
   EXPECT_THAT(refusal([&] { w.broadcast(v, tensor::zeros<double>({3})); }), AllOf(HasSubstr("f64"), HasSubstr("f32")));
   EXPECT_THAT(refusal([&] { w.broadcast(v, tensor::zeros<float>({3, 1})); }), HasSubstr("dimensions"));
   EXPECT_THAT(refusal([&] { w.scatter(v, tensor::zeros<float>({})); }), HasSubstr("'v'"));
+  EXPECT_THAT(refusal([&] { w.scatter(v, tensor::zeros<float>({3, 1})); }), HasSubstr("dimensions"));
   EXPECT_THAT(refusal([&] { w.scatter(v, tensor::zeros<float>({3}), row_range{1, 4}); }),
               AllOf(HasSubstr("'v'"), HasSubstr("row 3"), HasSubstr("3 rows")));
   EXPECT_THAT(refusal([&] { w.all_reduce(v, gather); }), AllOf(HasSubstr("'v'"), HasSubstr("gather")));
   EXPECT_THAT(w.gather(v).to_vector<float>(), Each(0));
+}
+
+TEST(WorldVariables, WhatFindsNoRoomChangesNoRank) {
+  const auto small = domain::of_program({.arena_bytes = std::size_t{16} << 20U});
+  world w({.ranks = 2});
+  auto v = w.replicate("v", tensor::full<float>({1000}, 1.0F));
+  auto f = w.function([](const tensor& old) { return tensor::full<float>({old.size()}, old.at<float>(0) + 1); },
+                      replicas(v), updates(assign(v)));
+  f();
+  const auto large = tensor::full<float>({std::size_t{5} << 18U}, 7.0F, memory::local);
+  EXPECT_THAT(test::text_of(errc::out_of_memory, [&] { w.broadcast(v, large); }), HasSubstr("5"));
+  EXPECT_THAT(w.gather(v).to_vector<float>(), Each(2));
+  f();
+  EXPECT_THAT(w.get_lengths(v), Each(1000));
+  EXPECT_THAT(w.gather(v).to_vector<float>(), Each(3));
+}
+
+TEST(WorldVariables, ABroadcastOfTheMastersValueUndoesNoCallOfAnotherThread) {
+  world w({.ranks = 2});
+  auto v = w.replicate("v", tensor::zeros<float>({1}));
+  auto f = w.function([](const tensor& old) { return tensor::full<float>({1}, old.at<float>(0) + 1); }, replicas(v),
+                      updates(assign(v)));
+  constexpr int calls = 500;
+  std::jthread other([&] {
+    for (int call = 0; call < calls; ++call) f();
+  });
+  for (int round = 0; round < calls; ++round) w.broadcast(v);
+  other.join();
+  EXPECT_THAT(w.gather(v).to_vector<float>(), Each(calls));
 }
 
 std::tuple<tensor, tensor, tensor, float> statistics(const tensor& x) {

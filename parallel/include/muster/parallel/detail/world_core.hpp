@@ -36,13 +36,15 @@ struct registered_function {
   function_token factory{};
   std::vector<std::byte> sent{};
   std::shared_ptr<rank_function> code{};  ///< for the caller's own share
-  std::uint64_t changed = 0;              ///< which change of the world it was
+  std::uint64_t since = 0;                ///< which change of the world it came with
+  std::uint64_t changed = 0;              ///< and which was its last
   std::uint64_t steps = 0;                ///< how often its rules were applied
 };
 
 struct registered_variable {
   rank_variable what;
-  std::uint8_t live = 0;  ///< of the copies on the host
+  std::uint8_t live = 0;    ///< of the copies on the host
+  std::uint64_t since = 0;  ///< as of a function
   std::uint64_t changed = 0;
   std::uint8_t live_there = 0;        ///< of those on devices
   bool is_resident = false;           ///< calls use those on devices
@@ -96,7 +98,11 @@ public:
   [[nodiscard]] token_encoder& functions() noexcept { return encoder_; }
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
 
+  /// Whether this very thread is at a call, in a function that it runs as a rank.
+  [[nodiscard]] bool is_inside() const noexcept;
+
   std::uint32_t add(registered_function what) MUSTER_EXCLUDES(mutex_);
+  /// From inside of a call: when it is over.
   void remove_function(std::uint32_t number) noexcept MUSTER_EXCLUDES(mutex_);
   std::uint32_t add(rank_variable what) MUSTER_EXCLUDES(mutex_);
   void remove_variable(std::uint32_t number) noexcept MUSTER_EXCLUDES(mutex_);
@@ -137,6 +143,7 @@ public:
 
 private:
   struct outcome;  // of a call that runs
+  class presence;  // of this thread at a call
 
   // world_ranks.cpp
   void start_ranks() MUSTER_REQUIRES(mutex_);
@@ -169,6 +176,10 @@ private:
   void note_written_here(std::uint32_t number) MUSTER_REQUIRES(mutex_);
 
   [[noreturn]] void throw_closed() const;
+  void erase_function(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
+  void erase_variable(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
+  void erase_dropped() noexcept MUSTER_REQUIRES(mutex_);
+  void all_have_been_told() noexcept MUSTER_REQUIRES(mutex_);
   void note_changes() MUSTER_REQUIRES(mutex_);
   void tell_news() MUSTER_REQUIRES(mutex_);
   void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
@@ -212,12 +223,15 @@ private:
   std::vector<std::pair<std::uint64_t, std::uint32_t>> gone_variables_ MUSTER_GUARDED_BY(mutex_);
   std::uint32_t last_number_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t changes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t offered_ MUSTER_GUARDED_BY(mutex_) = 0;        // up to which change, to any rank
   std::vector<std::uint64_t> told_ MUSTER_GUARDED_BY(mutex_);  // up to which change, by rank
   std::vector<rank_process> processes_;                        // by rank, without the caller's
   std::vector<frame_outbox> news_ MUSTER_GUARDED_BY(mutex_);   // by rank
   frame_outbox arguments_ MUSTER_GUARDED_BY(mutex_);
   borrowing_source lent_ MUSTER_GUARDED_BY(mutex_);  // by ranks, while their outputs are read
   // What follows belongs to who has the lock, too; also inside of predicates, where the analysis does not see it.
+  std::vector<std::uint32_t> dropped_functions_;  // inside of a call, until it is over
+  std::vector<std::uint32_t> dropped_variables_;
   std::unique_ptr<world_member> own_;
   world_sleeper sleeper_;
   call_progress progress_;
