@@ -8,14 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <random>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 namespace digits {
 
-/// Kills one of the processes that it has been told of with SIGKILL, at a random moment soon after; then the next only
-/// when it is told again, so that whoever works meanwhile gets on.
+/// Kills one of the processes that it has been told of with SIGKILL: the first at once, so that there is one; others at
+/// a random moment soon after it was told of them, so that whoever works meanwhile gets on.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
 class chaos {
@@ -28,11 +29,13 @@ public:
   [[nodiscard]] std::size_t kills() const noexcept { return kills_; }
 
 private:
-  void run(const std::stop_token& stop, std::uint64_t seed);
+  void run(const std::stop_token& stop);
+  void strike();
 
   std::mutex mutex_;
   std::condition_variable_any aimed_;
-  std::vector<pid_t> victims_;          // guarded by mutex_
+  std::vector<pid_t> victims_;  // guarded by mutex_, as is random_
+  std::mt19937_64 random_;
   std::atomic<std::size_t> kills_ = 0;  // only a number
   std::jthread thread_;
 };

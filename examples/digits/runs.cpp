@@ -82,6 +82,7 @@ history learn_among_deaths(const options& chosen, const divided_samples& data) {
   auto made = learn(chosen, data, learner, &killer, false);
   std::cout << "chaos: " << killer.kills() << " ranks killed, " << learner.world().replaced_ranks() << " replaced, "
             << learner.repeated() << " steps made again\n";
+  if (killer.kills() == 0) throw std::runtime_error("--chaos: no rank could be killed");
   if (!same_bits(made.weights, learn_undisturbed(chosen, data, true).weights)) {
     throw std::runtime_error("undisturbed, the weights become others");
   }

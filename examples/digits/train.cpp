@@ -2,7 +2,6 @@
 #include "train.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -15,19 +14,12 @@ namespace digits {
 
 // ---- which rows
 
-batch_order::batch_order(std::size_t rows, std::size_t batch, std::uint64_t seed)
-    : batch_(batch), rows_(rows), used_(rows), random_(seed) {
-  std::iota(rows_.begin(), rows_.end(), std::int64_t{0});
-}
-
-std::vector<std::int64_t> batch_order::next() {
-  if (used_ == rows_.size()) {
-    std::ranges::shuffle(rows_, random_);
+muster::row_selection batch_order::next() {
+  if (used_ == round_.size()) {
+    round_ = muster::batches(rows_, batch_, seed_++);
     used_ = 0;
   }
-  const auto some = std::span(rows_).subspan(used_).first(std::min(batch_, rows_.size() - used_));
-  used_ += some.size();
-  return {some.begin(), some.end()};
+  return round_[used_++];
 }
 
 // ---- in the ranks

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include <muster/parallel/batches.hpp>
 #include <muster/parallel/world.hpp>
 
 #include "data.hpp"
@@ -47,16 +47,17 @@ struct test_result {
 /// Batches of rows: all of them in a random order, then again in another; the last of a round may be smaller.
 class batch_order {
 public:
-  batch_order(std::size_t rows, std::size_t batch, std::uint64_t seed);
+  batch_order(std::size_t rows, std::size_t batch, std::uint64_t seed) : rows_(rows), batch_(batch), seed_(seed) {}
 
-  [[nodiscard]] std::vector<std::int64_t> next();
-  [[nodiscard]] std::size_t per_round() const noexcept { return (rows_.size() + batch_ - 1) / batch_; }
+  [[nodiscard]] muster::row_selection next();
+  [[nodiscard]] std::size_t per_round() const noexcept { return (rows_ + batch_ - 1) / batch_; }
 
 private:
+  const std::size_t rows_;
   const std::size_t batch_;
-  std::vector<std::int64_t> rows_;
-  std::size_t used_;
-  std::mt19937_64 random_;
+  std::uint64_t seed_;
+  std::vector<muster::row_selection> round_;
+  std::size_t used_ = 0;
 };
 
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.

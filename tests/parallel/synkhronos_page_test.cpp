@@ -7,6 +7,7 @@
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/parallel/world.hpp>
+#include <muster/pool/device_choice.hpp>
 #include <muster/serialize/callable.hpp>
 
 #include "page.hpp"
@@ -37,6 +38,16 @@ TEST(SynkhronosPage, Worlds) {
 TEST(SynkhronosPage, AWorldOfProcessors) {
   world w({.ranks = 4, .devices = {}});
   EXPECT_EQ(w.master_rank(), 0U);
+}
+
+TEST(SynkhronosPage, AWorldOfDevicesOrWhyThereIsNone) {
+  try {
+    EXPECT_GE(muster::device_choice::automatic().resolve().size(), 1U);
+    world w({.ranks = 4, .devices = device_choice::automatic()});
+    EXPECT_EQ(w.ranks(), 4U);
+  } catch (const error& none) {
+    EXPECT_THAT(none.what(), testing::HasSubstr("GPU"));
+  }
 }
 
 class SynkhronosLines : public testing::Test {

@@ -64,7 +64,8 @@ struct run_options {
   /// Which rows of the sliceable variables, in each rank.
   resident_selection batch_s{};
   /// In how many pieces each rank computes its share, one after the other: bounds the memory that a piece takes. What
-  /// comes out does not depend on it, but for the rounding of sums. Pieces without rows are left out.
+  /// comes out does not depend on it, but for the rounding of sums and for `none`, which gives one value for each
+  /// piece. Pieces without rows are left out.
   unsigned num_slices = 1;
   /// How long the call may take, if that is less than world_options::call_timeout.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max();

@@ -18,14 +18,15 @@ enum class output_op : std::uint8_t {
   min = 3,
   max = 4,
   gather = 5,         ///< tensors: one after the other along the first dimension, by rank, then by slice
-  none = 6,           ///< all of them, by rank, then by slice
+  none = 6,           ///< all of them, by rank, then by slice: one for each that has rows
   mean_of_ranks = 7,  ///< the mean of the ranks' means, however many rows each had
 };
 
 /// As the enumerator is called. Any other number gives "unknown".
 [[nodiscard]] std::string_view output_op_name(output_op op) noexcept;
 
-/// Whether there is a value for no rows at all: 0, 1, or nothing.
+/// Whether there is a value for no rows at all: 0 (sum), 1 (prod), or nothing (gather, none). Of tensors neither dtype
+/// nor shape is known then: it is f32 without dimensions, and for gather f32 of shape (0).
 [[nodiscard]] constexpr bool has_identity(output_op op) noexcept {
   return op == output_op::sum || op == output_op::prod || op == output_op::gather || op == output_op::none;
 }
