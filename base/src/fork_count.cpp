@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <array>
-
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
@@ -13,14 +11,30 @@ namespace muster {
 
 namespace {
 
-// Descriptors, each plus one; 0: none.
-constinit std::array<std::atomic<int>, 64> to_close{};
+// A list that only grows, since a fork may come at any instruction of any thread, and what the child goes over must be
+// whole.
+struct place {
+  std::atomic<int> descriptor;  // plus one; 0: none
+  place* next;
+};
+constinit std::atomic<place*> places = nullptr;
 
 void begin_child() noexcept {
   detail::forks.fetch_add(1, std::memory_order_relaxed);
-  for (auto& each : to_close) {
-    if (const int found = each.exchange(0); found != 0) ::close(found - 1);
+  for (auto* each = places.load(); each != nullptr; each = each->next) {
+    if (const int found = each->descriptor.exchange(0); found != 0) ::close(found - 1);
   }
+}
+
+// A free one, or a new one.
+std::atomic<int>& take_place(int content) {
+  for (auto* each = places.load(); each != nullptr; each = each->next) {
+    int none = 0;
+    if (each->descriptor.compare_exchange_strong(none, content)) return each->descriptor;
+  }
+  auto* const made = new place{.descriptor = content, .next = places.load()};
+  while (!places.compare_exchange_weak(made->next, made)) continue;
+  return made->descriptor;
 }
 
 }  // namespace
@@ -34,19 +48,10 @@ unsigned fork_count() noexcept {
 
 process_mark::process_mark() noexcept : forks_(fork_count()), process_(::getpid()) {}
 
-closed_in_children::closed_in_children(int descriptor) noexcept {
-  static_cast<void>(fork_count());
-  for (auto& each : to_close) {
-    int none = 0;
-    if (!each.compare_exchange_strong(none, descriptor + 1)) continue;
-    place_ = &each;
-    return;
-  }
-}
+closed_in_children::closed_in_children(int descriptor)
+    : place_((static_cast<void>(fork_count()), take_place(descriptor + 1))) {}
 
-closed_in_children::~closed_in_children() {
-  if (place_ != nullptr) place_->store(0);
-}
+closed_in_children::~closed_in_children() { place_.store(0); }
 
 void process_mark::throw_forked(const char* what) const {
   throw error(errc::forked,

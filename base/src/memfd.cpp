@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cerrno>
+
+#include <muster/base/memory_budget.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
@@ -33,12 +36,25 @@ unique_fd create(const char* label) {
   return above_standard_streams(unique_fd(number));
 }
 
+void populate(const unique_fd& file, const char* label, std::size_t bytes) {
+  if (try_system_call("fallocate", ::fallocate, file.get(), 0, off_t{0}, static_cast<off_t>(bytes)) == 0) return;
+  if (errno != ENOSPC && errno != ENOMEM) detail::throw_system_error_with(errno, "fallocate", file.get(), bytes);
+  throw error(errc::out_of_memory,
+              text("shared memory '", label, "' needs ", text_of_bytes(bytes),
+                   ", which the kernel does not have: where it never overcommits (vm.overcommit_memory=2) what all "
+                   "processes may use is bounded by CommitLimit in /proc/meminfo; ask for less, or raise "
+                   "vm.overcommit_ratio"));
+}
+
 }  // namespace
 
-unique_fd make_memfd(const char* label, std::size_t bytes) {
+memfd_pages pages_without_signals() { return never_overcommits() ? memfd_pages::at_once : memfd_pages::when_touched; }
+
+unique_fd make_memfd(const char* label, std::size_t bytes, memfd_pages pages) {
   check_file_size_limit(label, bytes);
   auto file = create(label);
   system_call("ftruncate", ::ftruncate, file.get(), static_cast<off_t>(bytes));
+  if (pages == memfd_pages::at_once) populate(file, label, bytes);
   const auto seal = [](int fd, int seals) { return ::fcntl(fd, F_ADD_SEALS, seals); };
   system_call("fcntl F_ADD_SEALS", seal, file.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return file;

@@ -119,7 +119,8 @@ std::size_t cache_of(participant_id self, std::size_t arena_bytes) {
 }
 
 std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, const mapping& payload,
-                                  const unique_fd& file, participant_id self, domain& owner, huge_pages pages) {
+                                  const unique_fd& file, participant_id self, domain& owner, huge_pages pages,
+                                  bool populates) {
   auto& marks = *reinterpret_cast<header*>(control.bytes().data());
   return std::make_unique<arena>(
       extent_map(layout::table<extent_map::word>(control, where.extents, where.counts.extents),
@@ -133,7 +134,7 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
           .shared_cache_bytes = payload.bytes().size() / 8,
           .members = layout::table<participant_entry>(control, where.participants, where.counts.participants),
           .huge_pages = pages,
-          .populates_all = never_overcommits(),
+          .populates_all = populates,
           .owner = &owner,
           .budget = [&owner] { return detail::budget_beside_neighbours(owner.blocks()); }});
 }
@@ -194,7 +195,9 @@ void domain::enter(const std::shared_ptr<domain>& joined) {
 
 domain::domain(const domain_options& options) : self_(participant_id::host) {
   const layout where(sizes_of(options));
-  files_.control = make_memfd("muster-control", where.total);
+  const bool populates = options.populates.value_or(never_overcommits());
+  files_.control =
+      make_memfd("muster-control", where.total, populates ? memfd_pages::at_once : memfd_pages::when_touched);
   files_.arena = make_memfd("muster-arena", where.counts.extents * extent_bytes);
   control_ = mapping(files_.control, where.total, mapping::inherit::yes);
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::yes, arena::alignment);
@@ -202,7 +205,7 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   restore_header();
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   participants_ = std::make_unique<participant_table>(members_, ::getpid());
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages);
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages, populates);
   neighbour_ = std::make_unique<detail::neighbour>(*arena_);
   arena_->prefault(options.prefault_bytes);
   deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
@@ -218,7 +221,7 @@ domain::domain(domain_files files, participant_id self) : files_(std::move(files
   control_ = mapping(files_.control, where.total, mapping::inherit::no);
   payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none);
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none, never_overcommits());
   neighbour_ = std::make_unique<detail::neighbour>(*arena_);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/standard_streams.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/trace_writer.hpp>
 
@@ -59,7 +60,10 @@ void call_trace::begin(const std::filesystem::path& file, std::string_view world
   file_ = file;
   errno = 0;
   out_.clear();
-  out_.open(file, std::ios::binary | std::ios::trunc);
+  {
+    const standard_streams_filled while_it_is_opened;  // what the program prints is not for the trace
+    out_.open(file, std::ios::binary | std::ios::trunc);
+  }
   if (!out_) throw_unwritable(file_);
   out_ << "[\n";
   is_first_ = true;

@@ -33,25 +33,29 @@ void callback_executor::post(const job& what) {
 }
 
 bool callback_executor::try_post(const job& what) {
-  const scoped_lock lock(mutex_);
+  scoped_lock lock(mutex_);
   if (stopped_) return false;
   if (loop_ != nullptr) {
     boost::asio::post(*loop_, [self = shared_from_this(), what] { self->run(what); });
     return true;
   }
   jobs_.push_back(what);
-  have_thread();
+  const auto lack = have_thread();
   changed_.notify_one();
+  lock.unlock();
+  say_lack(lack);
   return true;
 }
 
 bool callback_executor::post_at(clock::time_point when, job what) {
   MUSTER_ASSERT(loop_ == nullptr);
-  const scoped_lock lock(mutex_);
+  scoped_lock lock(mutex_);
   if (stopped_) return false;
   later_.emplace(when, std::move(what));
-  have_thread();
+  const auto lack = have_thread();
   changed_.notify_one();  // who waits for a later one
+  lock.unlock();
+  say_lack(lack);
   return true;
 }
 
@@ -60,12 +64,19 @@ void callback_executor::prepare() {
   if (!stopped_ && loop_ == nullptr) require_thread();
 }
 
-void callback_executor::have_thread() {
+// Why there is none; empty where there is.
+std::string callback_executor::have_thread() {
   try {
     require_thread();
+    return {};
   } catch (const error& failure) {
-    log_(log_level::error, text("a callback waits for a thread: ", failure.what()));
+    return failure.what();
   }
+}
+
+// The program's sink may do anything, also post to where this was called.
+void callback_executor::say_lack(const std::string& why) const {
+  if (!why.empty()) log_(log_level::error, text("a callback waits for a thread: ", why));
 }
 
 void callback_executor::require_thread() {

@@ -9,9 +9,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/signals_blocked.hpp>
+#include <muster/base/standard_streams.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
@@ -179,19 +183,27 @@ void trace_text::add_lost(std::uint64_t count) {
 
 // ---- the file
 
+namespace {
+
+[[noreturn]] void throw_unwritable(const std::filesystem::path& file) {
+  const std::error_code cause(errno, std::system_category());
+  throw error(cause, text("the trace file '", file.string(), "' cannot be written: ", cause.message()));
+}
+
+unique_fd open_file(const std::filesystem::path& file) {
+  unique_fd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!made) throw_unwritable(file);
+  return above_standard_streams(std::move(made));
+}
+
+}  // namespace
+
 trace_writer::trace_writer(const std::filesystem::path& file, dispatcher& from, trace_text text)
-    : file_(file),
-      from_(from),
-      text_(std::move(text)),
-      descriptor_(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (!descriptor_) {
-    const std::error_code cause(errno, std::system_category());
-    throw error(cause, muster::text("the trace file '", file.string(), "' cannot be written: ", cause.message()));
-  }
+    : file_(file), from_(from), text_(std::move(text)), descriptor_(open_file(file)) {
   write("[\n" + text_.take());
   {
     const signals_blocked scope;
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
   }
   from_.begin_events([this] {
     const scoped_lock lock(mutex_);
@@ -218,9 +230,7 @@ void trace_writer::finish() {
   if (!failure_) write("\n]\n");
   if (failure_) std::rethrow_exception(failure_);
   const int number = descriptor_.release();
-  if (::close(number) == 0) return;
-  const std::error_code cause(errno, std::system_category());
-  throw error(cause, muster::text("the trace file '", file_.string(), "' cannot be written: ", cause.message()));
+  if (::close(number) != 0) throw_unwritable(file_);
 }
 
 // After the first event some more are let come: a system call for each would be too many.
@@ -257,10 +267,7 @@ void trace_writer::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto written = ::write(descriptor_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const std::error_code cause(errno, std::system_category());
-      throw error(cause, muster::text("the trace file '", file_.string(), "' cannot be written: ", cause.message()));
-    }
+    if (written < 0) throw_unwritable(file_);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }

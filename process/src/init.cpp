@@ -16,6 +16,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/text.hpp>
+#include <muster/serialize/error_info.hpp>
 
 #include "channel.hpp"
 #include "spawn.hpp"
@@ -64,6 +65,31 @@ bool is_greeted(const std::string& mark) {
 // neither environment nor descriptors are to be trusted.
 bool has_been_given_rights() { return ::getauxval(AT_SECURE) != 0; }
 
+std::string describe_rights(const detail::peer_credentials& maker) {
+  return text(
+      "process ", ::getpid(), " was started as a worker of process ", maker.pid,
+      ", but the kernel gives it more rights than who started it: real user ", ::getuid(), ", effective user ",
+      ::geteuid(), ", real group ", ::getgid(), ", effective group ", ::getegid(),
+      ", or capabilities of the program's file; such a process cannot be told from one that others start, so it "
+      "ends. A program that gives up root gives up the real user and group too (setresgid, setresuid), before "
+      "it makes pools");
+}
+
+// So does the kernel with what a process executes that has given up only its effective user or group. It must neither
+// work nor become a second program. That it was greeted counts as long as the greeting is of another process of its own
+// user, which could end it anyway.
+void end_if_made_with_rights() {
+  const auto maker = detail::credentials_of_peer(detail::control_descriptor);
+  if (maker.user != ::geteuid() || maker.pid == ::getpid()) return;
+  try {
+    detail::send_message(detail::control_descriptor, detail::message_kind::failure,
+                         detail::body_of(error_info(errc::start_failed, describe_rights(maker))));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // Who has made it is gone.
+  }
+  ::_exit(EXIT_FAILURE);
+}
+
 // A worker whose parent has gone must not become a second program, and nobody else can have workers made.
 void require_parent() {
   const auto maker = detail::credentials_of_peer(detail::control_descriptor);
@@ -88,7 +114,8 @@ void init(int /*argc*/, char** /*argv*/) {
   }
   const std::string mark = found;
   ::unsetenv(detail::worker_variable);
-  if (has_been_given_rights() || !is_greeted(mark)) return;
+  if (!is_greeted(mark)) return;
+  if (has_been_given_rights()) return end_if_made_with_rights();
   require_parent();
   detail::run_worker();
 }

@@ -47,13 +47,12 @@ namespace detail {
 
 namespace {
 
-// Ctrl-C is for the program, which decides what becomes of its workers.
-void ignore_interrupts() {
-  std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTTOU, SIG_IGN);  // its group is in the background: it may write to the terminal all the same
-}
+// Its group is in the background: it may write to the terminal all the same, and so may what its tasks execute. Handled
+// instead, the write would begin again and be answered by the signal again, for ever.
+void ignore_background() { std::signal(SIGTTOU, SIG_IGN); }
 
-// Handled, not ignored: what a task executes has them as usual then. Those that came meanwhile, come now.
+// Handled, not ignored: what a task executes has them as usual then. Those that came meanwhile, come now. Ctrl-C is for
+// the program in any case, which decides what becomes of its workers.
 void begin_to_hear_signals(bool leaves_them) {
   struct sigaction nothing{};
   nothing.sa_handler = [](int) {};
@@ -62,7 +61,7 @@ void begin_to_hear_signals(bool leaves_them) {
   ::sigemptyset(&ending);
   for (const int signal : ending_signals) {
     ::sigaddset(&ending, signal);
-    if (leaves_them && signal != SIGINT) ::sigaction(signal, &nothing, nullptr);
+    if (leaves_them || signal == SIGINT) ::sigaction(signal, &nothing, nullptr);
   }
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
@@ -110,7 +109,7 @@ int work(message answer, int control) {
 }  // namespace
 
 void run_worker() {
-  ignore_interrupts();
+  ignore_background();
   const unique_fd control(control_descriptor);
   int code = EXIT_FAILURE;
   try {

@@ -9,7 +9,6 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
-#include <muster/base/memfd.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/queue/parking.hpp>
 
@@ -82,10 +81,11 @@ void check(const board_sizes& sizes) {
 
 }  // namespace
 
-board::board(const board_sizes& sizes, const spin_policy& spin) : sizes_(sizes), spin_(spin) {
+board::board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages)
+    : sizes_(sizes), spin_(spin), pages_(pages) {
   check(sizes);
   const auto bytes = layout(sizes).total;
-  file_ = make_memfd("muster-board", bytes);
+  file_ = make_memfd("muster-board", bytes, pages_);
   memory_ = mapping(file_, bytes, mapping::inherit::yes);
   set_active(sizes.active != 0 ? sizes.active : sizes.workers);
   restore_header();
@@ -128,7 +128,7 @@ bool board::restore_header() noexcept {
 
 void board::renew() noexcept {
   try {
-    auto fresh = make_memfd("muster-board", memory_.bytes().size());
+    auto fresh = make_memfd("muster-board", memory_.bytes().size(), pages_);
     memory_.replace(fresh);
     file_ = std::move(fresh);
   } catch (const error&) {  // no descriptor, no memory: then the old file serves, which somebody may still map

@@ -33,7 +33,7 @@ task_reply overwritten() {
 // ---- the reply
 
 nested_reply::~nested_reply() {
-  if (end_ != nullptr) end_->release(cell_);
+  if (end_ != nullptr && end_->made_in_.is_here()) end_->release(cell_);
 }
 
 error_info nested_reply::error() const { return end_ != nullptr ? read_nested_error(bytes_) : own_.error(); }
@@ -41,7 +41,7 @@ error_info nested_reply::error() const { return end_ != nullptr ? read_nested_er
 // ---- a call
 
 nested_call::~nested_call() {
-  if (end_ != nullptr && !local_) end_->abandon(cell_, generation_);
+  if (end_ != nullptr && !local_ && end_->made_in_.is_here()) end_->abandon(cell_, generation_);
 }
 
 cell_word nested_call::look() const noexcept {
@@ -59,12 +59,14 @@ void nested_call::require_this_thread() const {
 void nested_call::settle(task_reply reply) { local_.emplace(std::move(reply)); }
 
 bool nested_call::is_done() const {
+  if (end_ != nullptr) end_->require_here();
   if (local_) return true;
   const auto found = look();
   return found.generation() != generation_ || found.state() == cell_state::answered;
 }
 
 bool nested_call::wait(deadline until) {
+  if (end_ != nullptr) end_->require_here();
   if (local_) return true;
   require_this_thread();
   for (;;) {
@@ -93,6 +95,7 @@ bool nested_call::wait(deadline until) {
 }
 
 nested_reply nested_call::take() {
+  if (end_ != nullptr) end_->require_here();
   if (!local_) require_this_thread();
   const auto end = std::exchange(end_, nullptr);
   if (local_) return nested_reply(std::move(*local_));
@@ -115,6 +118,7 @@ nested_reply nested_call::take() {
 }
 
 bool nested_call::cancel(cancellation how) {
+  if (end_ != nullptr) end_->require_here();
   if (local_) return false;
   require_this_thread();
   const auto found = look();
@@ -149,7 +153,10 @@ void nested_end::close() noexcept {
 nested_end* nested_end::current() noexcept { return task_call::current() != nullptr ? this_threads_end : nullptr; }
 
 nested_end& nested_end::require_current() {
-  if (auto* const end = current()) return *end;
+  if (auto* const end = current()) {
+    end->require_here();
+    return *end;
+  }
   throw error(errc::invalid_argument,
               "this_pool:: was used outside of a task: there is no pool that this code runs in; call the pool itself, "
               "or, in a thread that a task has started, leave the calls to the task's own thread");
@@ -244,7 +251,7 @@ task_reply nested_end::run_unposted(std::uint64_t token, const argument_line& ar
   const auto owner = static_cast<unsigned>(worker_.options_.index) + 1;
   const slot_word claimed(1, owner, in_block ? slot_flag::block_arguments : slot_flag::none, slot_state::claimed);
   task_slot own{.word = claimed.bits(), .token = token, .arguments = arguments, .reply = {}, .reply_bytes = 0};
-  task_call call(own, claimed, worker_.line_, memory(), worker_.functions_, worker_.cache_);
+  task_call call(own, claimed, worker_.line_, memory(), worker_.functions_, worker_.cache_, worker_.made_in_);
   return run(call);
 }
 
@@ -284,8 +291,8 @@ std::optional<nested_end::posted_task> nested_end::try_claim(std::size_t index) 
 }
 
 task_reply nested_end::run_claimed(const posted_task& task) {
-  task_call call(worker_.board_.slot(task.slot), task.word, worker_.line_, memory(), worker_.functions_,
-                 worker_.cache_);
+  task_call call(worker_.board_.slot(task.slot), task.word, worker_.line_, memory(), worker_.functions_, worker_.cache_,
+                 worker_.made_in_);
   const bool notes = worker_.notes_times();
   if (notes) worker_.note_begin(task.slot, worker_end::now());
   auto reply = run(call);
@@ -295,8 +302,8 @@ task_reply nested_end::run_claimed(const posted_task& task) {
 }
 
 void nested_end::drop_claimed(const posted_task& task) {
-  task_call call(worker_.board_.slot(task.slot), task.word, worker_.line_, memory(), worker_.functions_,
-                 worker_.cache_);
+  task_call call(worker_.board_.slot(task.slot), task.word, worker_.line_, memory(), worker_.functions_, worker_.cache_,
+                 worker_.made_in_);
   static_cast<void>(call.make_reply(0));
   complete(task, call);
 }

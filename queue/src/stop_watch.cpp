@@ -6,6 +6,7 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/signals_blocked.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 namespace muster {
@@ -16,7 +17,7 @@ stop_watch::stop_watch(task_slot& slot, const slot_word& claimed) : slot_(slot),
     return;
   }
   const signals_blocked scope;
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread([this] { watch(); });
 }
 
 stop_watch::~stop_watch() {

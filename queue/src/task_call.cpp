@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -63,7 +65,19 @@ std::span<const std::byte> task_call::arguments() const {
   return memory_.view(ref);
 }
 
+// It has returned from the task, which is its parent's. It has nothing of the memory that a reply would be written to
+// (mapping::inherit::no), so at this place it can still be told why.
+void task_call::end_child() noexcept {
+  std::fprintf(
+      stderr,
+      "muster: process %d, forked by a task in process %d, has returned from the task: it ends. A child that a "
+      "task forks executes a program, or ends by itself (_exit)\n",
+      ::getpid(), ::getppid());
+  ::_exit(EXIT_FAILURE);
+}
+
 std::span<std::byte> task_call::make_reply(std::size_t bytes, std::size_t attachments) {
+  end_forked_child();
   payload_.reset();
   if (carried_ != nullptr) drop_sent();
   if (attachments > 0) return make_reply_with(bytes, attachments);
@@ -147,6 +161,7 @@ std::span<std::byte, inline_reply_bytes> task_call::reply_line() noexcept {
 }
 
 std::span<std::byte> task_call::line_room(std::size_t bytes) noexcept {
+  end_forked_child();
   line_bytes_ = bytes;
   if (!owns_slot()) return std::span(nowhere_).first(bytes);
   slot_.reply_bytes = seal_of_line(claimed_.short_generation(), false, bytes);

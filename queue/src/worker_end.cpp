@@ -122,7 +122,7 @@ bool worker_end::is_wanted() { return has_work() || is_ordered_to_leave() || is_
 
 void worker_end::run(const claimed_task& task) {
   auto& where = board_.slot(task.slot);
-  task_call call(where, task.word, line_, memory_, functions_, cache_);
+  task_call call(where, task.word, line_, memory_, functions_, cache_, made_in_);
   if (task.word.has(slot_flag::timed)) call.note_start();
   const bool notes = notes_times();
   if (notes) note_begin(task.slot, free_since_ != 0 ? free_since_ : now());

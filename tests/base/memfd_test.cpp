@@ -6,12 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+
+#include "refused_calls.hpp"
 
 namespace muster::memfd_test {
 namespace {
@@ -49,6 +53,30 @@ TEST(Memfd, BeyondTheFileSizeLimitIsAnErrorAndNoSignal) {
     EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("1.0 MiB"), testing::HasSubstr("RLIMIT_FSIZE")));
   }
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+std::int64_t bytes_in_memory(const unique_fd& file) {
+  struct stat status{};
+  EXPECT_EQ(::fstat(file.get(), &status), 0);
+  return std::int64_t{status.st_blocks} * 512;
+}
+
+TEST(Memfd, HasItsPagesWhenTheyAreTouchedOrAtOnce) {
+  EXPECT_EQ(bytes_in_memory(make_memfd("test", 1 << 20U)), 0);
+  EXPECT_EQ(bytes_in_memory(make_memfd("test", 1 << 20U, memfd_pages::at_once)), 1 << 20U);
+}
+
+TEST(Memfd, PagesThatCannotBeHadAreAnErrorAndNoSignal) {
+  for (const int cause : {ENOSPC, ENOMEM}) {
+    const test::refused_calls scope("fallocate", cause);
+    try {
+      static_cast<void>(make_memfd("test", 1 << 20U, memfd_pages::at_once));
+      ADD_FAILURE() << "no error";
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::out_of_memory);
+      EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("1.0 MiB"), testing::HasSubstr("CommitLimit")));
+    }
+  }
 }
 
 TEST(UniqueFd, ClosesWhatItOwns) {

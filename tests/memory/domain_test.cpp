@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -20,6 +21,7 @@
 
 #include "memory_map.hpp"
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::domain_test {
 namespace {
@@ -131,6 +133,20 @@ std::size_t used_bytes_of(const domain& which) {
   struct stat found{};
   EXPECT_EQ(::fstat(which.files().arena.get(), &found), 0);
   return static_cast<std::size_t>(found.st_blocks) * 512;
+}
+
+// What such a machine does not have it says by SIGBUS, when a page is touched.
+TEST(Domain, ItsTablesHavePagesFromTheStartWhereTheKernelNeverOvercommits) {
+  const auto untouched_bytes = [](const domain& which) {
+    struct stat found{};
+    EXPECT_EQ(::fstat(which.files().control.get(), &found), 0);
+    return found.st_size - off_t{found.st_blocks} * 512;
+  };
+  constexpr std::size_t bytes = std::size_t{64} << 20U;
+  EXPECT_EQ(untouched_bytes(domain({.arena_bytes = bytes, .populates = true})), 0);
+  EXPECT_GT(untouched_bytes(domain({.arena_bytes = bytes, .populates = false})), 0);
+  const test::refused_calls scope("fallocate", ENOSPC);
+  EXPECT_THROW(domain({.arena_bytes = bytes, .populates = true}), error);
 }
 
 TEST(Domain, WhatIsPrefaultedIsThereAndIsGivenOutFirst) {

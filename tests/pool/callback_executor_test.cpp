@@ -94,6 +94,23 @@ TEST_F(CallbackExecutor, AThreadThatCannotBeHadIsAnErrorOfTheCallAndNoJobIsLost)
   EXPECT_THAT(order, testing::ElementsAre(1, 2));
 }
 
+TEST(CallbackExecutorSink, MayPostWhenItIsToldThatNoThreadCanBeHad) {
+  bool ran = false;
+  int times = 0;
+  std::shared_ptr<callback_executor> executor;
+  executor = std::make_shared<callback_executor>([&](log_level, std::string_view) {
+    if (times++ == 0) executor->post([&] { ran = true; });
+  });
+  {
+    const test::refused_calls scope("pthread_create", EAGAIN);
+    executor->post([] {});
+    EXPECT_TRUE(executor->post_at(clock::now(), [] {}));
+  }
+  EXPECT_EQ(times, 3);
+  executor->stop();
+  EXPECT_TRUE(ran);
+}
+
 TEST_F(CallbackExecutor, WhatHasNeverHadAThreadRunsWhenItIsStopped) {
   bool ran = false;
   const test::refused_calls scope("pthread_create", EAGAIN);

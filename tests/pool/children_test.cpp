@@ -4,8 +4,12 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -101,6 +105,70 @@ TEST(Children, DieWithTheProgram) {
   program->kill(0);
   static_cast<void>(program->wait(0));
   EXPECT_TRUE(test::eventually([&] { return is_gone(*child); }));
+}
+
+int add(int a, int b) { return a + b; }
+
+int status_of(pid_t child) {
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child ? status : -1;
+}
+
+template <class F>
+bool is_refused(F call) {
+  try {
+    call();
+    return false;
+  } catch (const error& failure) {
+    return failure.code() == errc::forked;
+  }
+}
+
+int use_the_pool_in_a_child() {
+  auto under_way = this_pool::apply_async(add, 20, 22);
+  const auto child = ::fork();
+  if (child == 0) {
+    const bool refused = is_refused([] { this_pool::apply(add, 1, 2); }) &&
+                         is_refused([&] { static_cast<void>(under_way.ready()); }) &&
+                         is_refused([&] { under_way.cancel(); }) && is_refused([&] { under_way.get(); });
+    {
+      const auto dropped = std::move(under_way);
+    }
+    ::_exit(refused ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  const auto how = status_of(child);
+  return WIFEXITED(how) && WEXITSTATUS(how) == EXIT_SUCCESS ? under_way.get() : how;
+}
+
+TEST(Children, ThatATaskForksAreToldThatTheyHaveNoPoolAndDropNothingOfIt) {
+  const pool pool({.workers = 1});
+  EXPECT_EQ(pool.apply(use_the_pool_in_a_child), 42);
+  EXPECT_EQ(pool.apply(add, 20, 22), 42);
+}
+
+// In the child everything after the fork happens once more.
+std::string return_in_a_child(bool throws) {
+  const auto child = ::fork();
+  if (child == 0 && throws) throw std::runtime_error("of the child");
+  if (child == 0) return "of the child";
+  const auto how = status_of(child);
+  return WIFEXITED(how) && WEXITSTATUS(how) == EXIT_FAILURE ? "of the task" : "another end";
+}
+
+int return_element_in_a_child(int x) {
+  const auto child = ::fork();
+  if (child == 0) return -1;
+  return status_of(child) == EXIT_SUCCESS ? -2 : x;
+}
+
+TEST(Children, ThatATaskForksEndWhenTheyReturnAndTheTaskGoesOn) {
+  const pool pool({.workers = 1, .output = output_choice::discard()});
+  const auto worker = pool.workers()[0].pid;
+  EXPECT_EQ(pool.apply(return_in_a_child, false), "of the task");
+  EXPECT_EQ(pool.apply(return_in_a_child, true), "of the task");
+  const std::vector<int> xs{1, 2, 3};
+  EXPECT_EQ(pool.with({.chunk = 3}).map(return_element_in_a_child, xs), xs);
+  EXPECT_EQ(pool.workers()[0].pid, worker);
 }
 
 TEST(Children, WorkersLeadGroupsOfTheirOwn) {

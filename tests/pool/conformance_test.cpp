@@ -508,6 +508,9 @@ TYPED_TEST(Conformance, CallbacksMayWaitForWhatOtherCallbacksMake) {
     sum += std::get<1>(when_all(pool.apply_async(call<add>, 1, 1), pool.apply_async(call<add>, 2, 1)).get());
     sum += pool.apply_async(call<add>, 2, 2).std().get();
     sum += pool.apply_async(call<add>, pool.apply_async(call<add>, 2, 2), 1).get();
+    std::vector<future<int>> several;
+    for (int each = 0; each < 3; ++each) several.push_back(pool.apply_async(call<add>, each, 0).then(add_one));
+    for (auto& each : as_completed(several)) sum += each.get();
     return sum + pool.apply_async(call<add>, 1, 1)
                      .then([&](int one) {
                        return pool.apply_async(call<add>, one, 1).then(add_one).get();  // and these, too
@@ -516,7 +519,7 @@ TYPED_TEST(Conformance, CallbacksMayWaitForWhatOtherCallbacksMake) {
   };
   pool.apply_async(call<add>, 0, 0)
       .on_complete([&](int sum) { later.set_value(wait_for_others(sum)); }, [](const error_info&) {});
-  EXPECT_EQ(later.get_future().get(), 4 + 3 + 4 + 5 + 4);
+  EXPECT_EQ(later.get_future().get(), 4 + 3 + 4 + 5 + 6 + 4);
 }
 
 TYPED_TEST(Conformance, CallbacksRunOneAfterTheOtherWhateverTheyWaitFor) {
@@ -862,6 +865,27 @@ TYPED_TEST(Conformance, AMapThatFindsNoRoomFailsWhereThePolicySaysSo) {
   }
 }
 
+TYPED_TEST(Conformance, AMapWaitsForRoomAsLongAsThePolicySays) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.max_pending = 1});
+    auto hangs = pool.on(0).apply_async(call<hang>, 1);
+    std::atomic<bool> makes_room = false;
+    std::thread later([&] {
+      makes_room = true;
+      hangs.cancel();
+      hangs.wait();
+    });
+    EXPECT_THAT(pool.on(1).map(call<square>, std::vector{1, 2}), ElementsAre(1, 4));
+    EXPECT_TRUE(makes_room);
+    later.join();
+    const auto impatient = TypeParam::make({.max_pending = 1, .overflow_wait = 1ms});
+    auto more = impatient.on(0).apply_async(call<hang>, 1);
+    what_is_thrown(errc::overflow, [&] { static_cast<void>(impatient.on(1).map(call<square>, std::vector{1, 2})); });
+    more.cancel();
+    more.wait();
+  }
+}
+
 TYPED_TEST(Conformance, StreamsAndCallsThatWaitForFuturesDoNotCountAgainstMaxPending) {
   if constexpr (!TypeParam::is_serial) {
     const auto pool = TypeParam::make({.max_pending = 1, .overflow = overflow_policy::throw_error});
@@ -869,7 +893,15 @@ TYPED_TEST(Conformance, StreamsAndCallsThatWaitForFuturesDoNotCountAgainstMaxPen
     int count = 0;
     for ([[maybe_unused]] const int each : pool.on(1).imap(call<square>, std::views::iota(0, 100))) ++count;
     for ([[maybe_unused]] const int each : pool.on(1).imap_unordered(call<square>, std::views::iota(0, 100))) ++count;
-    EXPECT_EQ(count, 200);
+    for ([[maybe_unused]] const int each : pool.on(1).imap(call<square>, slow(std::views::iota(0, 100)))) ++count;
+    const std::vector<std::pair<int, int>> pairs(100, {1, 2});
+    for (const int each : pool.on(1).istarmap(call<add>, pairs)) count += each == 3 ? 1 : 0;
+    auto pushed = pool.on(1).template feed<int>(call<square>);
+    for (int each = 0; each < 100; ++each) {
+      pushed.push(each);
+      count += pushed.next() == each * each ? 1 : 0;
+    }
+    EXPECT_EQ(count, 500);
     hangs.cancel();
     hangs.wait();
     auto sum = pool.on(1).apply_async(call<add>, pool.on(1).apply_async(call<add>, 1, 2), 3);

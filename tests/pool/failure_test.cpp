@@ -292,8 +292,13 @@ TEST_F(Failure, SignalsThatComeWhileWorkersStartDoNotEndThem) {
 }
 
 TEST_F(Failure, AProgramThatATaskExecutesHasSignalsAsUsual) {
-  const auto how = pool_.apply([] { return std::system("kill -TERM $$; sleep 60"); });
-  EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM) << how;
+  const auto kill_itself = [](int signal) {
+    return std::system(("kill -" + std::to_string(signal) + " $$; sleep 60").c_str());
+  };
+  for (const int signal : signals_that_end_programs) {
+    const auto how = pool_.apply(kill_itself, signal);
+    EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == signal) << signal << ": " << how;
+  }
 }
 
 TEST(FailureOfSignals, EndsWorkersThatAreNotToldToLeaveThem) {

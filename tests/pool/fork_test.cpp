@@ -20,6 +20,7 @@
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>
 
+#include "memory_map.hpp"
 #include "processes.hpp"
 #include "waiting_tasks.hpp"
 
@@ -39,6 +40,12 @@ bool is_refused(const std::function<void()>& call) {
     const std::string what = failure.what();
     return failure.code() == errc::forked && what.find("after fork()") != std::string::npos;
   }
+}
+
+/// Whether nothing that is its parent's can be written to in this child from now on: who tries it ends by a signal.
+bool is_shut_out() {
+  return test::forbid_writing_to("muster-board") && test::forbid_writing_to("muster-control") &&
+         test::forbid_writing_to("muster-arena");
 }
 
 /// Runs it in a forked child; whether it returned true there.
@@ -67,8 +74,30 @@ TEST_F(Fork, EveryCallInAChildThrowsWhatToDo) {
   EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { static_cast<void>(pool_.imap(square, xs)); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { pool_.collect_errors().map(square, xs); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { pool_.broadcast(add, 1, 2); }); }));
+  EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { static_cast<void>(pool_.feed<int>(square)); }); }));
+  EXPECT_TRUE(
+      holds_in_child([&] { return is_refused([&] { static_cast<void>(pool_.share(std::array<int, 4>{7})); }); }));
+  EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { static_cast<void>(threads_.share(7)); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { threads_.apply(add, 1, 2); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([&] { threads_.with({.chunk = 2}).map(square, xs); }); }));
+}
+
+TEST_F(Fork, AFeedThatIsPushedIntoThrowsAndReachesNobody) {
+  auto squares = pool_.with({.window = 1}).feed<int>(square);
+  auto locals = threads_.with({.window = 1}).feed<int>(square);
+  for (const bool is_full : {false, true}) {
+    if (is_full) {
+      squares.push(3);
+      locals.push(4);
+    }
+    EXPECT_TRUE(holds_in_child([&] {
+      return is_shut_out() && is_refused([&] { squares.push(5); }) && is_refused([&] { squares.next(); }) &&
+             is_refused([&] { squares.close(); }) && is_refused([&] { locals.push(5); }) &&
+             is_refused([&] { locals.next(); });
+    }));
+  }
+  EXPECT_EQ(squares.next(), 9);
+  EXPECT_EQ(locals.next(), 16);
 }
 
 TEST_F(Fork, HowAPoolEndsIsForItsOwnProcess) {
@@ -107,36 +136,48 @@ TEST_F(Fork, FuturesAndStreamsThrowInAChildAndAreThereForTheParent) {
 TEST_F(Fork, AChildThatDropsEverythingChangesNothing) {
   const std::vector<int> xs{1, 2, 3};
   const event began;
+  const event also_began;
   const event end;
   std::optional<pool> more(test::quiet(1));
   auto runs = pool_.apply_async(test::run_until, began, end);
   began.wait();
-  std::vector<future<int>> waiting;
-  for (int each = 0; each < 100; ++each) waiting.push_back(pool_.apply_async(add, each, 1));
   std::optional map(pool_.map_async(square, xs));
-  std::optional stream(pool_.imap(square, xs));
   std::optional chunks(pool_.with({.chunk = 2}).imap_unordered(square, xs));
   EXPECT_EQ(chunks->next().has_value(), true);
   std::optional by_itself(pool_.imap(square, slow(xs)));
   EXPECT_EQ(by_itself->next(), 1);
+  std::optional pushed(pool_.with({.window = 8}).feed<int>(square));
+  for (int each = 1; each < 4; ++each) pushed->push(each);
+  EXPECT_EQ(pushed->next(), 1);
+  auto ends = pool_.apply_async(add, 100, 1);
+  auto also_runs = pool_.apply_async(test::run_until, also_began, end);
+  also_began.wait();  // and nobody is free for what comes now
+  std::vector<future<int>> waiting;
+  for (int each = 0; each < 100; ++each) waiting.push_back(pool_.apply_async(add, each, 1));
+  pushed->push(4);
+  std::optional stream(pool_.imap(square, xs));
   auto shared = std::make_optional(share(std::array<int, 1000>{7}));
-  const auto before = pool_.stats().memory.live_blocks;
   EXPECT_TRUE(holds_in_child([&] {
+    if (!is_shut_out()) return false;
+    waiting.push_back(std::move(ends));
     waiting.clear();
     map.reset();
     stream.reset();
     chunks.reset();
     by_itself.reset();
+    pushed.reset();
     shared.reset();
     more.reset();
     return true;
   }));
-  EXPECT_EQ(pool_.stats().memory.live_blocks, before);
   EXPECT_EQ(more->apply(add, 1, 2), 3);
   end.set();
   EXPECT_FALSE(runs.get());
+  EXPECT_FALSE(also_runs.get());
+  EXPECT_EQ(ends.get(), 101);
   for (int each = 0; each < 100; ++each) EXPECT_EQ(waiting[static_cast<std::size_t>(each)].get(), each + 1);
   EXPECT_THAT(map->get(), testing::ElementsAre(1, 4, 9));
+  for (int each = 2; each < 5; ++each) EXPECT_EQ(pushed->next(), each * each);
   EXPECT_EQ((**shared)[0], 7);
 }
 

@@ -93,20 +93,40 @@ struct serial {
   static serial_pool make() { return serial_pool(); }
 };
 
+/// How a stream is made. With bound arguments it is one of chunks, in order too.
+struct way {
+  bool ordered = false;
+  bool binds = false;
+};
+
+// The function, behind an argument that is bound.
+template <auto Function>
+auto bound() {
+  return muster::bind_front([](const std::string&, auto&& x) { return Function(std::forward<decltype(x)>(x)); },
+                            std::string("bound"));
+}
+
 template <class Kind>
 class Input : public testing::Test {
 protected:
-  // In order and not, with chunks by time, of one, and of several.
+  // In order and not, with and without bound arguments, with chunks by time, of one, and of several.
   template <class F>
   void in_all_ways(const F& what, std::size_t window = 20) {
     for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}, std::size_t{7}}) {
-      for (const bool ordered : {true, false}) what(pool_.with({.chunk = chunk, .window = window}), ordered);
+      for (const bool ordered : {true, false}) {
+        for (const bool binds : {true, false}) {
+          what(pool_.with({.chunk = chunk, .window = window}), way{.ordered = ordered, .binds = binds});
+        }
+      }
     }
   }
 
-  template <class Calls, class F, class Xs>
-  static auto streamed(const Calls& calls, bool ordered, F f, Xs&& xs) {
-    return ordered ? calls.imap(f, std::forward<Xs>(xs)) : calls.imap_unordered(f, std::forward<Xs>(xs));
+  template <auto Function, class Calls, class Xs>
+  static auto streamed(const Calls& calls, way how, Xs&& xs) {
+    if (how.binds && how.ordered) return calls.imap(bound<Function>(), std::forward<Xs>(xs));
+    if (how.binds) return calls.imap_unordered(bound<Function>(), std::forward<Xs>(xs));
+    return how.ordered ? calls.imap(Function, std::forward<Xs>(xs))
+                       : calls.imap_unordered(Function, std::forward<Xs>(xs));
   }
 
   decltype(Kind::make()) pool_ = Kind::make();
@@ -126,7 +146,7 @@ const std::multiset<int> squares_of_burst = {0, 1, 4, 9, 16, 25, 36, 49, 64, 81}
 
 // Ten elements come at once, the eleventh when all of them have been worked on: none was taken and kept.
 TYPED_TEST(Input, ElementsAreSentThoughTheNextOneBlocks) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
+  this->in_all_ways([](const auto& calls, way how) {
     const std::vector<event> begun(burst);
     std::size_t asked = 0;
     const auto bursty = [&]() -> std::optional<event> {
@@ -135,7 +155,7 @@ TYPED_TEST(Input, ElementsAreSentThoughTheNextOneBlocks) {
       return std::nullopt;
     };
     int count = 0;
-    for (const bool each : TestFixture::streamed(calls, ordered, set, bursty)) count += each ? 1 : 0;
+    for (const bool each : TestFixture::template streamed<set>(calls, how, bursty)) count += each ? 1 : 0;
     EXPECT_EQ(count, burst);
   });
 }
@@ -157,7 +177,7 @@ void settle(const Pool& pool) {
 
 // The consumer sees to it that whatever was sent has ended before it asks for a result.
 TYPED_TEST(Input, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
-  this->in_all_ways([this](const auto& calls, bool ordered) {
+  this->in_all_ways([this](const auto& calls, way how) {
     int asked = 0;
     int consumed = 0;
     int sent_before = 0;
@@ -165,7 +185,7 @@ TYPED_TEST(Input, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
       EXPECT_EQ(consumed, sent_before) << "some are ready";
       return asked < burst ? std::optional(asked++) : std::nullopt;
     };
-    auto results = TestFixture::streamed(calls.on(0), ordered, square, quick_elements);
+    auto results = TestFixture::template streamed<square>(calls.on(0), how, quick_elements);
     while (results.next()) {
       ++consumed;
       settle(this->pool_);
@@ -177,7 +197,7 @@ TYPED_TEST(Input, ResultsThatAreReadyComeBeforeMoreInputIsAskedFor) {
 
 // The eleventh is there only when the results of ten have been seen.
 TYPED_TEST(Input, ResultsOfABurstArriveThoughTheNextElementBlocks) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
+  this->in_all_ways([](const auto& calls, way how) {
     std::promise<void> seen_all;
     int given = 0;
     auto bursty = [&given, seen = seen_all.get_future().share()]() -> std::optional<int> {
@@ -185,7 +205,7 @@ TYPED_TEST(Input, ResultsOfABurstArriveThoughTheNextElementBlocks) {
       seen.wait();
       return std::nullopt;
     };
-    auto results = TestFixture::streamed(calls, ordered, square, slow(bursty));
+    auto results = TestFixture::template streamed<square>(calls, how, slow(bursty));
     std::multiset<int> found;
     for (int each = 0; each < burst; ++each) found.insert(results.next().value());
     EXPECT_EQ(found, squares_of_burst);
@@ -196,13 +216,13 @@ TYPED_TEST(Input, ResultsOfABurstArriveThoughTheNextElementBlocks) {
 
 // Each element is there only when the result of the one before has been seen.
 TYPED_TEST(Input, EachResultOfASlowInputArrivesBeforeTheNextElement) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
+  this->in_all_ways([](const auto& calls, way how) {
     std::vector<std::promise<void>> seen(burst);
     const auto one_by_one = std::views::iota(0, burst) | std::views::transform([&](int x) {
                               if (x > 0) seen[static_cast<std::size_t>(x) - 1].get_future().wait();
                               return x;
                             });
-    auto results = TestFixture::streamed(calls, ordered, square, slow(one_by_one));
+    auto results = TestFixture::template streamed<square>(calls, how, slow(one_by_one));
     for (int each = 0; each < burst; ++each) {
       EXPECT_EQ(results.next(), each * each);
       seen[static_cast<std::size_t>(each)].set_value();
@@ -217,10 +237,10 @@ TYPED_TEST(Input, MarksChangeNoResult) {
   for (const int each : numbers) expected.insert(each * each);
   for (const std::size_t window : {0U, 3U}) {
     this->in_all_ways(
-        [&](const auto& calls, bool ordered) {
-          EXPECT_EQ(all_of(TestFixture::streamed(calls, ordered, square, numbers)), expected);
-          EXPECT_EQ(all_of(TestFixture::streamed(calls, ordered, square, quick(numbers))), expected);
-          EXPECT_EQ(all_of(TestFixture::streamed(calls, ordered, square, slow(numbers))), expected);
+        [&](const auto& calls, way how) {
+          EXPECT_EQ(all_of(TestFixture::template streamed<square>(calls, how, numbers)), expected);
+          EXPECT_EQ(all_of(TestFixture::template streamed<square>(calls, how, quick(numbers))), expected);
+          EXPECT_EQ(all_of(TestFixture::template streamed<square>(calls, how, slow(numbers))), expected);
         },
         window);
   }
@@ -242,13 +262,13 @@ TYPED_TEST(Input, AGeneratorMayBeMarked) {
 
 TYPED_TEST(Input, ASlowOneIsTakenOnceAResultIsWantedAndAWindowAhead) {
   this->in_all_ways(
-      [](const auto& calls, bool ordered) {
+      [](const auto& calls, way how) {
         std::atomic<int> taken = 0;
         auto counted = std::views::iota(0) | std::views::transform([&taken](int x) {
                          ++taken;
                          return x;
                        });
-        auto results = TestFixture::streamed(calls, ordered, square, slow(counted));
+        auto results = TestFixture::template streamed<square>(calls, how, slow(counted));
         EXPECT_EQ(taken, 0);
         for (int consumed = 1; consumed <= 50; ++consumed) {
           ASSERT_TRUE(results.next());
@@ -259,10 +279,10 @@ TYPED_TEST(Input, ASlowOneIsTakenOnceAResultIsWantedAndAWindowAhead) {
 }
 
 TYPED_TEST(Input, OfASlowOneFailuresComeAtTheirPlaces) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
+  this->in_all_ways([](const auto& calls, way how) {
     const auto broken = std::views::iota(0) |
                         std::views::transform([](int x) { return x == 5 ? throw std::domain_error("input") : x; });
-    auto results = TestFixture::streamed(calls, ordered, fail_at_three, slow(broken));
+    auto results = TestFixture::template streamed<fail_at_three>(calls, how, slow(broken));
     int values = 0;
     for (int each = 0; each < 5; ++each) {
       const auto found = results.next_result();
@@ -270,7 +290,7 @@ TYPED_TEST(Input, OfASlowOneFailuresComeAtTheirPlaces) {
       values += found->has_value() ? 1 : 0;
       if (*found) continue;
       EXPECT_EQ(found->error().place().element, 3U);
-      if (ordered) {
+      if (how.ordered) {
         EXPECT_EQ(each, 3);
       }
     }
@@ -281,9 +301,9 @@ TYPED_TEST(Input, OfASlowOneFailuresComeAtTheirPlaces) {
 }
 
 TYPED_TEST(Input, ASlowOneMayBeEmpty) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
-    EXPECT_EQ(TestFixture::streamed(calls, ordered, square, slow(std::vector<int>())).next(), std::nullopt);
-    auto unused = TestFixture::streamed(calls, ordered, square, slow(std::vector{1}));
+  this->in_all_ways([](const auto& calls, way how) {
+    EXPECT_EQ(TestFixture::template streamed<square>(calls, how, slow(std::vector<int>())).next(), std::nullopt);
+    auto unused = TestFixture::template streamed<square>(calls, how, slow(std::vector{1}));
   });
 }
 
@@ -304,7 +324,7 @@ using kinds_with_threads = testing::Types<processes, threads>;
 TYPED_TEST_SUITE(SlowInput, kinds_with_threads);
 
 TYPED_TEST(SlowInput, ADestroyedStreamWaitsForTheElementThatItHasAskedFor) {
-  this->in_all_ways([](const auto& calls, bool ordered) {
+  this->in_all_ways([](const auto& calls, way how) {
     std::promise<void> asked;
     std::promise<void> may_go_on;
     bool left = false;
@@ -316,7 +336,7 @@ TYPED_TEST(SlowInput, ADestroyedStreamWaitsForTheElementThatItHasAskedFor) {
       left = true;
       return 3;
     };
-    std::optional results(TestFixture::streamed(calls, ordered, square, slow(blocked)));
+    std::optional results(TestFixture::template streamed<square>(calls, how, slow(blocked)));
     EXPECT_TRUE(results->next());
     asked.get_future().wait();
     std::thread other([&] { may_go_on.set_value(); });
@@ -328,14 +348,14 @@ TYPED_TEST(SlowInput, ADestroyedStreamWaitsForTheElementThatItHasAskedFor) {
 
 TYPED_TEST(SlowInput, ADestroyedStreamAsksForNoMore) {
   this->in_all_ways(
-      [](const auto& calls, bool ordered) {
+      [](const auto& calls, way how) {
         std::atomic<int> taken = 0;
         auto counted = std::views::iota(0) | std::views::transform([&taken](int x) {
                          ++taken;
                          return x;
                        });
         {
-          auto results = TestFixture::streamed(calls, ordered, square, slow(counted));
+          auto results = TestFixture::template streamed<square>(calls, how, slow(counted));
           EXPECT_TRUE(results.next());
         }
         EXPECT_LE(taken, 3);

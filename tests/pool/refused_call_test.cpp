@@ -125,6 +125,28 @@ TEST(RootGivenUp, AfterThePoolWasMadeEndsItsTasksAndThePool) {
   EXPECT_EQ(program->wait(0), exit_status::exited(0));
 }
 
+// The kernel takes what such a process executes for a program with more rights than who started it.
+TEST(RootGivenUp, InPartIsSaidByThePoolThatCannotStartWorkersAnyMore) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be given up";
+  const auto program = test::spawn(1, [](std::size_t) {
+    init(0, nullptr);  // a forked child is another process
+    const pool pool({.workers = 1, .log = [](log_level, std::string_view) {}});
+    if (::setegid(65534) != 0 || ::seteuid(65534) != 0) return 2;
+    static_cast<void>(pool.apply_async([] { ::raise(SIGKILL); }).get_result());
+    try {
+      return pool.apply(add, 20, 22) == 42 ? 77 : 3;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::pool_broken);
+      EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("real user 0, effective user 65534"),
+                                                 testing::HasSubstr("setresuid")));
+    }
+    return testing::Test::HasFailure() ? 4 : 0;
+  });
+  const auto how = program->wait(0);
+  if (how == exit_status::exited(77)) GTEST_SKIP() << "this system does not say so to programs (AT_SECURE)";
+  EXPECT_EQ(how, exit_status::exited(0));
+}
+
 std::string name_of(const testing::TestParamInfo<RefusedCall::ParamType>& info) {
   return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) < 0 ? "_always" : "_once");
 }

@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <ranges>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,11 +17,26 @@
 #include <boost/asio/signal_set.hpp>
 
 #include <muster/pool/pool.hpp>
+#include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>
 
 #include "page.hpp"
 #include "processes.hpp"
 #include "waiting_tasks.hpp"
+
+namespace muster::services_page_test {
+
+struct tree_node {
+  int key = 0;
+  tree_node* next = nullptr;
+};
+
+}  // namespace muster::services_page_test
+
+using muster::services_page_test::tree_node;
+template <>
+inline constexpr bool muster::holds_pointers<tree_node> = true;
+static_assert(!muster::transportable<tree_node>);
 
 namespace muster::services_page_test {
 namespace {
@@ -102,8 +120,46 @@ TEST(ServicesPage, Bounds) {
   EXPECT_EQ(small.apply(square, 3), 9);
 }
 
+int fork_in_a_task() {
+  if (::fork() == 0) ::_exit(0);
+  return std::system("true");
+}
+
+void to_journal(log_level, std::string_view) {}
+
+TEST(ServicesPage, ForksRightsCallbacks) {
+  ::setenv("LEVEL", "2", 1);
+  muster::pool noted({.workers = 2, .log = to_journal});
+  ::setenv("LEVEL", "3", 1);
+  const auto level = [] { return std::string(::getenv("LEVEL")); };
+  EXPECT_EQ(noted.apply(level), "2");
+  EXPECT_EQ(noted.apply(fork_in_a_task), 0);
+  const auto& pool = noted;
+  EXPECT_EQ(pool.apply_async(square, 3).then([&](int nine) { return pool.apply_async(square, nine).get(); }).get(), 81);
+  EXPECT_EQ(pool.with({.timeout = std::chrono::nanoseconds::max()}).apply(square, 3), 9);
+  const muster::thread_pool threads({.workers = 1});
+  std::vector<muster::future<int>> both;
+  both.push_back(pool.apply_async(square, 3));
+  both.push_back(threads.apply_async(square, 4));
+  int sum = 0;
+  for (auto& each : muster::as_completed(both)) sum += each.get();
+  EXPECT_EQ(sum, 25);
+  static_assert(muster::transportable<std::vector<int>>);
+}
+
+// As whoever it is already, which everybody may.
+TEST(ServicesPage, UserAndGroupAreSetBeforePoolsAreMade) {
+  const auto child = test::spawn(1, [](std::size_t) {
+    if (const auto user = ::getegid(); ::setresgid(user, user, user) != 0) return 1;
+    if (const auto user = ::geteuid(); ::setresuid(user, user, user) != 0) return 2;
+    muster::init(0, nullptr);
+    return muster::pool({.workers = 1}).apply(square, 3) == 9 ? 0 : 3;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+}
+
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 15);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 26);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // this_task::stop_token, in worker processes and in threads.
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>
 
+#include "refused_calls.hpp"
 #include "waiting_tasks.hpp"
 
 namespace muster::stop_token_test {
@@ -50,6 +53,22 @@ void expect_that_cancelling_wakes(const Pool& pool) {
 TEST(StopToken, WakesATaskOfAWorkerProcess) { expect_that_cancelling_wakes(pool(quiet(1))); }
 
 TEST(StopToken, WakesATaskOfAThread) { expect_that_cancelling_wakes(thread_pool({.workers = 1})); }
+
+// Whether the task is told of it in a way that it can understand.
+bool is_refused_without_thread() {
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  try {
+    static_cast<void>(this_task::stop_token());
+    return false;
+  } catch (const error& failure) {
+    return failure.code() == std::errc::resource_unavailable_try_again;
+  }
+}
+
+TEST(StopToken, WithoutAThreadIsAnErrorOfTheLibrary) {
+  const pool processes(quiet(1));
+  EXPECT_TRUE(processes.apply(is_refused_without_thread));
+}
 
 TEST(StopToken, MadeAfterTheRequestItIsStopped) {
   const pool processes(quiet(1));

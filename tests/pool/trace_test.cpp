@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -19,6 +21,7 @@
 #include <muster/pool/detail/trace_writer.hpp>
 #include <muster/pool/pool.hpp>
 
+#include "refused_calls.hpp"
 #include "temporary_directory.hpp"
 
 namespace muster::trace_test {
@@ -302,6 +305,20 @@ TEST(Trace, SaysWhatCannotBeWritten) {
   pool.apply([] {});
   EXPECT_NO_THROW(pool.end_trace());
   EXPECT_THROW(pool.trace_to("/dev/full"), error);
+}
+
+TEST(Trace, WithoutAThreadIsAnErrorAndThereIsNone) {
+  const test::temporary_directory directory;
+  pool pool(quiet(1));
+  const test::refused_calls scope("pthread_create", EAGAIN);
+  try {
+    pool.trace_to(directory.path() / "trace.json");
+    ADD_FAILURE() << "no error";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), std::errc::resource_unavailable_try_again);
+    EXPECT_THAT(failure.what(), HasSubstr("pthread_create"));
+  }
+  EXPECT_NO_THROW(pool.end_trace());
 }
 
 TEST(TraceText, IsJsonWhateverALabelHas) {

@@ -87,7 +87,7 @@ int ready_then_abort_once(worker_environment& environment) {
 // Writes what it inherited into the first block of the arena that the payload names.
 struct inheritance {
   std::uint64_t descriptors = 0;
-  bool ignores_interrupts = false;
+  bool handles_interrupts = false;
   bool blocks_signals = false;
   bool has_mark = false;
   bool stdin_is_empty = false;
@@ -104,7 +104,7 @@ int look_around(worker_environment& environment) {
   }
   struct sigaction action{};
   ::sigaction(SIGINT, nullptr, &action);
-  found.ignores_interrupts = action.sa_handler == SIG_IGN;
+  found.handles_interrupts = action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL;
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);
   for (int signal = 1; signal < 32; ++signal)
@@ -316,7 +316,7 @@ TEST_F(Crew, AWorkerInheritsNothingButWhatItIsGiven) {
   std::memcpy(&found, answer.data(), sizeof found);
   // stdin, stdout, stderr, control socket, lifeline, two domain files, board, bell, and the directory being read.
   EXPECT_EQ(found.descriptors, 10U);
-  EXPECT_TRUE(found.ignores_interrupts);
+  EXPECT_TRUE(found.handles_interrupts);
   EXPECT_FALSE(found.blocks_signals);
   EXPECT_FALSE(found.has_mark);
   EXPECT_TRUE(found.stdin_is_empty);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/process/supervisor.hpp>
 
-#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,20 @@
 
 #include "processes.hpp"
 #include "refused_calls.hpp"
+
+namespace {
+
+// Of descriptors that this process had closed already. Between the two another thread may have got that number.
+constinit std::atomic<int> closed_twice = 0;
+
+}  // namespace
+
+// In the place of the C library's.
+extern "C" int close(int descriptor) {
+  const auto answer = ::syscall(SYS_close, descriptor);
+  if (answer != 0 && errno == EBADF && descriptor >= 0) ++closed_twice;
+  return static_cast<int>(answer);
+}
 
 namespace muster::supervisor_test {
 namespace {
@@ -49,11 +64,8 @@ TEST(Supervisor, WithoutAThreadItIsAnErrorAndClosesNothingTwice) {
   for (int round = 0; round < 10; ++round) {
     const test::refused_calls scope("pthread_create", EAGAIN);
     EXPECT_THROW(supervisor watcher(small), error);
-    const int next = ::dup(STDIN_FILENO);
-    ASSERT_GE(next, 0);
-    EXPECT_EQ(::fcntl(next, F_GETFD), 0);
-    ::close(next);
   }
+  EXPECT_EQ(closed_twice, 0);
   const supervisor watcher(small);
   EXPECT_EQ(watcher.shared()->participants().count(), 1U);
 }

@@ -5,6 +5,10 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -51,6 +55,25 @@ void use_pool(const muster::pool_options& options, int open_in_workers) {
   check(count_open() == 0, "the program's streams are left closed");
 }
 
+// Nothing but events, though much was printed meanwhile.
+void trace_pool() {
+  std::string name = (std::filesystem::temp_directory_path() / "muster-trace-XXXXXX").string();
+  check(::mkdtemp(name.data()) != nullptr, "a folder for the trace");
+  const auto file = std::filesystem::path(name) / "trace.json";
+  {
+    muster::pool pool({.workers = 1});
+    pool.trace_to(file);
+    check(count_open() == 0, "the trace is no standard stream");
+    print_much();
+    check(pool.apply(print_and_add, std::vector<double>(10, 1)) == 10, "the traced sum");
+    pool.end_trace();
+  }
+  std::ifstream in(file);
+  const std::string found(std::istreambuf_iterator<char>(in), {});
+  check(found.find("xxx") == found.npos && found.ends_with("]\n"), "the trace has what was printed");
+  std::filesystem::remove_all(name);
+}
+
 }  // namespace
 
 // First the program alone closes them, then its workers do so too, before muster has anything. Nobody can read what
@@ -62,6 +85,7 @@ int main(int argc, char** argv) {
   if (!closes_first) close_streams();
   use_pool({.workers = 2}, closes_first ? 0 : 3);
   use_pool({.workers = 2, .output = muster::output_choice::discard()}, closes_first ? 0 : 3);
+  trace_pool();
   if (closes_first) return 0;
   ::setenv("CLOSES_FIRST", "1", 1);
   return ::execl("/proc/self/exe", argv[0], nullptr);

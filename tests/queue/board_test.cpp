@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/queue/board.hpp>
 
+#include <sys/stat.h>
+
+#include <cerrno>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +13,7 @@
 #include <muster/base/memfd.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::board_test {
 namespace {
@@ -28,6 +33,29 @@ TEST(Board, AnAttachedOneIsTheSame) {
   EXPECT_EQ(attached.slot(63).word, 77U);
   EXPECT_EQ(attached.line(2).finished, 5U);
   EXPECT_EQ(attached.sleeping().count(), 1U);
+}
+
+TEST(Board, HasPagesFromTheStartAndWhenItIsRenewedWhereTheKernelNeverOvercommits) {
+  const auto untouched_bytes = [](const board& which) {
+    struct stat found{};
+    EXPECT_EQ(::fstat(which.file().get(), &found), 0);
+    return found.st_size - off_t{found.st_blocks} * 512;
+  };
+  board populated({.workers = 3, .slots = 1024}, {}, memfd_pages::at_once);
+  EXPECT_EQ(untouched_bytes(populated), 0);
+  populated.renew();
+  EXPECT_EQ(untouched_bytes(populated), 0);
+  EXPECT_GT(untouched_bytes(board({.workers = 3, .slots = 1024}, {}, memfd_pages::when_touched)), 0);
+}
+
+// Those that it has had are good as they are.
+TEST(Board, ThatCannotHaveOthersKeepsItsPagesWhenItIsRenewed) {
+  board populated({.workers = 1, .slots = 64}, {}, memfd_pages::at_once);
+  populated.slot(63).word = 77;
+  const test::refused_calls scope("fallocate", ENOSPC);
+  populated.renew();
+  EXPECT_EQ(populated.slot(63).word, 0U);
+  EXPECT_EQ(populated.sizes().slots, 64U);
 }
 
 TEST(Board, TheNumberOfActiveWorkersIsTheParents) {

@@ -57,7 +57,8 @@ TEST(TaskCall, AnErrorFitsIntoTheLineEvenWithoutMemory) {
                 {});
   std::array<module_entry, module_directory_size> modules{};
   token_decoder functions{module_directory(modules)};
-  task_call call(slot, slot_word(), line, nothing, functions, cache);
+  const process_mark here;
+  task_call call(slot, slot_word(), line, nothing, functions, cache, here);
   call.fail(error_info(errc::cancelled, std::string(1000, 'x')));
   const task_reply reply(std::as_bytes(std::span(slot.reply)).first(slot.reply_bytes), true);
   EXPECT_EQ(reply.error(), errc::out_of_memory);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -43,6 +44,9 @@ struct domain_options {
   /// task's own line is one. They take 64 bytes each, once used. 0: one for each KiB of the arena, from 65 536 to
   /// 1 048 576.
   std::size_t max_blocks = 0;
+  /// Whether the tables have their memory from the start, and payloads when they are claimed, so that what the kernel
+  /// lacks is an error and not SIGBUS. nullopt: where it never overcommits (vm.overcommit_memory = 2).
+  std::optional<bool> populates = std::nullopt;
 };
 
 /// The two files that make up a domain's shared memory, for sending to a process that joins.

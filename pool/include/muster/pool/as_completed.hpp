@@ -45,22 +45,31 @@ public:
     then();
   }
 
-  /// Whether wait_for_next() would not wait, or does not by then.
+  /// Whether wait_for_next() would not wait, or does not by then. Throws as callback_pause.
   bool wait_for_some(deadline until) MUSTER_EXCLUDES(mutex_) {
+    if (has_some()) return true;
+    if (until.expired()) return false;
+    const callback_pause what_makes_them_may_be_behind_us;
     scoped_lock lock(mutex_);
-    while (indices_.empty() && !until.expired()) changed_.wait_until(lock, until);
+    while (indices_.empty() && changed_.wait_until(lock, until)) continue;
     return !indices_.empty();
   }
 
+  /// Requires: nobody else takes any. Throws as callback_pause.
   std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_) {
-    scoped_lock lock(mutex_);
-    while (indices_.empty()) changed_.wait(lock);
+    static_cast<void>(wait_for_some(deadline::never()));
+    const scoped_lock lock(mutex_);
     const auto index = indices_.front();
     indices_.pop_front();
     return index;
   }
 
 private:
+  [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return !indices_.empty();
+  }
+
   mutex mutex_;
   condition changed_;
   std::deque<std::size_t> indices_ MUSTER_GUARDED_BY(mutex_);
@@ -100,12 +109,12 @@ public:
     explicit iterator(completed_range& range) : range_(&range) { ++*this; }
 
     [[nodiscard]] value_type& operator*() const { return range_->futures_[static_cast<difference_type>(index_)]; }
-    /// Waits for the next one. Unblocked by: the end of any of them.
+    /// Waits for the next one, in a callback too, as future::then() says. Unblocked by: the end of any of them.
     iterator& operator++() {
       done_ = range_->missing_ == 0;
       if (done_) return *this;
-      --range_->missing_;
       index_ = range_->arrivals_->wait_for_next();
+      --range_->missing_;
       return *this;
     }
     void operator++(int) { ++*this; }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_source.hpp>
@@ -23,7 +24,7 @@ namespace muster {
 /// the elements are those of one range, imap with slow() does the same with a thread of its own.
 ///
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
-/// Process safety: as its pool's.
+/// Process safety: as its pool's: in a forked child all calls throw errc::forked, and its end changes nothing.
 /// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled.
 template <class T, class R>
 class feed_stream {
@@ -32,7 +33,7 @@ public:
   using submitter = std::function<future<R>(T)>;
 
   /// `window`: how many elements may be pushed ahead of what was consumed, at least one.
-  feed_stream(submitter submit, std::size_t window) : state_(std::make_unique<state>(std::move(submit), window)) {}
+  feed_stream(submitter submit, std::size_t window) : state_(new state(std::move(submit), window)) {}
 
   /// Has the element worked on. Waits while the window is full. False, without effect, once it is closed.
   /// Unblocked by: next(); close().
@@ -68,7 +69,11 @@ private:
       for (auto& each : under_way_) each.cancel();
     }
 
+    [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+
+    // Before any lock: a thread that a forked child does not have may hold it.
     bool push(T element) MUSTER_EXCLUDES(pushing_, mutex_) {
+      made_in_.require_here("a pool");
       const scoped_lock first(pushing_);  // the order of submission is the order of results
       {
         scoped_lock lock(mutex_);
@@ -84,6 +89,7 @@ private:
     }
 
     void close() MUSTER_EXCLUDES(mutex_) {
+      made_in_.require_here("a pool");
       const scoped_lock lock(mutex_);
       closed_ = true;
       room_.notify_all();
@@ -91,6 +97,7 @@ private:
     }
 
     std::optional<result<value_type>> next() MUSTER_EXCLUDES(consuming_, mutex_) {
+      made_in_.require_here("a pool");
       const scoped_lock first(consuming_);
       std::optional<future<R>> oldest;
       {
@@ -110,6 +117,7 @@ private:
     }
 
   private:
+    const process_mark made_in_;
     const submitter submit_;
     const std::size_t window_;
     mutex pushing_;
@@ -123,7 +131,14 @@ private:
     bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
   };
 
-  std::unique_ptr<state> state_;
+  // A forked child leaves what it inherits to its parent.
+  struct ending {
+    void operator()(state* which) const noexcept {
+      if (which->is_here()) delete which;
+    }
+  };
+
+  std::unique_ptr<state, ending> state_;
 };
 
 }  // namespace muster

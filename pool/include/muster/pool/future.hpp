@@ -238,7 +238,8 @@ public:
   [[nodiscard]] auto as_result();
 
   /// A std::future for the same value. The future is used up. Cost: a hop over a thread of the pool's. Throws as
-  /// then().
+  /// then(). What it is does not know of callbacks: one that waits for it holds up those behind it, and where one of
+  /// these makes the value, as in `f.then(g).std().get()`, for ever; there, get() without std().
   [[nodiscard]] std::future<R> std();
 
   void swap(future& other) noexcept {

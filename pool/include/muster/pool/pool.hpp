@@ -46,9 +46,18 @@ namespace muster {
 /// processes end; the workers die with the program, even if it is killed. A worker leads a process group: what tasks
 /// start is killed when their worker ends, however it ends, unless it has left that group (setsid).
 ///
+/// Workers have the environment of when the pool was made, those that are started later too.
+///
+/// Rights: a program that has more than who started it (set-user-ID and the like) makes no pool, errc::not_initialized.
+/// One that gives up root does so before, and gives up all of it (setresgid, setresuid): given up in part, no worker
+/// can be started any more, and the pool breaks with an error that says so. Given up later, workers stay root's, so
+/// that the program may not kill them: tasks that are overdue end, or the pool does (errc::pool_broken); they still end
+/// with it.
+///
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
 /// Process safety: belongs to the process that made it. In a forked child, also one that goes on in its place (daemon),
-/// calls throw errc::forked, those of futures and streams too, and destructors do nothing: make pools after fork().
+/// calls throw errc::forked, those of futures, streams and feeds too, and destructors do nothing: make pools after
+/// fork(). For a child that a task forks see this_pool.hpp.
 class pool : public submit_calls<pool> {
 public:
   /// Starts the workers and waits until each has proved to be this very build; initializers run meanwhile.
@@ -90,7 +99,7 @@ public:
   /// value or an element. See shared_object.hpp.
   template <class T>
   [[nodiscard]] shared_object<T> share(const T& value) const {
-    return muster::share(value, core_->shared());
+    return muster::share(value, core()->shared());
   }
 
   /// Is ready once every worker has been accepted, as the constructor waits for, and fails with what that would throw;
@@ -157,9 +166,9 @@ public:
   /// their own. If the program is killed, the file has everything up to about 50 ms before, and no closing bracket,
   /// which the format does not ask for.
   ///
-  /// Throws muster::error when the file cannot be written, with its name and the cause; there is no trace then.
-  /// Thread safety: safe. Cost: as pool_options::timing, and what it takes to write some 500 bytes per run, on a thread
-  /// of its own; a million events wait for that at most.
+  /// Throws muster::error when the file cannot be written, with its name and the cause, and EAGAIN when no thread can
+  /// be had for that; there is no trace then. Thread safety: safe. Cost: as pool_options::timing, and what it takes to
+  /// write some 500 bytes per run, on a thread of its own; a million events wait for that at most.
   void trace_to(const std::filesystem::path& file);
   /// Ends the trace: its file is complete when this returns. Nothing, if there is none.
   /// Throws muster::error when not everything could be written. (The destructor logs that instead.)

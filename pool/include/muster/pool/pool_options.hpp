@@ -78,8 +78,8 @@ struct pool_options {
   bool crash_reports = true;
   /// Workers go on when they get a signal by which programs are told to end (SIGTERM, SIGHUP, SIGQUIT): what shells,
   /// `timeout` and service managers send to all processes at once is for the program to answer, which lets its workers
-  /// finish (pool::drain) or not. Programs that tasks execute have these signals as usual. false: they end a worker.
-  /// SIGINT never does.
+  /// finish (pool::drain) or not. Programs that tasks execute have these signals, and SIGINT, as usual. false: they
+  /// end a worker. SIGINT never does.
   bool leaves_signals = true;
   /// Every worker leads a process group of its own, and what its tasks have started dies when it ends, in whatever way:
   /// a timeout that kills a worker leaves no compiler or shell running behind. What is to outlive it makes a group of

@@ -43,7 +43,8 @@ private:
 struct task_options {
   /// How long the whole call may take, from submitting it on: waiting for a worker, running, and being tried again. A
   /// task, or an element of a map or stream, that has not ended by then ends with errc::timed_out: at once if no worker
-  /// has it, else by the death of its worker, as with `timeout`. Less than 0: it is over already. 0: no matter when.
+  /// has it, else by the death of its worker, as with `timeout`. Less than 0: it is over already. 0: no matter when,
+  /// and so is the longest time that there is.
   std::chrono::nanoseconds deadline{};
   /// How often a task (of a map: an element) is run again after it failed for one of the reasons in `retry_on`. 0, the
   /// default, because only you know whether running it twice does harm. A task that has killed as many workers as
@@ -56,7 +57,8 @@ struct task_options {
   std::chrono::nanoseconds retry_delay{};
   /// How long the task (of a map: each element) may run. Longer, and its worker is killed and replaced, and the task
   /// ends with errc::timed_out, unless that is a reason to try it again; nothing else is lost: a worker that is about
-  /// to be killed has no other task. Waiting for a worker does not count. 0: as long as it likes; less is refused.
+  /// to be killed has no other task. Waiting for a worker does not count. 0: as long as it likes, and so is the
+  /// longest time that there is (nanoseconds::max()); less than 0 is refused.
   std::chrono::nanoseconds timeout{};
   /// Which of the tasks that wait for a worker comes first. Tasks for one worker (`on`) come before all others, in
   /// order.

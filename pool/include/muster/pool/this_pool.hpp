@@ -40,8 +40,10 @@
 /// futures; callables and arguments must be such as can be sent all the same.
 ///
 /// All functions throw errc::invalid_argument outside of a task, errc::overflow when more than 64 calls run inside of
-/// one another in one worker, and otherwise as those of the pool.
-/// Thread safety: safe; only the thread that the task was called on is "in" it.
+/// one another in one worker, errc::forked in a child that a task has forked, as its futures do, and otherwise as those
+/// of the pool. Such a child has nothing of the pool, no memory that it shares either: it executes a program, or ends
+/// by itself (_exit). One that returns from the task ends there; that changes nothing for the task. Thread safety:
+/// safe; only the thread that the task was called on is "in" it.
 namespace muster::this_pool {
 
 /// Has `f(args...)` run in a worker of this pool. Never waits.

@@ -69,6 +69,7 @@ public:
   /// too.
   template <class T>
   [[nodiscard]] shared_object<T> share(const T& value) const {
+    core_->require_here();
     return muster::share(value);
   }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include <muster/base/memfd.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/mapping.hpp>
 #include <muster/queue/completion_ring.hpp>
@@ -97,8 +98,9 @@ class board {
 public:
   static constexpr std::size_t shared_lanes = 3;  ///< by priority, the most urgent first
 
-  /// Makes one. Throws errc::invalid_argument for sizes out of range.
-  board(const board_sizes& sizes, const spin_policy& spin);
+  /// Makes one. Throws errc::invalid_argument for sizes out of range, errc::out_of_memory. `pages`: whether it has its
+  /// memory from the start, as where the kernel would answer a lack by SIGBUS.
+  board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages = pages_without_signals());
   /// Maps one that was received. Throws errc::corrupted when it is none of this version.
   explicit board(unique_fd file);
 
@@ -152,6 +154,7 @@ private:
   unique_fd file_;
   board_sizes sizes_;
   spin_policy spin_;
+  memfd_pages pages_ = memfd_pages::when_touched;
   mapping memory_;
   std::atomic<std::uint64_t> kept_active_ = 0;          // the parent's
   std::atomic<std::size_t> used_ = 0;                   // likewise

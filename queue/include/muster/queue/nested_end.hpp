@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/cancellation.hpp>
@@ -60,6 +61,7 @@ private:
 /// A call that a task has made to its own pool. Destroying it neither waits nor cancels: the call runs to its end.
 ///
 /// Thread safety: an object belongs to the thread of the worker that made it; others may only destroy it.
+/// Process safety: in a forked child calls throw errc::forked, and its end changes nothing.
 class nested_call {
 public:
   nested_call() noexcept = default;
@@ -107,7 +109,8 @@ private:
 /// does not lock up. When no cell is free the call is run at once.
 ///
 /// Thread safety: an object belongs to its worker's thread.
-/// Process safety: the process may die at any instruction; the parent's recovery clears the cells.
+/// Process safety: the process may die at any instruction; the parent's recovery clears the cells. In a forked child it
+/// gives errc::forked.
 class nested_end : public std::enable_shared_from_this<nested_end> {
 public:
   /// Lifetime: borrows the worker's end until close().
@@ -117,7 +120,8 @@ public:
 
   /// That of the worker whose thread this is, if it is inside of a task; else nullptr.
   [[nodiscard]] static nested_end* current() noexcept;
-  /// The same. Throws errc::invalid_argument, saying what to do, outside of a task.
+  /// The same. Throws errc::invalid_argument, saying what to do, outside of a task; errc::forked in a child that the
+  /// task has forked.
   [[nodiscard]] static nested_end& require_current();
 
   [[nodiscard]] arena& memory() noexcept;
@@ -136,6 +140,7 @@ private:
 
   [[nodiscard]] request_cell& cell(std::size_t index) noexcept;
   [[nodiscard]] std::optional<std::size_t> find_free_cell() noexcept;
+  void require_here() const { made_in_.require_here("the pool of a task"); }
   void require_depth() const;
   void enter_into_ring(std::size_t cell, std::uint64_t generation);
   struct posted_task {
@@ -157,6 +162,7 @@ private:
   void abandon(std::size_t cell, std::uint64_t generation) noexcept;
   void release(std::size_t cell) noexcept;
 
+  const process_mark made_in_;
   worker_end& worker_;
   std::atomic<bool> closed_ = false;        // then nothing above is touched; release when the worker's end is closed
   std::optional<token_encoder> functions_;  // made when first needed

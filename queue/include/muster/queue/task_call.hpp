@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <vector>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/reply_seal.hpp>
@@ -32,13 +33,14 @@ public:
 
   /// Lifetime: borrows everything.
   task_call(task_slot& slot, const slot_word& claimed, worker_line& line, arena& memory, token_decoder& functions,
-            worker_cache& cache) noexcept
+            worker_cache& cache, const process_mark& made_in) noexcept
       : slot_(slot),
         claimed_(claimed),
         line_(line),
         memory_(memory),
         functions_(functions),
         cache_(cache),
+        made_in_(made_in),
         attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint16_t>(slot.reply_bytes) : std::uint16_t{1}) {}
   task_call(const task_call&) = delete;
   task_call& operator=(const task_call&) = delete;
@@ -50,7 +52,8 @@ public:
   [[nodiscard]] std::span<const std::byte> arguments() const;
 
   /// Room for an encoded reply of exactly `bytes` bytes, which the caller fills; the last room that was asked for
-  /// counts. Throws errc::out_of_memory. `attachments`: how many blocks go with it, by way of a sender.
+  /// counts. Throws errc::out_of_memory; ends a forked child, whose reply nobody wants. `attachments`: how many blocks
+  /// go with it, by way of a sender.
   [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments = 0);
   /// Takes the blocks of the reply for which room was made last.
   class sender final : public attachment_sink {
@@ -155,6 +158,11 @@ private:
     constexpr auto flags = slot_word::flag_bits(slot_flag{0xff});
     return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
   }
+  void end_forked_child() const noexcept {
+    if (!made_in_.is_here()) [[unlikely]]
+      end_child();
+  }
+  [[noreturn]] static void end_child() noexcept;
   [[nodiscard]] std::span<std::byte> line_room(std::size_t bytes) noexcept;
   [[nodiscard]] std::span<std::byte> make_reply_with(std::size_t bytes, std::size_t attachments);
   [[nodiscard]] task_reply take_reply_with(bool failed);
@@ -175,6 +183,7 @@ private:
   arena& memory_;
   token_decoder& functions_;
   worker_cache& cache_;
+  const process_mark& made_in_;
   step step_ = step::decoding;
   slot_flag reply_ = slot_flag::small_reply;
   std::size_t line_bytes_ = 0;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include <muster/base/device.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/nested_end.hpp>
@@ -20,7 +21,8 @@ class task_call;
 /// A worker's end of a board: claims tasks, runs them, completes them.
 ///
 /// Thread safety: an object belongs to one thread.
-/// Process safety: one per worker index; the process may die at any instruction.
+/// Process safety: one per worker index; the process may die at any instruction. A child that a task has forked has no
+/// part in it, and ends when it returns from the task.
 class worker_end {
 public:
   struct options {
@@ -80,6 +82,7 @@ private:
   bool claim_own(claimed_task& task);
   [[nodiscard]] worker_order order() const noexcept;
 
+  const process_mark made_in_;
   board& board_;
   arena& memory_;
   token_decoder& functions_;

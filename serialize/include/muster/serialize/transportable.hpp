@@ -49,18 +49,26 @@ concept transportable = trivially_transportable<T> || archivable<T>;
 
 namespace detail {
 
+/// Whether it is a pointer, view or reference, or has one in it as a container, tuple or owning pointer has parts.
+template <class T>
+consteval bool leads_elsewhere();
+
 template <class T>
 struct parts_of {
   static consteval bool transportable_all() { return true; }
+  static consteval bool lead_elsewhere() { return false; }
 };
 template <std::ranges::range T>
   requires(!std::is_same_v<std::ranges::range_value_t<T>, T>)
 struct parts_of<T> {
-  static consteval bool transportable_all() { return transportable<std::remove_cv_t<std::ranges::range_value_t<T>>>; }
+  using part = std::remove_cv_t<std::ranges::range_value_t<T>>;
+  static consteval bool transportable_all() { return transportable<part>; }
+  static consteval bool lead_elsewhere() { return leads_elsewhere<part>(); }
 };
 template <class... Ts>
 struct parts_of<std::tuple<Ts...>> {
   static consteval bool transportable_all() { return (transportable<std::remove_cv_t<Ts>> && ...); }
+  static consteval bool lead_elsewhere() { return (leads_elsewhere<std::remove_cv_t<Ts>>() || ...); }
 };
 template <class A, class B>
 struct parts_of<std::pair<A, B>> : parts_of<std::tuple<A, B>> {};
@@ -79,6 +87,7 @@ struct parts_of<std::priority_queue<T, Container, Less>> : parts_of<Container> {
 /// class the real type is known only when it is sent.
 template <class T>
 struct pointee_of {
+  static consteval bool lead_elsewhere() { return leads_elsewhere<T>(); }
   static consteval bool transportable_all() {
     if constexpr (!std::is_object_v<T> || std::is_unbounded_array_v<T> || refers_elsewhere<T>) {
       return false;
@@ -100,6 +109,15 @@ struct parts_of<std::weak_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 template <class T>
 consteval bool parts_are_transportable() {
   return parts_of<T>::transportable_all();
+}
+
+template <class T>
+consteval bool leads_elsewhere() {
+  if constexpr (refers_elsewhere<T>) {
+    return true;
+  } else {
+    return parts_of<T>::lead_elsewhere();
+  }
 }
 
 }  // namespace detail
@@ -129,14 +147,14 @@ namespace detail {
 // In a function of its own, so that the compiler's message leads with the sentence and the type.
 template <class T>
 consteval void require_transportable() {
-  static_assert(!refers_elsewhere<T>,
+  static_assert(transportable<T> || !leads_elsewhere<T>(),
                 "muster: a pointer, view or reference means nothing in another process: send the value itself "
                 "(std::string instead of std::string_view, std::vector instead of std::span)");
   static_assert(
       !holds_pointers<T> || transportable<T>,
       "muster: this class is declared to hold pointers (muster::holds_pointers), which mean nothing in another "
       "process: give it a cereal serialize() function that sends what they point to");
-  static_assert(refers_elsewhere<T> || holds_pointers<T> || transportable<T>,
+  static_assert(leads_elsewhere<T>() || holds_pointers<T> || transportable<T>,
                 "muster: this type cannot be sent to another process: give it a cereal serialize() function and a "
                 "default constructor, or make it trivially copyable");
 }

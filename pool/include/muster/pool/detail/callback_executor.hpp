@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -58,7 +59,8 @@ private:
   friend class callback_pause;
 
   void require_thread() MUSTER_REQUIRES(mutex_);
-  void have_thread() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::string have_thread() MUSTER_REQUIRES(mutex_);
+  void say_lack(const std::string& why) const MUSTER_EXCLUDES(mutex_);
   void add_thread() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::thread take_thread() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] deadline take_due() MUSTER_REQUIRES(mutex_);

@@ -68,7 +68,7 @@ void append_time(std::string& out, std::chrono::nanoseconds time);
 /// Lifetime: borrows the dispatcher.
 class trace_writer {
 public:
-  /// Throws muster::error, with the file's name, when the file cannot be made.
+  /// Throws muster::error when the file cannot be made, with its name, and when no thread can be had.
   trace_writer(const std::filesystem::path& file, dispatcher& from, trace_text text);
   trace_writer(const trace_writer&) = delete;
   trace_writer& operator=(const trace_writer&) = delete;
