@@ -70,7 +70,7 @@ shared_image::shared_image(std::size_t bytes, std::shared_ptr<domain> where) {
 
 std::size_t segment_bytes(std::size_t object_bytes, std::size_t bytes) {
   constexpr std::size_t tables_bytes = 1024;
-  if (bytes <= SIZE_MAX - object_bytes - tables_bytes) return bytes + object_bytes + tables_bytes;
+  if (bytes <= SIZE_MAX - header_bytes - object_bytes - tables_bytes) return bytes + object_bytes + tables_bytes;
   throw error(errc::out_of_memory, text("a shared object with ", bytes,
                                         " bytes for its parts was asked for: there are fewer; say how much "
                                         "they will need, or less, since it is built again where that is too little"));

@@ -356,13 +356,18 @@ TEST_F(Arena, AnAllocationThatFailsForWantOfADescriptorLosesNoMemory) {
   EXPECT_EQ(held(), before);
 }
 
-// While it lives, this process gets no more memory of its own.
+// While it lives, this process gets no more memory of its own, and has none left in larger pieces.
 class no_memory {
 public:
   no_memory() {
+    rest_.reserve(10'000);
     ::getrlimit(RLIMIT_AS, &before_);
     const rlimit none{.rlim_cur = 1, .rlim_max = before_.rlim_max};
     ::setrlimit(RLIMIT_AS, &none);
+    while (rest_.size() < rest_.capacity()) {
+      rest_.emplace_back(new (std::nothrow) std::byte[100'000]);
+      if (rest_.back() == nullptr) return;
+    }
   }
   no_memory(const no_memory&) = delete;
   no_memory& operator=(const no_memory&) = delete;
@@ -370,6 +375,7 @@ public:
 
 private:
   rlimit before_{};
+  std::vector<std::unique_ptr<std::byte[]>> rest_;
 };
 
 // Records come in pages, then twice as many at a time: the next one is where half a megabyte is needed for them.

@@ -198,27 +198,43 @@ TYPED_TEST(MessageQueue, WhatIsKeptOfALeaseIsTheKeepersOwn) {
   EXPECT_TRUE(kept.is_whole());
 }
 
-// All descriptors that there are.
-std::vector<block> take_descriptors(domain& of) {
-  std::vector<block> all;
-  try {
-    for (;;) all.push_back(of.blocks().allocate(1));
-  } catch (const error& refusal) {
-    EXPECT_THAT(refusal.what(), testing::HasSubstr("max_blocks"));
+// All descriptors that there are, as holds on one block.
+class all_descriptors {
+public:
+  explicit all_descriptors(domain& of) : memory_(of.blocks()), block_(memory_.allocate_shared(1)) { take(); }
+  all_descriptors(const all_descriptors&) = delete;
+  all_descriptors& operator=(const all_descriptors&) = delete;
+  ~all_descriptors() {
+    while (!names_.empty()) give_back_one();
   }
-  return all;
-}
+  void take() {
+    try {
+      for (;;) names_.push_back(memory_.send(block_));
+    } catch (const error& refusal) {
+      EXPECT_THAT(refusal.what(), testing::HasSubstr("max_blocks"));
+    }
+  }
+  void give_back_one() {
+    memory_.receive(names_.back()).reset();
+    names_.pop_back();
+  }
+
+private:
+  arena& memory_;
+  shared_block block_;
+  std::vector<std::uint64_t> names_;
+};
 
 TYPED_TEST(MessageQueue, ALeaseOfWhichSomethingIsKeptGoesBackThoughAllDescriptorsAreTaken) {
   const auto queue = this->make_parcels(2);
   queue.push(parcel::of(1, 2));
   queue.close();
-  std::vector<block> taken;
+  std::optional<all_descriptors> taken;
   parcel kept;
   {
     const auto first = queue.lease();
     kept = **first;
-    taken = take_descriptors(*this->domain_);
+    taken.emplace(*this->domain_);
   }
   const auto again = queue.pop_for(1ms);
   ASSERT_TRUE(again) << "it is withheld";
@@ -230,16 +246,16 @@ TYPED_TEST(MessageQueue, ALeaseOfWhichSomethingIsKeptGoesBackThoughAllDescriptor
 TYPED_TEST(MessageQueue, ALeaseForWhichThereAreNoDescriptorsIsRefusedAndTheMessageStays) {
   const auto queue = this->make_parcels(2);
   queue.push(parcel::of(1, 2));
-  auto taken = take_descriptors(*this->domain_);
+  all_descriptors taken(*this->domain_);
   for (int times = 0; times < 2; ++times) {
     EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_refusal(errc::out_of_memory, "max_blocks"));
   }
-  taken.pop_back();
+  taken.give_back_one();
   EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_refusal(errc::out_of_memory, "max_blocks"))
       << "there is one for two";
-  taken.pop_back();
+  taken.give_back_one();
   EXPECT_TRUE((*queue.lease())->is_whole());
-  taken = take_descriptors(*this->domain_);
+  taken.take();
   EXPECT_EQ(queue.pop_for(1ms)->number, 1U) << "needs none";
 }
 
