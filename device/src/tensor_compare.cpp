@@ -23,10 +23,14 @@ auto comparable(T value) {
     return static_cast<long double>(value);
 }
 
+// What lies on a device is copied.
+tensor here(const tensor& what) { return what.device().is_cpu() ? what : what.to(device::cpu()); }
+
 template <class Same>
 bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  if (!a.device().is_cpu() || !b.device().is_cpu()) return all_pairs(a.to(device::cpu()), b.to(device::cpu()), same);
+  const auto here_a = here(a);
+  const auto here_b = here(b);
   return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto all_same = [&](detail::runs<2> at, std::size_t count) {
       for (; count != 0; --count) {
@@ -37,7 +41,7 @@ bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
       }
       return true;
     };
-    return detail::for_each_run(all_same, a, b);
+    return detail::for_each_run(all_same, here_a, here_b);
   });
 }
 
@@ -100,6 +104,8 @@ tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const 
   if (!shape) {
     refuse(what, a, b, "from the last dimension on, each two sizes must be the same, or one of them be 1");
   }
+  const auto here_a = here(a);
+  const auto here_b = here(b);
   const auto made = tensor::empty(dtype::boolean, *shape, memory::local);
   detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto run = [&element](detail::runs<3> at, std::size_t count) {
@@ -110,7 +116,7 @@ tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const 
       }
       return true;
     };
-    static_cast<void>(detail::for_each_run(run, made, a.broadcast_to(*shape), b.broadcast_to(*shape)));
+    static_cast<void>(detail::for_each_run(run, made, here_a.broadcast_to(*shape), here_b.broadcast_to(*shape)));
   });
   return made;
 }
@@ -139,7 +145,8 @@ bool holds(const T& left, comparison how, const T& right) {
 
 // Until `what`, which is told whether an element is zero, returns false.
 template <class F>
-void for_each_element(const tensor& of, const F& what) {
+void for_each_element(const tensor& there, const F& what) {
+  const auto of = here(there);
   detail::visit_dtype(of.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto run = [&](detail::runs<1> at, std::size_t count) {
       for (; count != 0; --count, at[0].first += at[0].step_bytes) {

@@ -49,19 +49,38 @@ struct tally {
   }
 };
 
-// Waits for the next filtered frame; says why there will be none if the producer fails.
-frame take(const frame_queue& filtered, const muster::process& producer) {
+// Who makes frames, and who filters them, to the end of their tasks.
+struct crew {
+  const muster::process& producer;
+  std::vector<muster::future<std::size_t>> filters;
+
+  // Where one has failed, the others go on with what it was at.
+  [[nodiscard]] bool have_all_filters_ended() {
+    const auto has_ended = [](auto& filter) { return filter.wait_for(std::chrono::seconds(0)); };
+    return std::all_of(filters.begin(), filters.end(), has_ended);
+  }
+  [[noreturn]] void throw_what_they_failed_of() {
+    for (auto& each : filters) each.get();
+    throw std::runtime_error("the filters have ended, and frames are missing");
+  }
+};
+
+// Waits for the next filtered frame; says why there will be none if the producer fails, or all filters.
+frame take(const frame_queue& filtered, crew& others) {
   for (;;) {
     if (auto next = filtered.pop_for(std::chrono::seconds(1))) return std::move(*next);
-    producer.watch();
+    const bool are_over = others.have_all_filters_ended();  // first: the last one may have pushed just now
+    if (auto next = filtered.try_pop()) return std::move(*next);
+    others.producer.watch();
+    if (are_over) others.throw_what_they_failed_of();
   }
 }
 
 tally consume(const settings& given, const std::vector<muster::tensor>& ring, const frame_queue& empty,
-              const frame_queue& filtered, const muster::process& producer) {
+              const frame_queue& filtered, crew& others) {
   tally seen;
   while (seen.frames < given.count) {
-    auto next = take(filtered, producer);
+    auto next = take(filtered, others);
     seen.add(next, ring);
     if (seen.frames == given.count) write_picture(given.output, next.pixels);
     empty.push(next);
@@ -84,17 +103,16 @@ int run(const settings& given) {
   const muster::pool pool({.workers = given.workers});
   const auto start = std::chrono::steady_clock::now();
   const muster::process producer(draw_frames, picture, given.count, empty, drawn);
-  std::vector<muster::future<std::size_t>> filters;
-  filters.reserve(given.workers);
+  crew others{.producer = producer, .filters = {}};
   for (unsigned worker = 0; worker < given.workers; ++worker) {
-    filters.push_back(pool.apply_async(filter_frames, drawn, filtered));
+    others.filters.push_back(pool.apply_async(filter_frames, drawn, filtered));
   }
-  const auto seen = consume(given, ring, empty, filtered, producer);
+  const auto seen = consume(given, ring, empty, filtered, others);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
 
   std::cout << seen.frames << " frames of " << picture.shape()[1] << " by " << picture.shape()[0] << " pixels ("
             << picture.nbytes() / 1024 << " KiB), filtered by";
-  for (auto& each : filters) std::cout << ' ' << each.get();
+  for (auto& each : others.filters) std::cout << ' ' << each.get();
   std::cout << " in " << given.workers << " workers\n"
             << static_cast<long>(static_cast<double>(seen.frames) / elapsed.count()) << " frames per second\n"
             << "copied per hand-over: " << seen.copied_bytes / seen.frames << " bytes\n"

@@ -22,9 +22,10 @@ namespace muster {
 namespace {
 
 // What a request must leave over for everybody else, and how much is admitted without another look once there was
-// plenty: a part, since any number of processes may be doing so.
+// plenty: all that take part may use what they were granted when memory has become short meanwhile, so together they
+// are granted half of the reserve.
 constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
-constexpr std::size_t most_admitted_ahead = std::size_t{32} << 20U;
+constexpr std::size_t most_admitted_ahead = reserve_bytes / 2;
 constexpr std::size_t part_admitted_ahead = 64;
 constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
 constexpr std::size_t huge_page_bytes = arena::alignment;
@@ -144,7 +145,8 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
     if (has_looked) static_cast<void>(require_room(bytes, copies, bytes * copies));
     if (!populate(*run)) throw_exhausted(bytes, copies, "the kernel has no memory for it");
     return bind(run->offset_bytes(), run->size_bytes());
-  } catch (const error&) {
+  } catch (const std::exception&) {
+    discard(*run);
     extents_.release(options_.self, *run);
     throw;
   }
@@ -155,13 +157,24 @@ std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
   if (!descriptor)
     throw_exhausted(capacity, 0,
                     text("all ", blocks_.size(), " descriptors of blocks are taken (domain_options::max_blocks)"));
-  block_hint_ = *descriptor + 1;
-  record_of(*descriptor) = {.offset = offset,
-                            .capacity = capacity,
-                            .generation = blocks_.read(*descriptor).owner.generation,
-                            .home = options_.self,
-                            .state = block_state::cached};
+  record_of_bound(*descriptor) = {.offset = offset,
+                                  .capacity = capacity,
+                                  .generation = blocks_.read(*descriptor).owner.generation,
+                                  .home = options_.self,
+                                  .state = block_state::cached};
   return *descriptor;
+}
+
+// Of one that was free until now, and is again where this process has no memory to keep a record of it.
+arena::record& arena::record_of_bound(std::uint32_t descriptor) {
+  try {
+    auto& made = record_of(descriptor);
+    block_hint_ = descriptor + 1;
+    return made;
+  } catch (const std::exception&) {
+    blocks_.unbind(descriptor);
+    throw;
+  }
 }
 
 // One call for many pages costs less than a fault for each. It may fail for want of support; then the pages come by
@@ -214,10 +227,12 @@ void arena::prefault(std::size_t bytes) {
 // True if it has looked: then who has claimed the memory looks again.
 bool arena::admit(std::size_t bytes, unsigned copies) {
   const auto needed = bytes * (std::size_t{1} + copies);
+  const auto share = most_admitted_ahead / member_count();
+  admitted_bytes_ = std::min(admitted_bytes_, share);  // others may have come since it was granted
   const bool looks = needed > admitted_bytes_;
   if (looks) {
     const auto left = require_room(bytes, copies, needed);
-    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, most_admitted_ahead);
+    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, share);
   }
   admitted_bytes_ -= needed;
   return looks;
@@ -385,12 +400,16 @@ void arena::forget(std::uint32_t descriptor) {
   block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
 }
 
-// Nobody can take warm runs away from another one, so that all must leave room for the others' together.
-std::size_t arena::cache_limit() const noexcept {
+// That take part now.
+std::size_t arena::member_count() const noexcept {
   const auto takes_part = [](const participant_entry& each) { return each.word.load(std::memory_order_relaxed) != 0; };
   const auto count = std::count_if(options_.members.begin(), options_.members.end(), takes_part);
-  const auto share = options_.shared_cache_bytes / std::max<std::size_t>(static_cast<std::size_t>(count), 1);
-  return std::max(options_.cache_bytes, share);
+  return std::max<std::size_t>(static_cast<std::size_t>(count), 1);
+}
+
+// Nobody can take warm runs away from another one, so that all must leave room for the others' together.
+std::size_t arena::cache_limit() const noexcept {
+  return std::max(options_.cache_bytes, options_.shared_cache_bytes / member_count());
 }
 
 void arena::trim_cache(std::size_t keep_bytes) noexcept {

@@ -39,9 +39,11 @@ void arena::receive_for(const shared_block& borrowed, std::uint64_t name) {
                                       other.block.descriptor, " now: somebody has overwritten it"));
   }
   const scoped_lock lock(mutex_);
-  if (mine.how != detail::holding::manner::borrowed) return;  // it has a hold already
-  mine.hold = other.hold;
-  mine.how = other.how.exchange(detail::holding::manner::borrowed);
+  // Where it has a hold already, that one goes: the other is still named in the message, which may be there again
+  // should this process die.
+  std::swap(mine.hold, other.hold);
+  const auto had = mine.how.exchange(detail::holding::manner::held);
+  other.how = had;
 }
 
 // Another thread of this process may have received it meanwhile: then there is a record.

@@ -196,9 +196,8 @@ std::uint32_t arena::bind_hold(std::uint64_t target) {
   if (!hold)
     throw_exhausted(
         0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
-  block_hint_ = *hold + 1;
   const auto generation = std::max(blocks_.read(*hold).owner.generation + 1, 1U);
-  record_of(*hold) = {.generation = generation, .state = block_state::hold};
+  record_of_bound(*hold) = {.generation = generation, .state = block_state::hold};
   blocks_.at(*hold).target.store(target, relaxed);
   return *hold;
 }

@@ -37,16 +37,17 @@ public:
   bool request_stop() { return stop_.request_stop(); }
 
   void end() noexcept {
-    if (!made_in_.is_here()) {  // the thread is the parent's
-      const scoped_lock lock(joining_);
-      if (thread_.joinable()) thread_.detach();
-      return;
-    }
+    if (!made_in_.is_here()) return detach();  // the thread is the parent's
     request_stop();
+    if (id_of_thread() == std::this_thread::get_id()) return detach();  // it cannot wait for itself
     static_cast<void>(join_until(deadline::never()));
   }
 
 private:
+  void detach() noexcept MUSTER_EXCLUDES(joining_) {
+    const scoped_lock lock(joining_);
+    if (thread_.joinable()) thread_.detach();
+  }
   void work(thread_main run) noexcept MUSTER_EXCLUDES(mutex_) {
     std::exception_ptr thrown;
     try {

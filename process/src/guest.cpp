@@ -79,7 +79,12 @@ void guest::begin(std::chrono::nanoseconds hello_timeout) {
   watch();
   listen();
   hello_timer_.expires_at(deadline::after(hello_timeout).when());
-  hello_timer_.async_wait(unless_cancelled([](guest& self) { self.hang_up(); }));
+  hello_timer_.async_wait(unless_cancelled([](guest& self) { self.miss_hello(); }));
+}
+
+// Its expiry may be on its way when the hello is heard, and is not cancelled then.
+void guest::miss_hello() {
+  if (who_.participant == participant_id::none) hang_up();
 }
 
 void guest::watch() {

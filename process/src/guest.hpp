@@ -51,6 +51,7 @@ private:
   void answer_ask(const message& heard);
   void answer_list();
   void hear_last() noexcept;
+  void miss_hello();
   void complain(const std::exception& failure);
   void hang_up();
   void leave();

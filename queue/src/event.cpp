@@ -9,6 +9,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/event_word.hpp>
 
@@ -26,7 +27,8 @@ std::atomic<std::uint64_t>& event::word() const noexcept {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(block_.data());
 }
 
-void event::set() const noexcept {
+void event::set() const {
+  detail::pending_work::await();
   if (event_protocol::set(word())) futex_wake(futex_address(word()), INT_MAX, futex_scope::shared);
 }
 

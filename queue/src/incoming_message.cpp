@@ -2,6 +2,7 @@
 #include <muster/queue/incoming_message.hpp>
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -29,10 +30,11 @@ shared_block incoming_message::take(std::uint64_t index) {
                                       " that came with it: somebody has overwritten it"));
   }
   if (lent_.empty()) lent_.resize(form_.attachments);
-  if (!lent_[index]) {
-    lent_[index] = ring_.memory().borrow_sent(read_name(body_.data() + form_.names_offset(), index));
-  }
-  return lent_[index];
+  auto& mine = lent_[index];
+  if (mine) return mine;
+  auto borrowed = ring_.memory().borrow_sent(read_name(body_.data() + form_.names_offset(), index));
+  if (keeping_ == message_keeping::when_decoded) ring_.memory().keep(borrowed);
+  return mine = std::move(borrowed);
 }
 
 // Into the handles that were decoded. Also those that nobody asked for are kept until the cell is free: they belong to
@@ -79,18 +81,34 @@ void incoming_message::accept() {
   }
 }
 
+// Nothing in here can fail: a message that could not be put back would be in nobody's reach, its cell taken, and the
+// end of a closed queue would not come to the others, for as long as this process lives.
 void incoming_message::put_back() noexcept {
   if (!std::exchange(claimed_, false)) return;
-  try {
-    for (const auto& each : lent_) {
-      if (each && !each.is_unique()) ring_.memory().keep(each);
-    }
-  } catch (const std::exception&) {
-    return;
-  }
   lent_.clear();
   block_.reset();
   ring_.put_back(at_);
+}
+
+namespace {
+
+// Inside of a catch block.
+bool is_want_of_memory() noexcept {
+  try {
+    throw;
+  } catch (const error& failure) {
+    return failure.code() == errc::out_of_memory;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void incoming_message::give_up() noexcept {
+  keeping_ == message_keeping::when_decoded&& is_want_of_memory() ? put_back() : discard();
 }
 
 void incoming_message::discard() noexcept {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/queue/message_queue.hpp>
 
+#include <exception>
+
 #include <muster/base/error.hpp>
+#include <muster/base/pending_work.hpp>
 
 namespace muster::detail {
 
@@ -15,6 +18,13 @@ void throw_queue_cannot_go() {
   throw error(errc::not_serializable,
               "a queue is shared memory, which cannot go here (results of maps, exceptions, files): pass it as an "
               "argument, return it from a task, or push it into another queue");
+}
+
+void finish_quietly() noexcept {
+  try {
+    pending_work::await();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see the header
+  }
 }
 
 }  // namespace muster::detail

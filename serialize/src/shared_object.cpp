@@ -8,6 +8,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/domain.hpp>
+#include <muster/serialize/shared_segment.hpp>
 
 namespace muster::detail {
 
@@ -65,6 +66,23 @@ shared_image::shared_image(std::size_t bytes, std::shared_ptr<domain> where) {
   }
   auto block = where->blocks().allocate_shared(header_bytes + bytes);
   *this = shared_image(std::move(block), header_bytes + bytes, std::move(where));
+}
+
+std::size_t segment_bytes(std::size_t object_bytes, std::size_t bytes) {
+  constexpr std::size_t tables_bytes = 1024;
+  if (bytes <= SIZE_MAX - header_bytes - object_bytes - tables_bytes) return bytes + object_bytes + tables_bytes;
+  throw error(errc::out_of_memory, text("a shared object with ", bytes,
+                                        " bytes for its parts was asked for: there are fewer; say how much "
+                                        "they will need, or less, since it is built again where that is too little"));
+}
+
+shared_image segment_image(std::size_t room, const std::shared_ptr<domain>& where, const std::exception_ptr& refused) {
+  try {
+    return {room, where};
+  } catch (const error&) {
+    if (refused) std::rethrow_exception(refused);
+    throw;
+  }
 }
 
 std::span<std::byte> shared_image::all() const noexcept { return held_->block.bytes().first(bytes_); }

@@ -61,6 +61,25 @@ TEST_F(ArenaMessages, WhatIsBorrowedFromAMessageBecomesTheReceiversOwn) {
   EXPECT_STREQ(text_of(copy), "lent, then kept");
 }
 
+// The hold that the message names is what it has until the message is gone: it may die before, and the message is there
+// again.
+TEST_F(ArenaMessages, WhatWasKeptAlreadyIsReceivedAllTheSame) {
+  const auto name = host_.blocks().hand_over(shared_block(host_.blocks().allocate_shared(100)));
+  host_.blocks().entrust(name, participant_id::host);
+  auto borrowed = peer_.blocks().borrow_sent(name);
+  peer_.blocks().keep(borrowed);
+  peer_.blocks().receive_for(borrowed, name);
+  EXPECT_EQ(peer_.blocks().read_statistics().holds, 1U);
+  host_.blocks().entrust(name, id_);  // as the recovery of a queue does
+  EXPECT_NO_THROW(static_cast<void>(host_.blocks().borrow_sent(name)));
+  static_cast<void>(host_.blocks().receive(name));
+  static const void* left = nullptr;  // where leak checkers look
+  left = borrowed.release();          // it is dead
+  EXPECT_NE(left, nullptr);
+  host_.bury(id_);
+  expect_all_free();
+}
+
 TEST_F(ArenaMessages, ADeathDropsWhatItHasSentUnlessItWasEntrusted) {
   const auto dropped = peer_.blocks().hand_over(make("dropped"));
   const auto entrusted = peer_.blocks().hand_over(make("entrusted"));

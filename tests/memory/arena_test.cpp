@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/arena.hpp>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -354,6 +356,47 @@ TEST_F(Arena, AnAllocationThatFailsForWantOfADescriptorLosesNoMemory) {
   EXPECT_EQ(held(), before);
 }
 
+// While it lives, this process gets no more memory of its own, and has none left in larger pieces.
+class no_memory {
+public:
+  no_memory() {
+    rest_.reserve(10'000);
+    ::getrlimit(RLIMIT_AS, &before_);
+    const rlimit none{.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_AS, &none);
+    while (rest_.size() < rest_.capacity()) {
+      rest_.emplace_back(new (std::nothrow) std::byte[100'000]);
+      if (rest_.back() == nullptr) return;
+    }
+  }
+  no_memory(const no_memory&) = delete;
+  no_memory& operator=(const no_memory&) = delete;
+  ~no_memory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+private:
+  rlimit before_{};
+  std::vector<std::unique_ptr<std::byte[]>> rest_;
+};
+
+// Records come in pages, then twice as many at a time: the next one is where half a megabyte is needed for them.
+TEST_F(Arena, AnAllocationThatFailsForWantOfARecordLosesNeitherMemoryNorDescriptor) {
+  if (MUSTER_SANITIZER[0] != '\0') GTEST_SKIP() << "a sanitizer ends the program that has no memory";
+  constexpr std::size_t records = 170 * 64;
+  blocks_ = std::vector<block_descriptor>(records + 1);
+  host_ = make(participant_id::host);
+  std::vector<block> all;
+  for (std::size_t each = 0; each < records; ++each) all.push_back(host_->allocate(1));
+  const auto before = held();
+  const auto pages_before = touched();
+  for (int times = 0; times < 3; ++times) {
+    const no_memory scope;
+    EXPECT_THROW(static_cast<void>(host_->allocate(mebibyte)), std::bad_alloc);
+  }
+  EXPECT_EQ(held(), before);
+  EXPECT_EQ(touched(), pages_before);
+  EXPECT_EQ(host_->allocate(mebibyte).size(), mebibyte) << "by the last descriptor that there is";
+}
+
 TEST_F(Arena, RecoveryFreesEverythingOfTheDead) {
   auto small = guest_->allocate(100);
   auto run = guest_->allocate(mebibyte);
@@ -524,6 +567,37 @@ TEST_F(Budget, APlentyIsLookedAtOnceForSeveral) {
   std::vector<block> claimed;
   for (int each = 0; each < 40; ++each) claimed.push_back(plenty->allocate(extent_bytes));
   EXPECT_EQ(looks_, 2) << "before the first, and when that had been claimed";
+}
+
+// All were granted something ahead when there was plenty: that is still there when the rest is gone.
+TEST_F(Budget, WhatAllWereGrantedAheadFitsIntoWhatIsKeptInReserve) {
+  constexpr std::size_t count = 5;
+  extents_ = std::vector<extent_map::word>(4096);
+  blocks_ = std::vector<block_descriptor>(4096);
+  file_ = make_memfd("test", extents_.size() * extent_bytes);
+  memory_ = mapping(file_, extents_.size() * extent_bytes, mapping::inherit::yes);
+  members_ = std::vector<participant_entry>(count + 1);
+  host_ = make_with(participant_id::host);
+  std::uint64_t available = std::uint64_t{1} << 40U;
+  std::vector<std::unique_ptr<arena>> all;
+  std::vector<block> claimed;
+  for (std::size_t each = 1; each <= count; ++each) {
+    members_[each].word = each;
+    all.push_back(std::make_unique<arena>(
+        extent_map(extents_, table_mark(extents_used_)), block_table(blocks_, table_mark(blocks_used_)),
+        memory_.bytes(), file_, arena::options{.self = participant_id(each), .members = members_, .budget = [&] {
+                                                 return memory_budget{.available_bytes = available,
+                                                                      .limited_by = "a test"};
+                                               }}));
+    claimed.push_back(all.back()->allocate(extent_bytes));
+  }
+  available = reserve_bytes;
+  const auto before = held();
+  for (const auto& each : all) {
+    while (claim(*each, claimed)) continue;
+  }
+  EXPECT_LE(held() - before, reserve_bytes / 2);
+  EXPECT_GT(held() - before, reserve_bytes / 4) << "no look for each";
 }
 
 TEST(Admission, WhatOtherDomainsOfThisProcessHaveClaimedAndNotWrittenIsNotThereEither) {

@@ -19,12 +19,15 @@
 #include <muster/pool/process.hpp>
 #include <muster/pool/thread_pool.hpp>
 #include <muster/pool/when_all.hpp>
+#include <muster/process/join.hpp>
+#include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
 
 #include "page.hpp"
 #include "processes.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::multiprocessing_page_test {
 namespace {
@@ -95,11 +98,21 @@ TEST(MultiprocessingPage, PoolsWithOptions) {
   pool.terminate();
 }
 
+// Once more, with what its main function was called with; all that it has to do was done before.
+TEST(MultiprocessingPage, HowWorkersStart) {
+  std::string name = "program";
+  std::array arguments{name.data(), static_cast<char*>(nullptr)};
+  const int argc = 1;
+  char** const argv = arguments.data();
+  muster::init(argc, argv);
+}
+
 TEST(MultiprocessingPage, Results) {
   muster::pool pool({.workers = 2});
   std::vector<int> seen;
   auto later = pool.apply_async(add, 2, 3);
   EXPECT_TRUE(later.wait_for(1s) || later.wait_for(100s));
+  later.wait();
   EXPECT_TRUE(later.ready());
   EXPECT_EQ(later.get(), 5);
   later = pool.apply_async(add, 2, 3);
@@ -140,6 +153,10 @@ TEST(MultiprocessingPage, Queues) {
   EXPECT_EQ(queue.try_pop(), 1);
   EXPECT_TRUE(queue.size() == 0);
   EXPECT_FALSE(queue.size() == queue.capacity());
+  int missed = 0;
+  if (!queue.try_push(1)) ++missed;
+  if (!queue.pop_for(1s)) ++missed;
+  EXPECT_EQ(missed, 0);
   queue.push(7);
   {
     auto lease = queue.lease();
@@ -161,6 +178,20 @@ TEST(MultiprocessingPage, Queues) {
   EXPECT_TRUE(simple.push(5));
   muster::p2p_queue<int> there(16);
   EXPECT_TRUE(there.push(5));
+}
+
+TEST(MultiprocessingPage, ProgramsThatAreStartedByThemselves) {
+  const test::temporary_directory directory;
+  const auto path = directory.path() / "socket";
+  muster::shared_queue<int> queue(4);
+  muster::listener door(path);
+  door.offer("jobs", queue);
+  const auto other = test::spawn(1, [&](std::size_t) {
+    const auto host = muster::join(path);
+    return host.get<muster::shared_queue<int>>("jobs").push(7) ? 0 : 1;
+  });
+  EXPECT_EQ(queue.pop(), 7);
+  EXPECT_EQ(other->wait(0), exit_status::exited(0));
 }
 
 TEST(MultiprocessingPage, EventsAndMemory) {

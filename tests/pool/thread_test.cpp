@@ -94,6 +94,49 @@ TEST(Thread, WaitingForItselfIsRefused) {
   EXPECT_THROW(other.watch(), error);
 }
 
+// What the thread itself has of the last object of its kind.
+struct own_end {
+  std::unique_ptr<thread> self;
+  event begin;
+  event over;
+};
+
+TEST(Thread, WhoseObjectItDestroysItselfGoesOnAlone) {
+  const auto shared = std::make_shared<own_end>();
+  std::atomic<bool> asked = false;
+  shared->self = std::make_unique<thread>([shared, &asked](const std::stop_token& stop) {
+    shared->begin.wait();
+    shared->self.reset();
+    asked = stop.stop_requested();
+    shared->over.set();
+  });
+  shared->begin.set();
+  shared->over.wait();
+  EXPECT_TRUE(asked);
+  EXPECT_TRUE(test::eventually([&] { return shared.use_count() == 1; })) << "it ends";
+}
+
+TEST(Thread, WhoseObjectGoesWithWhatItWasGivenGoesOnAlone) {
+  const event begin;
+  const event over;
+  struct owner {
+    explicit owner(event when) : last(std::move(when)) {}
+    owner(const owner&) = delete;
+    owner& operator=(const owner&) = delete;
+    ~owner() {
+      self.reset();
+      last.set();
+    }
+    event last;
+    std::unique_ptr<thread> self;
+  };
+  auto shared = std::make_shared<owner>(over);
+  shared->self = std::make_unique<thread>([shared, begin] { begin.wait(); });
+  shared.reset();
+  begin.set();
+  over.wait();
+}
+
 TEST(Thread, SeveralMayWait) {
   const event begin;
   thread other([&] { begin.wait(); });

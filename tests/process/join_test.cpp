@@ -44,6 +44,7 @@
 #include "join_messages.hpp"
 #include "processes.hpp"
 #include "seed.hpp"
+#include "supervisor_impl.hpp"
 #include "temporary_directory.hpp"
 #include "unix_socket.hpp"
 
@@ -581,6 +582,59 @@ TEST_F(Stranger, WhoSaysNothingIsHungUpOn) {
     return answer && answer->kind == detail::message_kind::closed ? 0 : 1;
   });
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
+// Both are there when the host looks: it hears the hello first, and cannot take back any more that time is over.
+TEST_F(Stranger, WhoSaysHelloJustWhenItsTimeIsOverIsNotHungUpOn) {
+  const std::string other = directory_.path() / "other";
+  const listener impatient(door_->watcher(), other, {.hello_timeout = 1ns});
+  const test::shared<std::atomic<bool>> said;
+  std::unique_ptr<test::processes> stranger;
+  door_->watcher()->internals().run_on_loop([&] {
+    stranger = test::spawn(1, [&](std::size_t) {
+      const auto socket = detail::connect_to(other, 100s);
+      detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(greeting()));
+      *said = true;
+      const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+      if (!answer || answer->kind != detail::message_kind::joined) return 1;
+      detail::send_message(socket.get(), detail::message_kind::list, {});
+      const auto names = detail::receive_message(socket.get(), detail::wait_mode::block);
+      return names && names->kind == detail::message_kind::names ? 0 : 2;
+    });
+    EXPECT_TRUE(test::eventually([&] { return said->load(); }));
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+  EXPECT_TRUE(test::eventually([&] { return impatient.guests().empty(); }));
+}
+
+// What follows its hello is none that anybody could read: `body` as a message of `kind`.
+TEST_F(Stranger, WhoSendsBrokenQuestionsAfterItHasJoinedIsRefusedAndTheOthersGoOn) {
+  const auto other = start("hold");
+  done_.wait();
+  const std::array bodies = {std::vector<std::byte>(), std::vector<std::byte>(1, std::byte{0xee}),
+                             std::vector<std::byte>(100, std::byte{0xff}),
+                             std::vector<std::byte>(60'000, std::byte{0x01})};
+  for (const auto kind : {detail::message_kind::ask, detail::message_kind::list}) {
+    for (const auto& body : bodies) {
+      const auto stranger = test::spawn(1, [&](std::size_t) {
+        const auto socket = detail::connect_to(path_, 100s);
+        const auto answer_to = [&](detail::message_kind what, std::span<const std::byte> with) {
+          detail::send_message(socket.get(), what, with);
+          return detail::receive_message(socket.get(), detail::wait_mode::block)->kind;
+        };
+        if (answer_to(detail::message_kind::join, detail::body_of(greeting())) != detail::message_kind::joined)
+          return 1;
+        const auto answer = answer_to(kind, body);
+        // A list has nothing to read, so nothing of it can be broken.
+        const bool is_right =
+            answer == (kind == detail::message_kind::ask ? detail::message_kind::refusal : detail::message_kind::names);
+        return is_right ? 0 : 2;
+      });
+      EXPECT_EQ(stranger->wait(0), exit_status::exited(0)) << static_cast<unsigned>(kind) << ", " << body.size();
+    }
+  }
+  EXPECT_TRUE(test::eventually([&] { return door_->guests().size() == 1; })) << "who holds";
+  run("add");
 }
 
 TEST_F(Stranger, OfAnotherUserIsTurnedAway) {

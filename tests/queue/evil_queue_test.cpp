@@ -17,11 +17,14 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <muster/memory/block_table.hpp>
+#include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
 
 #include "message_support.hpp"
@@ -34,7 +37,8 @@ using namespace std::chrono_literals;
 using test::member;
 using test::parcel;
 
-using parcels = shared_queue<parcel>;
+using crowded = shared_queue<parcel>;
+using between_two = p2p_queue<parcel>;
 
 constexpr std::size_t capacity = 8;
 constexpr std::size_t head_offset = 128;
@@ -71,10 +75,10 @@ private:
 
 class forger {
 public:
-  forger(const parcels& queue, forgery how, unsigned seed, participant_id dead)
+  forger(shared_block queue, forgery how, unsigned seed, participant_id dead)
       : how_(how),
         random_(seed),
-        memory_(test::memory_of(queue)),
+        memory_(std::move(queue)),
         table_(*domain::of_program()),
         dead_(dead),
         stride_(word(8) >> 32U) {}
@@ -149,9 +153,10 @@ private:
   const std::size_t stride_;
 };
 
-int forge(const parcels& queue, forgery how, unsigned seed, participant_id dead) {
+template <class Queue>
+int forge(const Queue& queue, forgery how, unsigned seed, participant_id dead) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  forger villain(queue, how, seed, dead);
+  forger villain(test::memory_of(queue), how, seed, dead);
   for (;;) {
     villain.strike();
     test::work_for(villain.pause());  // the rate of damage
@@ -223,7 +228,8 @@ deadline patience(forgery how) {
   return is_sound ? deadline::never() : deadline::after(5ms);
 }
 
-int produce(const parcels& queue, tally& seen, forgery how, std::uint64_t self) {
+template <class Queue>
+int produce(const Queue& queue, tally& seen, forgery how, std::uint64_t self) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   keeper mine(seen);
   for (std::uint64_t count = 0; !seen.stop; ++count) {
@@ -239,7 +245,8 @@ int produce(const parcels& queue, tally& seen, forgery how, std::uint64_t self) 
   return 0;
 }
 
-int consume(const parcels& queue, tally& seen, forgery how, bool leases) {
+template <class Queue>
+int consume(const Queue& queue, tally& seen, forgery how, bool leases) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   keeper mine(seen);
   const auto take = [&](const parcel& found) {
@@ -263,13 +270,14 @@ int consume(const parcels& queue, tally& seen, forgery how, bool leases) {
 
 class EvilQueue : public testing::Test {
 protected:
+  template <class Queue = crowded>
   void torment(forgery how, std::chrono::milliseconds time) {
     const auto seed = test::seed();
     const auto end = deadline::after(time);
     unsigned villains = 0;
     for (; !end.expired(); ++villains) {
-      round(how, seed + villains);
-      expect_next_queue_works();
+      round<Queue>(how, seed + villains);
+      expect_next_queue_works<Queue>();
       if (testing::Test::HasFailure()) break;
     }
     const auto ull = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
@@ -282,19 +290,26 @@ protected:
   }
 
 private:
+  // Two of each; between two, one of each, who pops or leases in turn.
+  template <class Queue>
   void round(forgery how, unsigned seed) {
-    const parcels queue(capacity, {.spin = 5us});
+    const Queue queue(capacity, {.spin = 5us});
     seen_->stop = false;
-    std::vector<std::unique_ptr<member<parcels>>> others;
-    const auto add = [&](const std::function<int(parcels&)>& run) {
-      others.push_back(std::make_unique<member<parcels>>(queue, run));
+    std::vector<std::unique_ptr<member<Queue>>> others;
+    const auto add = [&](const std::function<int(Queue&)>& run) {
+      others.push_back(std::make_unique<member<Queue>>(queue, run));
     };
-    add([&](parcels& mine) { return produce(mine, *seen_, how, 1); });
-    add([&](parcels& mine) { return produce(mine, *seen_, how, 2); });
-    add([&](parcels& mine) { return consume(mine, *seen_, how, false); });
-    add([&](parcels& mine) { return consume(mine, *seen_, how, true); });
+    const bool crowds = std::is_same_v<Queue, crowded>;
+    for (std::uint64_t self = 1; self <= (crowds ? 2U : 1U); ++self) {
+      add([&, self](Queue& mine) { return produce(mine, *seen_, how, self); });
+    }
+    for (const bool leases : {false, true}) {
+      if (crowds || leases == (seed % 2 == 0)) {
+        add([&, leases](Queue& mine) { return consume(mine, *seen_, how, leases); });
+      }
+    }
     const auto dead = domain_->participants().enrol();
-    member<parcels> villain(queue, [&](parcels& mine) { return forge(mine, how, seed, dead); });
+    member<Queue> villain(queue, [&](Queue& mine) { return forge(mine, how, seed, dead); });
     domain_->bury(dead);
     test::work_for(50ms);
     villain.kill();
@@ -308,9 +323,10 @@ private:
   }
 
   // Between the program and a fork, with blocks.
+  template <class Queue>
   void expect_next_queue_works() {
-    const parcels queue(4, {.spin = 0us});
-    member<parcels> other(queue, [](parcels& mine) {
+    const Queue queue(4, {.spin = 0us});
+    member<Queue> other(queue, [](Queue& mine) {
       for (std::uint64_t count = 0; count < 50; ++count) mine.push(parcel::of(count, 1));
       return 0;
     });
@@ -332,6 +348,7 @@ TEST_F(EvilQueue, ForgesSizesOfMessages) { torment(forgery::forms, 8s); }
 TEST_F(EvilQueue, ForgesNamesOfBlocks) { torment(forgery::names, 8s); }
 TEST_F(EvilQueue, MovesHeadAndTail) { torment(forgery::hints, 8s); }
 TEST_F(EvilQueue, ForgesAllOfIt) { torment(forgery::everything, 10s); }
+TEST_F(EvilQueue, ForgesAllOfItBetweenTwo) { torment<between_two>(forgery::everything, 10s); }
 
 }  // namespace
 }  // namespace muster::evil_queue_test

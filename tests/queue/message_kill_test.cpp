@@ -191,6 +191,23 @@ TEST_F(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
   all.expect_only_what_was_promised();
 }
 
+TEST_F(MessageKill, WhileNobodyLeasesNothingIsEverDoubled) {
+  std::mt19937 random(test::seed());
+  const shared_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
+  crowd all(queue);
+  for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
+  for (std::size_t each = 0; each < 3; ++each) all.add(manner::pops);
+  const auto until = deadline::after(test::soak_time(std::chrono::seconds(2)));
+  while (!until.expired()) {
+    test::work_for(std::chrono::microseconds(200 + random() % 3000));
+    const auto victim = random() % all.size();
+    all.kill(victim);
+    all.start(victim);
+  }
+  all.finish();
+  all.expect_only_what_was_promised();  // of which no message is twice: at most once
+}
+
 TEST_F(MessageKill, WhileOnlyProducersDieNothingIsLostAndOrderIsKept) {
   const shared_queue<parcel> queue(8, {.spin = std::chrono::nanoseconds(0)});
   crowd all(queue);

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -194,6 +196,103 @@ TYPED_TEST(MessageQueue, WhatIsKeptOfALeaseIsTheKeepersOwn) {
   const auto again = queue.pop();  // it is whole, too
   EXPECT_TRUE(again->is_whole());
   EXPECT_TRUE(kept.is_whole());
+}
+
+// All descriptors that there are, as holds on one block.
+class all_descriptors {
+public:
+  explicit all_descriptors(domain& of) : memory_(of.blocks()), block_(memory_.allocate_shared(1)) { take(); }
+  all_descriptors(const all_descriptors&) = delete;
+  all_descriptors& operator=(const all_descriptors&) = delete;
+  ~all_descriptors() {
+    while (!names_.empty()) give_back_one();
+  }
+  void take() {
+    try {
+      for (;;) names_.push_back(memory_.send(block_));
+    } catch (const error& refusal) {
+      EXPECT_THAT(refusal.what(), testing::HasSubstr("max_blocks"));
+    }
+  }
+  void give_back_one() {
+    memory_.receive(names_.back()).reset();
+    names_.pop_back();
+  }
+
+private:
+  arena& memory_;
+  shared_block block_;
+  std::vector<std::uint64_t> names_;
+};
+
+TYPED_TEST(MessageQueue, ALeaseOfWhichSomethingIsKeptGoesBackThoughAllDescriptorsAreTaken) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2));
+  queue.close();
+  std::optional<all_descriptors> taken;
+  parcel kept;
+  {
+    const auto first = queue.lease();
+    kept = **first;
+    taken.emplace(*this->domain_);
+  }
+  const auto again = queue.pop_for(1ms);
+  ASSERT_TRUE(again) << "it is withheld";
+  EXPECT_TRUE(again->is_whole());
+  EXPECT_TRUE(kept.is_whole());
+  EXPECT_EQ(queue.pop(), std::nullopt);
+}
+
+TYPED_TEST(MessageQueue, ALeaseForWhichThereAreNoDescriptorsIsRefusedAndTheMessageStays) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2));
+  all_descriptors taken(*this->domain_);
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_refusal(errc::out_of_memory, "max_blocks"));
+  }
+  taken.give_back_one();
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_refusal(errc::out_of_memory, "max_blocks"))
+      << "there is one for two";
+  taken.give_back_one();
+  EXPECT_TRUE((*queue.lease())->is_whole());
+  taken.take();
+  EXPECT_EQ(queue.pop_for(1ms)->number, 1U) << "needs none";
+}
+
+TYPED_TEST(MessageQueue, WhatWasKeptOfALeaseAndAcknowledgedIsHeldOnce) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2));
+  parcel kept;
+  const auto holds = [this] { return this->domain_->blocks().read_statistics().holds; };
+  {
+    auto first = queue.lease();
+    kept = **first;
+    first->ack();
+  }
+  EXPECT_TRUE(kept.is_whole());
+  const auto with = holds();
+  kept = parcel{};
+  EXPECT_EQ(with - holds(), 2U);
+}
+
+TYPED_TEST(MessageQueue, AValueThatIsGivenAwayIsAsIfNewOnceItHasBeenPushed) {
+  const auto queue = this->make_parcels(1);
+  auto given = parcel::of(1, 2);
+  EXPECT_TRUE(queue.push(std::move(given), transfer::move));
+  EXPECT_TRUE(given.blocks.empty());  // NOLINT(bugprone-use-after-move): that is what is tested
+  auto refused = parcel::of(2, 1);
+  EXPECT_FALSE(queue.try_push(std::move(refused), transfer::move));
+  EXPECT_FALSE(queue.push_for(std::move(refused), 1ms, transfer::move));  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(refused.blocks.size() == 1 && refused.is_whole());          // NOLINT(bugprone-use-after-move)
+  const auto received = queue.pop();
+  EXPECT_TRUE(received->blocks.size() == 2 && received->is_whole());
+  EXPECT_TRUE(this->domain_->blocks().is_sole(received->blocks[0])) << "nobody else has it";
+  EXPECT_TRUE(queue.push(std::move(refused), transfer::reference));  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(refused.blocks.size(), 1U);                              // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(queue.pop()->number, 2U);
+  EXPECT_TRUE(queue.push(refused, transfer::move)) << "an lvalue stays";
+  EXPECT_EQ(refused.blocks.size(), 1U);
+  EXPECT_EQ(queue.pop()->blocks[0].data(), refused.blocks[0].data());
 }
 
 TYPED_TEST(MessageQueue, WhatIsLeftInItGoesWithIt) {

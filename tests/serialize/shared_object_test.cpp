@@ -2,7 +2,9 @@
 #include <muster/serialize/shared_object.hpp>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -210,6 +212,37 @@ TEST_F(SharedObject, WithoutEnoughSharedMemoryTheErrorSaysWhatThereIsAndNothingI
     EXPECT_THAT(found.what(), testing::AllOf(testing::HasSubstr("64.0 MiB"), testing::HasSubstr(" free")));
   }
   EXPECT_EQ(host_->blocks().read_statistics().live_blocks, 0U);
+}
+
+TEST_F(SharedObject, RoomThatCannotBeIsRefusedWithTheNumber) {
+  const auto build = [](const shared_allocator<int>& where) {
+    ADD_FAILURE() << "it is not built";
+    return numbers(where);
+  };
+  for (const auto bytes : {SIZE_MAX, SIZE_MAX - 1100}) {
+    try {
+      static_cast<void>(share<numbers>(bytes, build));
+      FAIL() << "there was room";
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::out_of_memory);
+      EXPECT_THAT(failure.what(), testing::HasSubstr(std::to_string(bytes) + " bytes"));
+    }
+  }
+}
+
+TEST_F(SharedObject, TheBuildersOwnLengthErrorComesOutWhenNoMoreRoomCanBeHad) {
+  std::size_t times = 0;
+  try {
+    static_cast<void>(share<numbers>(1, [&](const shared_allocator<int>& where) -> numbers {
+      ++times;
+      if (where.get_segment_manager() != nullptr) throw std::length_error("no more than 12 of them");
+      return numbers(where);
+    }));
+    FAIL() << "it was built";
+  } catch (const std::length_error& failure) {
+    EXPECT_STREQ(failure.what(), "no more than 12 of them");
+  }
+  EXPECT_GT(times, 1U) << "it might have been for want of room";
 }
 
 TEST_F(SharedObject, WhatTheBuilderThrowsComesOutAndNothingIsLeft) {

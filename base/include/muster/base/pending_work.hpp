@@ -6,12 +6,12 @@
 namespace muster::detail {
 
 /// Whether something goes on beside the threads of this process that must have ended before a task has: what the task
-/// has asked a device to do with memory that it was lent. Workers look here when user code has returned; a library that
-/// gives work away notes how it is waited for. State of the process, because whoever gives work away knows of no
-/// worker, and the worker of no device.
+/// has asked a device to do with memory that it was lent. Workers look here when user code has returned, and whoever
+/// tells other processes that something is done looks before he does; a library that gives work away notes how it is
+/// waited for. State of the process, because whoever gives work away knows of no worker, and the worker of no device.
 ///
 /// Thread safety: safe.
-/// Cost: for processes that have noted nothing, a load for each task.
+/// Cost: for processes that have noted nothing, a load for each task, and for each time that others are told.
 class pending_work {
 public:
   using finish = void (*)();
@@ -20,6 +20,11 @@ public:
   static void note(finish how) noexcept { noted.store(how, std::memory_order_relaxed); }
   /// Whether there is something.
   [[nodiscard]] static bool is_any() noexcept { return noted.load(std::memory_order_relaxed) != nullptr; }
+  /// Waits for it, if there is something, and leaves it noted: other threads may be giving work away just now. Throws
+  /// what `how` throws.
+  static void await() {
+    if (const auto how = noted.load(std::memory_order_relaxed)) how();
+  }
   /// Waits for it. Throws what `how` throws; there is nothing then either.
   static void settle() {
     if (const auto how = noted.exchange(nullptr, std::memory_order_relaxed)) how();

@@ -181,6 +181,7 @@ private:
   [[nodiscard]] bool resolves(const block_snapshot& found, block_ref ref) const noexcept;
   [[nodiscard]] bool is_within(const block_snapshot& found) const noexcept;
   record& record_of(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
+  record& record_of_bound(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void publish(std::uint32_t descriptor, participant_id owner, block_state state) MUSTER_REQUIRES(mutex_);
 
   block allocate_small(std::size_t bytes) MUSTER_REQUIRES(mutex_);
@@ -196,6 +197,7 @@ private:
   void forget(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void drop_run(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   void trim_cache(std::size_t keep_bytes) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t member_count() const noexcept;
   [[nodiscard]] std::size_t cache_limit() const noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::size_t require_room(std::size_t bytes, unsigned copies, std::size_t needed) MUSTER_REQUIRES(mutex_);

@@ -48,7 +48,9 @@ public:
   /// As destruction, of what this one was.
   thread& operator=(thread&& other) noexcept;
   /// Asks the function to stop, and waits for its end, for however long that takes: a thread cannot be killed. What it
-  /// threw, and nobody has asked for, is lost.
+  /// threw, and nobody has asked for, is lost. Destroyed by the thread itself (its function drops the last owner of
+  /// this object) it asks, and does not wait: the thread goes on to its end, for which nobody waits any more, not even
+  /// the end of the program.
   ~thread();
 
   /// Waits until the thread has ended. Throws errc::invalid_argument when called by the thread itself.

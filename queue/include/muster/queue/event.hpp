@@ -51,7 +51,8 @@ private:
 /// to workers as arguments, and back as results; where only copies of bytes can go (elements and results of maps,
 /// initializers) it is errc::not_serializable.
 ///
-/// set() releases everybody who waits at that moment, even if clear() follows at once.
+/// set() releases everybody who waits at that moment, even if clear() follows at once. What this process has asked a
+/// device to do with other processes' memory has been done by then: set() waits for it first.
 ///
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 /// Process safety: any participant of the domain may be killed at any instruction: others neither miss a set() that
@@ -60,14 +61,16 @@ private:
 /// is_set() or clear().
 /// Lifetime: the event is there as long as any process has a handle; a handle keeps the domain.
 /// Cost: 64 KiB of the arena, of which one page is touched. Setting one on which nobody sleeps, clearing, and waiting
-/// for one that is set already make no system call.
+/// for one that is set already make no system call, in processes that have used no device memory of others.
 class event : public detail::waitable<event> {
 public:
   /// A new one, clear, in the program's domain (domain::of_program). Throws errc::out_of_memory.
   event() : event(domain::of_program()) {}
   explicit event(std::shared_ptr<domain> where);
 
-  void set() const noexcept;
+  /// Throws only where a device that was waited for reports a failure (errc::device_lost, errc::peer_lost), which is
+  /// how this process learns of it; the event is not set then.
+  void set() const;
   void clear() const noexcept;
   [[nodiscard]] bool is_set() const noexcept;
 

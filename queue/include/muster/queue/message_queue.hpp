@@ -4,14 +4,17 @@
 // What shared_queue and p2p_queue have in common.
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/queue/incoming_message.hpp>
 #include <muster/queue/message_ring.hpp>
 #include <muster/queue/outgoing_message.hpp>
@@ -26,6 +29,8 @@ namespace detail {
 [[noreturn]] void throw_no_queue();
 /// Throws errc::not_serializable.
 [[noreturn]] void throw_queue_cannot_go();
+/// Waits for what is pending (pending_work). What fails then is found by whoever looks at the memory.
+void finish_quietly() noexcept;
 
 /// Enough for the values that need no block.
 template <class T>
@@ -36,8 +41,16 @@ template <class T>
   try {
     return std::get<0>(codec<T>::decode(message.open(), &message));
   } catch (...) {
-    message.discard();  // nobody else could decode it either
+    message.give_up();
     throw;
+  }
+}
+
+/// Under transfer::move what was pushed is the caller's no longer.
+template <class T>
+void give_away(T& pushed, transfer how) {
+  if constexpr (!std::is_trivially_copyable_v<T> && std::default_initializable<T> && std::is_move_assignable_v<T>) {
+    if (how == transfer::move) pushed = T();
   }
 }
 
@@ -45,6 +58,9 @@ template <class T>
 
 /// A message that was taken out of a queue on approval: until it is acknowledged, it goes back to its place when this
 /// object or its process goes. Requires: one that has been moved from is only assigned to, or destroyed.
+///
+/// What this process has asked a device to do with other processes' memory (a tensor on a GPU that came with the
+/// message) has been done when the message is acknowledged, or goes back: both wait for it.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
@@ -56,22 +72,28 @@ public:
   [[nodiscard]] T* operator->() const noexcept { return &*held_->value; }
 
   /// Takes the message out of the queue for good; the value stays. Again: nothing.
-  /// Throws errc::corrupted when a block that came with it is not there any more.
+  /// Throws errc::corrupted when a block that came with it is not there any more; what a device that was waited for
+  /// reports (errc::device_lost, errc::peer_lost): then the message is still on lease.
   void ack() {
-    if (!std::exchange(held_->acknowledged, true)) held_->message.accept();
+    if (held_->acknowledged) return;
+    detail::pending_work::await();
+    held_->acknowledged = true;
+    held_->message.accept();
   }
 
 private:
   template <transportable U, queue_kind Kind>
   friend class message_queue;
 
-  // The value goes first, so that what others have of it is told from what only it had.
   struct holder {
     holder(std::shared_ptr<message_ring> from, ring_position at)
-        : ring(std::move(from)), message(*ring, at), value(detail::decode_message<T>(message)) {}
+        : ring(std::move(from)),
+          message(*ring, at, message_keeping::when_decoded),
+          value(detail::decode_message<T>(message)) {}
     holder(const holder&) = delete;
     holder& operator=(const holder&) = delete;
     ~holder() {
+      if (!acknowledged) detail::finish_quietly();
       value.reset();
       message.put_back();
     }
@@ -112,7 +134,9 @@ public:
   /// Puts a message behind all others; waits while the queue is full. False when the queue is closed.
   ///
   /// What of it lies in shared memory (tensors) goes by reference, or by copy where that is asked for: then neither
-  /// side sees what the other writes, and it need not lie in the queue's domain. Unblocked by: a consumer that frees a
+  /// side sees what the other writes, and it need not lie in the queue's domain. With transfer::move an rvalue is given
+  /// away: once it has been pushed it is as if default-constructed, and unchanged where the call returns false or
+  /// throws; an lvalue stays the caller's, and goes by reference. Unblocked by: a consumer that frees a
   /// cell, close(). Throws what the value's serialize function throws; errc::out_of_memory, with what was needed and
   /// what there is, where the arena has no room for a long message or no descriptors for its blocks (one for each, and
   /// one for a long message); errc::not_serializable for more than 65 535 blocks;
@@ -120,21 +144,36 @@ public:
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
+  bool push(T&& value, transfer how) const { return push_until(std::move(value), deadline::never(), how); }
   /// The same, for so long at most. False too when the time is over: is_closed() tells.
   template <class Rep, class Period>
   bool push_for(const T& value, std::chrono::duration<Rep, Period> wait, transfer how = transfer::reference) const {
     return push_until(value, deadline::after(wait), how);
+  }
+  template <class Rep, class Period>
+  bool push_for(T&& value, std::chrono::duration<Rep, Period> wait, transfer how) const {
+    return push_until(std::move(value), deadline::after(wait), how);
   }
   bool push_until(const T& value, deadline until, transfer how = transfer::reference) const {
     return send(
         value, how, [&](message_ring& to, const message_view& what) { return to.push(what, until); },
         [&](outgoing_message& what) { return what.push(until); });
   }
+  bool push_until(T&& value, deadline until, transfer how) const {
+    const bool pushed = push_until(std::as_const(value), until, how);
+    if (pushed) detail::give_away(value, how);
+    return pushed;
+  }
   /// The same without waiting. False when the queue is full or closed.
   bool try_push(const T& value, transfer how = transfer::reference) const {
     return send(
         value, how, [](message_ring& to, const message_view& what) { return to.try_push(what); },
         [](outgoing_message& what) { return what.try_push(); });
+  }
+  bool try_push(T&& value, transfer how) const {
+    const bool pushed = try_push(std::as_const(value), how);
+    if (pushed) detail::give_away(value, how);
+    return pushed;
   }
 
   /// Takes the first message; waits while there is none. Nothing when the queue is closed and empty.
@@ -160,7 +199,9 @@ public:
     return take(at);
   }
 
-  /// As pop(), but on approval. Throws as pop().
+  /// As pop(), but on approval. Throws as pop(); errc::out_of_memory where there is no descriptor for a hold on each of
+  /// the message's blocks (domain_options::max_blocks), so that what somebody keeps of them can stay when it goes back:
+  /// then it is where it was, for others, or for later, and pop() needs none.
   [[nodiscard]] std::optional<lease_type> lease() const { return lease_until(deadline::never()); }
   template <class Rep, class Period>
   [[nodiscard]] std::optional<lease_type> lease_for(std::chrono::duration<Rep, Period> wait) const {

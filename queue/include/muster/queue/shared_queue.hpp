@@ -19,6 +19,7 @@ namespace muster {
 /// A message whose push had returned is there; of one whose push had not, nothing or all. *At most once*: a message
 /// that pop() had returned is gone, one that it had not is there again, in its place. *At least once*: a message on
 /// lease is there again unless ack() had returned, so its effects may have taken place without being acknowledged.
+/// While its process lives, a lease that goes always puts its message back: nothing can be wanting for that then.
 ///
 /// Order: messages are claimed in the order in which their producers claimed cells, so those of one producer in the
 /// order in which it pushed them. A message that was put back comes first again, after others that were given out

@@ -14,6 +14,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -48,12 +49,18 @@ concept builds = requires(Build& build, const shared_allocator<std::byte>& where
   { build(where) } -> std::same_as<T>;
 };
 
-/// For the segment's own tables.
-inline constexpr std::size_t segment_overhead_bytes = 1024;
+/// An object of `object_bytes` bytes, `bytes` for its parts, and the segment's own tables. Throws errc::out_of_memory
+/// where that is more than there can be.
+[[nodiscard]] std::size_t segment_bytes(std::size_t object_bytes, std::size_t bytes);
+/// Room for another attempt. Where there is none, throws `refused`, if there is that, else errc::out_of_memory.
+[[nodiscard]] shared_image segment_image(std::size_t room, const std::shared_ptr<domain>& where,
+                                         const std::exception_ptr& refused);
 
-/// Builds the object in the room of `image`; nullptr when that is too small.
+/// Builds the object in the room of `image`; nullptr when that is too small. `refused` is what may be of the builder's
+/// own, if anything.
 template <class T, class Build>
-const T* build_in(const shared_image& image, Build& build) {
+const T* build_in(const shared_image& image, Build& build, std::exception_ptr& refused) {
+  refused = nullptr;
   try {
     shared_segment segment(boost::interprocess::create_only, image.room().data(), image.room().size());
     auto* const place = segment.allocate_aligned(sizeof(T), shared_image::alignment);
@@ -62,7 +69,8 @@ const T* build_in(const shared_image& image, Build& build) {
     return nullptr;
   } catch (const boost::container::length_error&) {  // more elements than ever fit there
     return nullptr;
-  } catch (const std::length_error&) {  // the same, of other containers
+  } catch (const std::length_error&) {  // the same, of other containers; or `build` means something else
+    refused = std::current_exception();
     return nullptr;
   }
 }
@@ -74,7 +82,8 @@ const T* build_in(const shared_image& image, Build& build) {
 /// room. The domain is `where`; by default the program's. A T in shared memory is never destroyed, its memory is
 /// released.
 ///
-/// Throws errc::out_of_memory when there is not enough shared memory, and what `build` throws.
+/// Throws errc::out_of_memory when there is not enough shared memory, and what `build` throws. Containers throw
+/// std::length_error for want of room, so one that `build` throws comes out when no more room can be had.
 /// Requires: no pointers, no virtual functions and nothing of the heap in T: std::string and std::vector have it.
 /// Thread safety: safe.
 template <class T, class Build>
@@ -83,9 +92,10 @@ template <class T, class Build>
   static_assert(!std::is_polymorphic_v<T>, "muster: virtual functions are elsewhere in another process");
   static_assert(alignof(T) <= detail::shared_image::alignment,
                 "muster: objects in shared memory are aligned to at most 64");
-  for (auto room = bytes + sizeof(T) + detail::segment_overhead_bytes;; room *= 2) {
-    detail::shared_image image(room, where);
-    if (const auto* const made = detail::build_in<T>(image, build)) {
+  std::exception_ptr refused;
+  for (auto room = detail::segment_bytes(sizeof(T), bytes);; room *= 2) {
+    auto image = detail::segment_image(room, where, refused);
+    if (const auto* const made = detail::build_in<T>(image, build, refused)) {
       return detail::shared_object_access::of<T>(std::move(image), made);
     }
   }

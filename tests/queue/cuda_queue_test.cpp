@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSL-1.0
+// Tensors on a GPU, or on what stands in for one, in queues, on lease, and behind events: what a process has asked its
+// device to do with another's memory has been done when the other is told.
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <muster/cuda/cuda_device.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/device/tensor_compare.hpp>
+#include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
+#include <muster/queue/p2p_queue.hpp>
+#include <muster/queue/shared_queue.hpp>
+
+#include "gpu_fixture.hpp"
+
+namespace muster::cuda_queue_test {
+namespace {
+
+constexpr auto gpu = device::cuda(0);
+
+using tensors = shared_queue<tensor>;
+using numbers = p2p_queue<std::uint64_t>;
+
+tensor make(float value) { return tensor::full<float>({1000}, value, gpu); }
+
+// ---- what workers do
+
+// Twice as much, by work that takes its time where streams are late.
+void double_slowly(const tensor& what) {
+  for (int times = 0; times < 8; ++times) scale(what, 2);
+  for (int times = 0; times < 7; ++times) scale(what, 0.5);
+}
+
+bool is_all(const tensor& what, float value) { return equal(what, tensor::full<float>(what.shape(), value)); }
+
+// Whose turn it is has the only message, and is alone with `turns`. Returns how often it was not what the turns before
+// had made of it.
+std::size_t double_on_lease(const tensors& queue, const tensor& turns, std::size_t count) {
+  std::size_t wrong = 0;
+  for (std::size_t each = 0; each < count; ++each) {
+    const auto mine = queue.lease();
+    const auto turn = turns.data<std::int32_t>()[0]++;
+    if (!is_all(**mine, std::ldexp(1.0F, turn))) ++wrong;
+    double_slowly(**mine);
+  }
+  return wrong;
+}
+
+// Says that each is done by a message that has nothing to do with it.
+void double_and_acknowledge(const tensors& jobs, const numbers& done) {
+  for (std::uint64_t count = 0;; ++count) {
+    auto mine = jobs.lease();
+    if (!mine) return;
+    double_slowly(**mine);
+    mine->ack();
+    done.push(count);
+  }
+}
+
+void double_when_asked(const tensor& what, const event& begin, const event& done, std::size_t count) {
+  for (std::size_t each = 0; each < count; ++each) {
+    begin.wait();
+    begin.clear();
+    double_slowly(what);
+    done.set();
+  }
+}
+
+// ---- what the program does
+
+class CudaQueue : public test::gpu_test {
+protected:
+  void SetUp() override {
+    test::gpu_test::SetUp();
+    if (IsSkipped()) return;
+    ::setenv("FAKE_CUDA_DELAY", "7", 1);  // the streams of processes that start now are late
+    workers_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
+    for (const std::size_t each : {0U, 1U}) workers_->on(each).apply([] { static_cast<void>(cuda_device::open(gpu)); });
+    ::unsetenv("FAKE_CUDA_DELAY");
+  }
+  void TearDown() override {
+    workers_.reset();
+    test::gpu_test::TearDown();
+  }
+  static void discard(log_level /*level*/, std::string_view /*text*/) {}
+
+  std::unique_ptr<pool> workers_;
+};
+
+TEST_F(CudaQueue, ATensorGoesByReferenceToWorkersAndBack) {
+  const tensors there(2);
+  const tensors back(2);
+  auto passed_on = workers_->apply_async(
+      [](const tensors& in, const tensors& out) {
+        while (const auto each = in.pop()) {
+          double_slowly(*each);
+          out.push(*each);
+        }
+      },
+      there, back);
+  for (const float value : {1.0F, 2.0F, 3.0F}) {
+    const auto sent = make(value);
+    there.push(sent);
+    const auto received = back.pop();
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->device(), gpu);
+    EXPECT_TRUE(is_all(*received, 2 * value));
+    EXPECT_TRUE(is_all(sent, 2 * value)) << "the same memory";
+  }
+  there.close();
+  passed_on.get();
+}
+
+TEST_F(CudaQueue, AsACopyItArrivesOnTheHostAsItWas) {
+  const tensors queue(2);
+  const auto there = make(3);
+  queue.push(there, transfer::copy);
+  there.fill(4.0F);
+  const auto received = queue.pop();
+  EXPECT_TRUE(received->device().is_cpu());
+  EXPECT_TRUE(is_all(*received, 3));
+}
+
+TEST_F(CudaQueue, GivenAwayItIsTheReceivers) {
+  const tensors queue(2);
+  auto given = make(5);
+  EXPECT_TRUE(queue.push(std::move(given), transfer::move));
+  EXPECT_EQ(given.size(), 0U);  // NOLINT(bugprone-use-after-move): that is what is tested
+  EXPECT_TRUE(workers_->apply([](const tensors& in) { return is_all(*in.pop(), 5); }, queue));
+}
+
+TEST_F(CudaQueue, WhatIsKeptOfALeaseThatGoesBackIsStillThere) {
+  const tensors queue(2);
+  queue.push(make(6));
+  EXPECT_TRUE(workers_->on(0).apply(
+      [](const tensors& in) {
+        tensor kept;
+        {
+          const auto first = in.lease();
+          kept = **first;
+          double_slowly(kept);
+        }
+        return is_all(kept, 12);
+      },
+      queue));
+  EXPECT_TRUE(workers_->on(1).apply([](const tensors& in) { return is_all(*in.pop(), 12); }, queue));
+}
+
+TEST_F(CudaQueue, WhatIsDoneToALeasedTensorHasBeenDoneWhenItGoesBack) {
+  constexpr std::size_t count = 30;
+  const tensors queue(1);
+  const auto turns = tensor::zeros<std::int32_t>({1});
+  queue.push(make(1));
+  auto one = workers_->on(0).apply_async(double_on_lease, queue, turns, count);
+  auto other = workers_->on(1).apply_async(double_on_lease, queue, turns, count);
+  EXPECT_EQ(one.get(), 0U);
+  EXPECT_EQ(other.get(), 0U);
+  EXPECT_TRUE(is_all(*queue.pop(), std::ldexp(1.0F, 2 * count)));
+}
+
+TEST_F(CudaQueue, WhatIsDoneToALeasedTensorHasBeenDoneWhenItIsAcknowledged) {
+  const tensors jobs(2);
+  const numbers done(2);
+  auto doubler = workers_->apply_async(double_and_acknowledge, jobs, done);
+  for (const float value : {1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F, 7.0F, 8.0F}) {
+    const auto sent = make(value);
+    jobs.push(sent);
+    EXPECT_TRUE(done.pop());
+    EXPECT_TRUE(is_all(sent, 2 * value));
+  }
+  jobs.close();
+  doubler.get();
+}
+
+TEST_F(CudaQueue, WhatIsDoneToALentTensorHasBeenDoneWhenAnEventIsSet) {
+  constexpr std::size_t count = 8;
+  const event begin;
+  const event done;
+  const auto there = make(1);
+  auto doubler = workers_->apply_async(double_when_asked, there, begin, done, count);
+  for (std::size_t each = 1; each <= count; ++each) {
+    begin.set();
+    done.wait();
+    done.clear();
+    EXPECT_TRUE(is_all(there, std::ldexp(1.0F, static_cast<int>(each))));
+  }
+  doubler.get();
+}
+
+TEST_F(CudaQueue, OfAKilledWorkerALeaseIsThereAgainAndCanBeWrittenAnew) {
+  const auto device = cuda_device::open(gpu);
+  const tensors queue(1);
+  {
+    const auto there = make(1);
+    queue.push(there);
+    for (int times = 0; times < 3; ++times) {
+      const auto died = workers_
+                            ->apply_async(
+                                [](const tensors& in) {
+                                  const auto mine = in.lease();
+                                  double_slowly(**mine);
+                                  ::raise(SIGKILL);
+                                },
+                                queue)
+                            .get_result();
+      EXPECT_EQ(died.error(), errc::worker_died);
+      there.fill(7.0F);
+      const auto again = queue.lease();
+      ASSERT_TRUE(again);
+      EXPECT_TRUE(is_all(**again, 7)) << "nothing that the dead one has asked for comes later";
+    }
+  }
+  EXPECT_TRUE(is_all(*queue.pop(), 7));
+}
+
+}  // namespace
+}  // namespace muster::cuda_queue_test
