@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -65,12 +64,16 @@ private:
   std::vector<std::shared_ptr<exported_extent>> left_ MUSTER_GUARDED_BY(mutex_);  // others may have them open
   std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
 
+  struct import_entry {
+    std::weak_ptr<const imported_extent> extent;
+    bool is_mapped = false;  // also when nobody has it any more, until it is unmapped
+  };
+  struct import_keeper;
   void unmap(const imported_extent* left, std::uint64_t name) MUSTER_EXCLUDES(importing_);
 
   mutex importing_;  // held while a descriptor is on its way
   condition unmapped_;
-  std::map<std::uint64_t, std::weak_ptr<const imported_extent>> imports_ MUSTER_GUARDED_BY(importing_);
-  std::set<std::uint64_t> mapped_ MUSTER_GUARDED_BY(importing_);  // also what nobody has any more, until it is unmapped
+  std::map<std::uint64_t, import_entry> imports_ MUSTER_GUARDED_BY(importing_);
 };
 
 }  // namespace muster::detail
