@@ -237,6 +237,37 @@ TEST_F(CudaTensorPool, WhatABrokenContextNeverFinishedIsAnErrorForThoseWhoWait) 
   EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
 }
 
+TEST_F(CudaTensorPool, ALossIsToldAlthoughMemoryWasLetGoOfAfterIt) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto device = cuda_device::open(gpu);
+  const auto gate = tensor::zeros<std::uint64_t>({1U << 15U});
+  const auto made = pool_->on(0).apply(make_what_breaks, gate);
+  auto theirs = from_dlpack(to_dlpack(make(2)));
+  const auto there = tensor::zeros<float>({1000}, gpu);
+  there.copy_from(made);  // the stream of this process waits
+  const auto registered = fake.live(fake_cuda_registrations);
+  auto pinned = pinned_memory(*device, tensor::zeros<float>({1U << 15U}));
+  EXPECT_EQ(fake.live(fake_cuda_registrations), registered + 1);
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  pinned = pinned_memory();
+  theirs = tensor();
+  EXPECT_EQ(fake.live(fake_cuda_registrations), registered) << "the arena gives these pages to others";
+  EXPECT_THAT(problem_of([&] { device->synchronize(); }), testing::HasSubstr("the context of that process broke"));
+  device->synchronize();  // it is told once
+}
+
+TEST_F(CudaTensorPool, WhereADeviceIsFullTheTaskFailsAndItsWorkerGoesOn) {
+  auto failed = pool_->on(0).apply_async([] {
+    const auto twice = 2 * cuda_device::open(gpu)->memory().total_bytes;
+    return tensor::empty(dtype::u8, {twice}, gpu);
+  });
+  EXPECT_THAT(failed.get_result().error().describe(),
+              testing::AllOf(testing::HasSubstr("cuda:0 has no room for"), testing::HasSubstr("are free there")));
+  EXPECT_EQ(sum(pool_->on(0).apply(make, 3.0F)), 3000);
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its context is well";
+}
+
 TEST_F(CudaTensorPool, AWorkerWhoseContextBreaksIsReplaced) {
   if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
   auto failed = pool_->on(0).apply_async([] {

@@ -61,7 +61,8 @@ void cuda_devices::finish() noexcept {
   }
 }
 
-// Without the lock: who waits for a device must not keep others from opening one.
+// Without the lock: who waits for a device must not keep others from opening one. All are waited for before the first
+// one's failure is told; the others' are left for who asks next.
 void cuda_devices::synchronize() {
   if (is_elsewhere()) return;
   std::vector<std::shared_ptr<cuda_device>> all;
@@ -71,6 +72,7 @@ void cuda_devices::synchronize() {
       if (each != nullptr) all.push_back(each);
     }
   }
+  for (std::size_t other = 1; other < all.size(); ++other) all[other]->settle();
   for (const auto& each : all) each->synchronize();
 }
 

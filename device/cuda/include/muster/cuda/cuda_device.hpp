@@ -108,6 +108,7 @@ public:
   private:
     const cuda_driver& driver_;
     CUcontext before_ = nullptr;
+    device device_before_;
   };
 
   [[nodiscard]] device where() const noexcept override { return where_; }
@@ -141,6 +142,9 @@ public:
   /// Throws errc::peer_lost, once, when a tensor of another process that was worked on here was never finished there,
   /// because that process, or its context, was lost before.
   void synchronize() override;
+  /// Returns when the device has done all that it was given, or is lost: for whoever lets go of memory that it may be
+  /// at work on. Whatever failed is left for synchronize() to say.
+  void settle() noexcept;
   /// As pinned_memory.
   [[nodiscard]] std::shared_ptr<void> pin(const tensor& what) override;
   /// Of the stream copies().
@@ -164,6 +168,8 @@ private:
   friend class detail::imported_extent;
   friend class detail::received_block;
 
+  void require_capability() const;
+  void retain_context();
   void open_context();
   [[nodiscard]] void* part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make)
       MUSTER_EXCLUDES(parts_mutex_);
