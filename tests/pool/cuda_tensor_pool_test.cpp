@@ -25,6 +25,7 @@
 
 #include "../fake_cuda/fake_cuda.hpp"
 #include "gpu_fixture.hpp"
+#include "gpus_here.hpp"
 #include "processes.hpp"
 
 namespace muster::cuda_tensor_pool_test {
@@ -67,15 +68,6 @@ std::string problem_of(const auto& what) {
 
 class CudaTensorPool : public test::gpu_test {
 protected:
-  // Memory goes as long as its owner lives, and no longer.
-  static bool goes_by_handle() {
-    const auto device = cuda_device::open(gpu);
-    int found = 0;
-    device->driver().device_attribute(&found, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-                                      device->handle());
-    return found == 0;
-  }
-
   void SetUp() override {
     test::gpu_test::SetUp();
     if (!IsSkipped()) pool_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
@@ -91,6 +83,8 @@ protected:
 
   std::unique_ptr<pool> pool_;
 };
+
+using CudaTensorPoolKills = test::gives_memory_back<CudaTensorPool>;
 
 TEST_F(CudaTensorPool, AnArgumentIsWorkedOnInPlace) {
   const auto there = make(3);
@@ -152,7 +146,7 @@ TEST_F(CudaTensorPool, AViewGoesAsAView) {
   EXPECT_EQ(pool_->apply(sum, rows.slice(1, 3, 1)), 1 + 2 + 5 + 6 + 9 + 10);
 }
 
-TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
+TEST_F(CudaTensorPoolKills, WhatAWorkerHasMadeOutlivesIt) {
   if (goes_by_handle()) GTEST_SKIP() << "this driver exports no memory by descriptor";
   const auto made = pool_->on(0).apply(make, 7.0F);
   pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
@@ -162,7 +156,7 @@ TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 7.0F)));
 }
 
-TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSaysSo) {
+TEST_F(CudaTensorPoolKills, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSaysSo) {
   if (!goes_by_handle()) GTEST_SKIP() << "this driver exports memory by descriptor";
   const auto owner = pool_->on(0).apply(own_pid);
   const auto opened = pool_->on(0).apply(make, 7.0F);
@@ -203,6 +197,30 @@ TEST_F(CudaTensorPool, IsOnTheDeviceThatThisProcessCallsSo) {
   if (count < 2) GTEST_SKIP() << "there is one GPU";
   EXPECT_EQ(made.device(), device::cuda(1)) << "also before this process has opened a device";
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 5.0F)));
+}
+
+TEST_F(CudaTensorPool, WorkersWithDevicesHaveOneContextOnTheirOwnAndTheProgramHasNone) {
+  const test::fake_cuda fake;
+  const test::gpus_here gpus;
+  const auto contexts = [] { return test::fake_cuda().live(fake_cuda_contexts); };
+  const auto before = fake.is_there() ? contexts() : 0;
+  pool_ =
+      std::make_unique<pool>(pool_options{.workers = 2, .devices = gpus.all(), .quarantine_after = 0, .log = discard});
+  std::vector<tensor> made;
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    const auto own = device::cuda(static_cast<std::uint16_t>(worker % cuda_device::count()));
+    made.push_back(pool_->on(worker).apply(make, static_cast<float>(worker + 1)));
+    EXPECT_EQ(made.back().device(), own) << "as the program calls it";
+    EXPECT_EQ(pool_->on(worker).apply([] { return text(this_worker::device()); }), text(own));
+    if (fake.is_there()) {
+      EXPECT_EQ(pool_->on(worker).apply(contexts), 1U);
+    }
+  }
+  EXPECT_EQ(pool_->on(1).apply(sum, made[0]), 1000) << "which it sees too, as another";
+  EXPECT_EQ(pool_->on(0).apply(sum, made[1]), 2000);
+  if (fake.is_there()) {
+    EXPECT_EQ(contexts(), before);
+  }
 }
 
 // A result whose kernel will fail when the gate opens, long after the reference has been sent.
@@ -317,7 +335,7 @@ TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 6.0F)));
 }
 
-TEST_F(CudaTensorPool, WhatAKilledWorkerHeldIsFreeAgain) {
+TEST_F(CudaTensorPoolKills, WhatAKilledWorkerHeldIsFreeAgain) {
   const auto device = cuda_device::open(gpu);
   const auto held = [&] {
     static_cast<void>(tensor::empty<float>({1}, gpu));  // collects what others have let go of
