@@ -9,6 +9,9 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -138,6 +141,59 @@ TEST_F(CudaTensorPool, GoesFromWorkerToWorkerAndBackToItsOwner) {
 TEST_F(CudaTensorPool, TheProgramNeedsNoContextToPassItOn) {
   auto made = pool_->on(0).apply(make, 5.0F);
   EXPECT_EQ(pool_->on(1).apply(sum, made), 5000);
+}
+
+// Tasks of worker 0 that it runs one after the other, since they were there before the first one had ended.
+template <class... Tasks>
+auto without_a_pause(pool& of, const Tasks&... tasks) {
+  const auto gate = tensor::zeros<std::uint64_t>({1});
+  auto first = of.on(0).apply_async(
+      [](const tensor& opened) {
+        while (std::atomic_ref(opened.span<std::uint64_t>()[0]).load() == 0) std::this_thread::yield();
+      },
+      gate);
+  auto results = std::tuple(tasks()...);
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  return std::apply([](auto&... each) { return std::tuple(each.get()...); }, results);
+}
+
+std::size_t registrations() { return test::fake_cuda().live(fake_cuda_registrations); }
+
+TEST_F(CudaTensorPoolKills, WhatATaskWasLentIsMappedOnceForTasksThatFollowAtOnceAndNoLonger) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "nobody counts what a real driver was told of";
+  auto there = make(3);
+  const auto use = [&] { return pool_->on(0).apply_async(sum, there); };
+  const auto look = [&] { return pool_->on(0).apply_async(registrations); };
+  const auto use_once_more = [&] {
+    return pool_->on(0).apply_async(
+        [](const tensor& given) {
+          for (int tries = 0; tries < 2; ++tries) {  // if it were mapped only now
+            test::fake_cuda().fail("cuMemImportFromShareableHandle", CUDA_ERROR_OUT_OF_MEMORY);
+            test::fake_cuda().fail("cuIpcOpenMemHandle", CUDA_ERROR_OUT_OF_MEMORY);
+          }
+          const auto found = sum(given);
+          test::fake_cuda().no_failures();
+          return std::pair(found, registrations());
+        },
+        there);
+  };
+  EXPECT_EQ(pool_->on(0).apply(sum, make(1)), 1000);  // whatever the first one needs
+  const auto none = pool_->on(0).apply(registrations);
+  const auto [first, second, third, after] = without_a_pause(*pool_, use, use_once_more, use_once_more, look);
+  EXPECT_EQ(first, 3000);
+  EXPECT_EQ(second, std::pair(3000.0, none + 1));
+  EXPECT_EQ(third, std::pair(3000.0, none + 1));
+  EXPECT_EQ(after, none) << "a task that does not use it runs without it";
+  EXPECT_EQ(pool_->on(0).apply(sum, there), 3000);
+  there = tensor();  // nobody has it any more, and the worker sleeps soon
+  const auto device = cuda_device::open(gpu);
+  const auto is_back = [&] {
+    device->trim();
+    const auto now = device->memory();
+    return now.free_bytes == now.total_bytes;
+  };
+  EXPECT_TRUE(test::eventually(is_back)) << "while the worker lives";
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 1U);
 }
 
 TEST_F(CudaTensorPool, AViewGoesAsAView) {

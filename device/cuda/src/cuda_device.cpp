@@ -204,6 +204,7 @@ void cuda_device::finish() noexcept {
   static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
   static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
   sharing_->watch().finish();
+  sharing_->drop_kept();  // which keeps this device
 }
 
 // What others have lent is let go of by the stream.

@@ -89,6 +89,24 @@ void sharing_table::unmap(const imported_extent* left, std::uint64_t name) {
   unmapped_.notify_all();
 }
 
+void sharing_table::keep_mapped(const std::shared_ptr<const imported_extent>& which) {
+  const scoped_lock lock(mutex_);
+  if (std::ranges::find(kept_mappings_, which) == kept_mappings_.end()) kept_mappings_.push_back(which);
+}
+
+std::shared_ptr<const imported_extent> sharing_table::kept_mapping(std::uint64_t name) const {
+  const scoped_lock lock(mutex_);
+  const auto found = std::ranges::find_if(kept_mappings_, [name](const auto& each) { return each->name() == name; });
+  return found != kept_mappings_.end() ? *found : nullptr;
+}
+
+// Unmapped without the lock.
+void sharing_table::drop_kept() noexcept {
+  std::vector<std::shared_ptr<const imported_extent>> dropped;
+  const scoped_lock lock(mutex_);
+  dropped.swap(kept_mappings_);
+}
+
 void sharing_table::keep(const device_piece& what, shared_block tag) {
   const scoped_lock lock(mutex_);
   kept_.push_back({what, std::move(tag)});

@@ -35,6 +35,7 @@ class shared_block;
 
 namespace detail {
 class cuda_block;
+class cuda_devices;
 class device_extent;
 class device_heap;
 struct device_piece;
@@ -164,6 +165,7 @@ public:
 
 private:
   friend class detail::cuda_block;
+  friend class detail::cuda_devices;
   friend class detail::exported_extent;
   friend class detail::imported_extent;
   friend class detail::received_block;
@@ -187,6 +189,9 @@ private:
   [[nodiscard]] std::shared_ptr<const detail::device_extent> exported(std::uint64_t name) const;
   [[nodiscard]] std::shared_ptr<const detail::imported_extent> import(const detail::device_tag& tag,
                                                                       const shared_block& anchor);
+  void keep_mapped(const std::shared_ptr<const detail::imported_extent>& which);
+  [[nodiscard]] std::shared_ptr<const detail::imported_extent> kept_mapping(std::uint64_t name) const;
+  void drop_kept() noexcept;
   void let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept;
   void promise(const shared_block& anchor) const;
   void note_awaited(const shared_block& anchor, const detail::device_promise& what);
