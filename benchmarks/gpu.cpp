@@ -40,7 +40,6 @@ using muster::cuda_device;
 using muster::device;
 using muster::tensor;
 
-const device gpu_0 = device::cuda(0);
 constexpr std::size_t pass_bytes = std::size_t{256} << 20U;
 
 // ---- by reference

@@ -11,10 +11,12 @@
 
 namespace bench {
 
+inline constexpr muster::device gpu_0 = muster::device::cuda(0);
+
 /// The first GPU, for pools and worlds. Where another library plays the driver, the files of /proc that say what GPUs
 /// there are lie below the directory BENCH_GPU_MACHINE.
 [[nodiscard]] inline muster::device_choice first_gpu() {
-  const muster::device_choice choice({muster::device::cuda(0)});
+  const muster::device_choice choice({gpu_0});
   const char* const root = std::getenv("BENCH_GPU_MACHINE");
   return root == nullptr ? choice : choice.on_machine(root);
 }

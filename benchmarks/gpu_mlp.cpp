@@ -25,7 +25,6 @@ using muster::cuda_device;
 using muster::tensor;
 using muster::transposed;
 
-const muster::device gpu_0 = muster::device::cuda(0);
 constexpr std::size_t width = 4096;
 constexpr double rate = 1e-3;
 
