@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // The figures of muster on one GPU, beside the driver's own calls. Workloads:
 //
-//   gpu_tensor_ref            a call with a tensor of 4 GiB on the device (of half of what is free, if that is less)
-//                             ÷ a call without
+//   gpu_tensor_ref            a call with another process's tensor of 4 GiB on the device (of half of what is free, if
+//                             that is less), which reads an element of it ÷ a call that reads one of its process's own
 //   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
 //                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
@@ -29,6 +29,7 @@
 #include <muster/process/init.hpp>
 
 #include "bench_program.hpp"
+#include "gpu_machine.hpp"
 #include "gpu_mlp.hpp"
 #include "gpu_nccl.hpp"
 
@@ -39,28 +40,33 @@ using muster::cuda_device;
 using muster::device;
 using muster::tensor;
 
-const device gpu_0 = device::cuda(0);
 constexpr std::size_t pass_bytes = std::size_t{256} << 20U;
 
 // ---- by reference
 
 std::size_t free_bytes() { return cuda_device::open(gpu_0)->memory().free_bytes; }
 tensor made_there(std::size_t bytes) { return tensor::zeros(muster::dtype::u8, {bytes}, gpu_0); }
-std::size_t size_of(const tensor& given) { return given.size(); }
+
+int first_of(const tensor& given) { return given.slice(0, 1).to(device::cpu()).span<std::uint8_t>()[0]; }
+int first_of_own(int /*unused*/) {
+  static const tensor own = made_there(1);
+  return first_of(own);
+}
 
 row tensor_ref(const effort& how) {
   constexpr std::size_t most = std::size_t{4} << 30U;
-  const muster::pool pool({.workers = 1, .devices = {gpu_0}});
-  const auto bytes = std::min(most, pool.apply(free_bytes) / 2);
-  const auto there = pool.apply(made_there, bytes);
+  const muster::pool pool({.workers = 2, .devices = first_gpu()});
+  const auto bytes = std::min(most, pool.on(0).apply(free_bytes) / 2);
+  const auto there = pool.on(0).apply(made_there, bytes);
+  const auto other = pool.on(1);
   const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
                     for (std::size_t index = 0; index < count; ++index) {
-                      if (pool.apply(size_of, there) != bytes) std::abort();
+                      if (other.apply(first_of, there) != 0) std::abort();
                     }
                   }};
-  const side peer{.name = "apply without", .run = [&](std::size_t count) {
+  const side peer{.name = "apply, of its own", .run = [&](std::size_t count) {
                     for (std::size_t index = 0; index < count; ++index) {
-                      if (pool.apply([](std::size_t given) { return given; }, bytes) != bytes) std::abort();
+                      if (other.apply(first_of_own, 0) != 0) std::abort();
                     }
                   }};
   return compare("gpu_tensor_ref", how, ours, peer);
@@ -156,7 +162,7 @@ void fill_number(const muster::rank_context& context, const tensor& number) {
 
 row call_empty(const effort& how) {
   const auto gpu = cuda_device::open(gpu_0);
-  muster::world world({.ranks = 1, .devices = {gpu_0}});
+  muster::world world({.ranks = 1, .devices = first_gpu()});
   const auto weights = world.replicate("number", tensor::zeros<float>({1}));
   const auto call = world.function(fill_number, muster::replicas(weights));
   const auto number = tensor::zeros(muster::dtype::f32, {1}, gpu_0);
@@ -174,29 +180,24 @@ row call_empty(const effort& how) {
 
 // ---- the program
 
-std::string why_not() {
-  const auto problem = muster::cuda_driver::problem();
-  return problem ? "not measured: " + *problem : std::string();
-}
-
-workload on_gpu(const std::string& name, row (*run)(const effort&)) {
-  return {.name = name, .run = run, .hindrance = why_not};
+workload on_gpu(const std::string& name, row (*run)(const effort&), std::string (*hindrance)() = why_no_driver) {
+  return {.name = name, .run = run, .hindrance = hindrance};
 }
 
 std::string why_not_beside_torch() {
-  const auto why = why_not();
+  const auto why = why_no_gpu();
   if (!why.empty() || has_torch_on_gpu()) return why;
   return "peer missing: /usr/bin/python3 has no torch that can use a GPU";
 }
 
 std::vector<workload> all_workloads() {
   std::vector<workload> all = {
-      on_gpu("gpu_tensor_ref", tensor_ref),
+      on_gpu("gpu_tensor_ref", tensor_ref, why_no_gpu),
       on_gpu("h2d", copy_to_device),
       on_gpu("d2h", copy_to_host),
       on_gpu("gpu_accumulate_f32", accumulate),
-      on_gpu("gpu_call_empty", call_empty),
-      on_gpu("gpu_mlp_step", gpu_mlp_step),
+      on_gpu("gpu_call_empty", call_empty, why_no_gpu),
+      on_gpu("gpu_mlp_step", gpu_mlp_step, why_no_gpu),
       {.name = "gpu_mlp_vs_torch", .run = gpu_mlp_vs_torch, .hindrance = why_not_beside_torch}};
   const auto others = gpu_collectives();
   all.insert(all.end(), others.begin(), others.end());

@@ -13,6 +13,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/world.hpp>
 
+#include "gpu_machine.hpp"
 #include "python_peer.hpp"
 
 MUSTER_EMBED_IMAGE(bench_gpu_kernels, MUSTER_CUDA_IMAGE);
@@ -24,7 +25,6 @@ using muster::cuda_device;
 using muster::tensor;
 using muster::transposed;
 
-const muster::device gpu_0 = muster::device::cuda(0);
 constexpr std::size_t width = 4096;
 constexpr double rate = 1e-3;
 
@@ -83,7 +83,7 @@ public:
   void step() { call_(); }
 
 private:
-  muster::world world_{{.ranks = 1, .devices = {gpu_0}}};
+  muster::world world_{{.ranks = 1, .devices = first_gpu()}};
   muster::variable x_ = world_.replicate("x", small_values());
   muster::variable w1_ = world_.replicate("w1", small_values());
   muster::variable w2_ = world_.replicate("w2", small_values());

@@ -6,9 +6,10 @@
 
 #include <muster/collectives/group.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/cuda/driver.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/nccl/nccl_library.hpp>
+
+#include "gpu_machine.hpp"
 
 namespace bench {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using muster::cuda_device;
 using muster::tensor;
 
-const muster::device gpu_0 = muster::device::cuda(0);
 constexpr std::size_t count = (std::size_t{256} << 20U) / sizeof(float);
 
 /// A communicator of one rank, and what it sums.
@@ -62,8 +62,8 @@ row all_reduce_of_one(const effort& how) {
                  {.name = "ncclAllReduce", .run = [&](std::size_t times) { bare.run(times); }});
 }
 
-std::string why_not() {
-  if (const auto problem = muster::cuda_driver::problem()) return "not measured: " + *problem;
+std::string why_no_nccl() {
+  if (auto why = why_no_driver(); !why.empty()) return why;
   if (const auto problem = muster::nccl_library::problem()) return "peer missing: " + *problem;
   return {};
 }
@@ -71,7 +71,7 @@ std::string why_not() {
 }  // namespace
 
 std::vector<workload> gpu_collectives() {
-  return {{.name = "nccl_allreduce_1rank", .run = all_reduce_of_one, .hindrance = why_not}};
+  return {{.name = "nccl_allreduce_1rank", .run = all_reduce_of_one, .hindrance = why_no_nccl}};
 }
 
 }  // namespace bench

@@ -40,6 +40,23 @@ function(muster_lacks_cuda)
     "or set MUSTER_CUDA to OFF.")
 endfunction()
 
+# Sets VARIABLE to the oldest compute capability that kernels are compiled for, 80 for 8.0.
+function(muster_least_cuda_capability variable)
+  set(least)
+  foreach(each IN LISTS MUSTER_CUDA_ARCHITECTURES)
+    if(NOT each MATCHES "^([0-9]+)[af]?$")
+      message(FATAL_ERROR "MUSTER_CUDA_ARCHITECTURES has '${each}', which is no compute capability: 80 is meant for 8.0")
+    endif()
+    if(NOT least OR CMAKE_MATCH_1 LESS least)
+      set(least ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  if(NOT least)
+    message(FATAL_ERROR "MUSTER_CUDA_ARCHITECTURES is empty: name the compute capabilities of your GPUs, 80 for 8.0")
+  endif()
+  set(${variable} ${least} PARENT_SCOPE)
+endfunction()
+
 # muster_cuda_image(TARGET KERNELS SOURCE): compiles KERNELS, a .cu file, with the include path of TARGET, and defines
 # MUSTER_CUDA_IMAGE, the path of what comes of it, in SOURCE, which is one of TARGET's and embeds it
 # (muster/cuda/embed.hpp).

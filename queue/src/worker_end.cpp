@@ -8,6 +8,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/futex.hpp>
+#include <muster/base/kept_for_next_task.hpp>
 #include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/queue/bell.hpp>
@@ -215,6 +216,7 @@ bool worker_end::spin(claimed_task& task) {
 
 void worker_end::park() {
   cache_.clear();
+  detail::kept_for_next_task::drop();
   parking::park(
       line_.parked, board_.sleeping(), options_.index, [this] { return is_wanted(); },
       [this] { futex_wait(futex_address(line_.parked), 1, futex_scope::shared); });

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every operation, type and size over tensors on devices that go by NCCL, against what plain loops give.
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <tuple>
 #include <vector>
 
@@ -12,6 +16,7 @@
 #include "conformance.hpp"
 #include "group_operations.hpp"
 #include "nccl_support.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::nccl_conformance_test {
 namespace {
@@ -19,6 +24,29 @@ namespace {
 using testing::HasSubstr;
 
 const auto cpu = device::cpu();
+
+class NcclRecipe : public test::nccl_test {};
+
+// take_device()'s: else ranks on one device would not meet at all, or by way of what only one host has.
+TEST_F(NcclRecipe, RanksMeetOverSocketsAlsoWhereSeveralShareAGpu) {
+  if (is_fake()) GTEST_SKIP() << "NCCL is the one that stands in, which writes no log";
+  const test::temporary_directory logs;
+  ::setenv("NCCL_DEBUG_FILE", (logs.path() / "of-%p").c_str(), 1);
+  test::run_on_devices(2, [](group& mine, device there) {
+    const auto ones = tensor::ones<float>({100}, there);
+    mine.all_reduce(ones);
+    EXPECT_TRUE(mine.way_of_devices().is_direct) << mine.way_of_devices().how;
+  });
+  ::unsetenv("NCCL_DEBUG_FILE");
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator(logs.path())) {
+    std::ostringstream log;
+    log << std::ifstream(each.path()).rdbuf();
+    EXPECT_THAT(log.str(), HasSubstr("NET/Socket")) << each.path();
+    ++count;
+  }
+  EXPECT_EQ(count, 2U) << "each rank writes one";
+}
 
 class NcclConformance : public test::nccl_test, public testing::WithParamInterface<std::tuple<std::size_t, bool>> {
 protected:

@@ -107,6 +107,19 @@ TEST_F(CudaTensor, TensorsOfTwoPlacesAreNotCombined) {
   EXPECT_THAT(text, AllOf(HasSubstr("cpu"), HasSubstr("cuda:0"), HasSubstr("to()")));
 }
 
+TEST_F(CudaTensor, TensorsOfTwoDevicesAreNotCombined) {
+  constexpr auto other = device::cuda(1);
+  if (cuda_device::count() < 2) GTEST_SKIP() << "there is one GPU";
+  const auto here = tensor::zeros<float>({2}, gpu);
+  const auto there = tensor::ones<float>({2}, other);
+  const auto names_both = AllOf(HasSubstr("cuda:0"), HasSubstr("cuda:1"), HasSubstr("to()"));
+  EXPECT_THAT(problem_of([&] { accumulate(here, there); }), names_both);
+  EXPECT_THAT(problem_of([&] { axpy(2, there, here); }), names_both);
+  EXPECT_TRUE(equal(here.to(cpu), tensor::zeros<float>({2})));
+  accumulate(here, there.to(gpu));
+  EXPECT_TRUE(equal(here.to(cpu), tensor::ones<float>({2}))) << "as the message says";
+}
+
 TEST_F(CudaTensor, ElementsAreNotLookedAtFromTheHost) {
   const auto there = tensor::zeros<float>({4}, gpu);
   for (const auto& text : {problem_of([&] { static_cast<void>(there.data()); }),

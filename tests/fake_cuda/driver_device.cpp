@@ -70,6 +70,13 @@ CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   return call("cuDeviceGetUuid", [&] { *uuid = the_machine().devices().uuid(device); });
 }
 
+CUresult CUDAAPI cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
+  return call("cuDeviceTotalMem", [&] {
+    static_cast<void>(the_machine().devices().physical(device));
+    *bytes = the_machine().devices().memory_bytes();
+  });
+}
+
 CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return call("cuDeviceGetAttribute", [&] {
     static_cast<void>(the_machine().devices().physical(device));

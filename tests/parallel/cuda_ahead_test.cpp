@@ -80,6 +80,8 @@ protected:
   const test::gpus_here gpus_;
 };
 
+using AheadKills = test::gives_memory_back<Ahead>;
+
 tensor twice(const tensor& x) {
   const auto made = x.clone();
   scale(made, 2);
@@ -240,7 +242,7 @@ TEST_P(Ahead, AFunctionThatFailsLeavesNothingPinnedAndTheNextCallGoesOn) {
   for (const auto each : pinned) EXPECT_EQ(each, 0U);
 }
 
-TEST_P(Ahead, RanksThatAreKilledAtAnyTimeLeaveTheInputsToTheNextCall) {
+TEST_P(AheadKills, RanksThatAreKilledAtAnyTimeLeaveTheInputsToTheNextCall) {
   if (!has_workers()) GTEST_SKIP() << "the program itself is the only rank";
   world w(on_devices());
   auto f = w.function([](const tensor& x) { return twice(x); }, rows("x"), outputs(gather("x")));
@@ -315,10 +317,10 @@ TEST(AheadInALittleMemory, SlicesGoOneAfterTheOtherWhereTheDeviceHasNoRoomForTwo
   EXPECT_EQ(ahead(false), slice_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Ahead,
-                         testing::Values(form{1, test::caller::first, false}, form{1, test::caller::none, true},
-                                         form{2, test::caller::none, false}, form{3, test::caller::last, true}),
-                         name_of);
+const auto all_forms = testing::Values(form{1, test::caller::first, false}, form{1, test::caller::none, true},
+                                       form{2, test::caller::none, false}, form{3, test::caller::last, true});
+INSTANTIATE_TEST_SUITE_P(Worlds, Ahead, all_forms, name_of);
+INSTANTIATE_TEST_SUITE_P(Worlds, AheadKills, all_forms, name_of);
 
 }  // namespace
 }  // namespace muster::cuda_ahead_test

@@ -9,6 +9,9 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -25,6 +28,7 @@
 
 #include "../fake_cuda/fake_cuda.hpp"
 #include "gpu_fixture.hpp"
+#include "gpus_here.hpp"
 #include "processes.hpp"
 
 namespace muster::cuda_tensor_pool_test {
@@ -67,15 +71,6 @@ std::string problem_of(const auto& what) {
 
 class CudaTensorPool : public test::gpu_test {
 protected:
-  // Memory goes as long as its owner lives, and no longer.
-  static bool goes_by_handle() {
-    const auto device = cuda_device::open(gpu);
-    int found = 0;
-    device->driver().device_attribute(&found, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-                                      device->handle());
-    return found == 0;
-  }
-
   void SetUp() override {
     test::gpu_test::SetUp();
     if (!IsSkipped()) pool_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
@@ -91,6 +86,8 @@ protected:
 
   std::unique_ptr<pool> pool_;
 };
+
+using CudaTensorPoolKills = test::gives_memory_back<CudaTensorPool>;
 
 TEST_F(CudaTensorPool, AnArgumentIsWorkedOnInPlace) {
   const auto there = make(3);
@@ -146,13 +143,66 @@ TEST_F(CudaTensorPool, TheProgramNeedsNoContextToPassItOn) {
   EXPECT_EQ(pool_->on(1).apply(sum, made), 5000);
 }
 
+// Tasks of worker 0 that it runs one after the other, since they were there before the first one had ended.
+template <class... Tasks>
+auto without_a_pause(pool& of, const Tasks&... tasks) {
+  const auto gate = tensor::zeros<std::uint64_t>({1});
+  auto first = of.on(0).apply_async(
+      [](const tensor& opened) {
+        while (std::atomic_ref(opened.span<std::uint64_t>()[0]).load() == 0) std::this_thread::yield();
+      },
+      gate);
+  auto results = std::tuple(tasks()...);
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  return std::apply([](auto&... each) { return std::tuple(each.get()...); }, results);
+}
+
+std::size_t registrations() { return test::fake_cuda().live(fake_cuda_registrations); }
+
+TEST_F(CudaTensorPoolKills, WhatATaskWasLentIsMappedOnceForTasksThatFollowAtOnceAndNoLonger) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "nobody counts what a real driver was told of";
+  auto there = make(3);
+  const auto use = [&] { return pool_->on(0).apply_async(sum, there); };
+  const auto look = [&] { return pool_->on(0).apply_async(registrations); };
+  const auto use_once_more = [&] {
+    return pool_->on(0).apply_async(
+        [](const tensor& given) {
+          for (int tries = 0; tries < 2; ++tries) {  // if it were mapped only now
+            test::fake_cuda().fail("cuMemImportFromShareableHandle", CUDA_ERROR_OUT_OF_MEMORY);
+            test::fake_cuda().fail("cuIpcOpenMemHandle", CUDA_ERROR_OUT_OF_MEMORY);
+          }
+          const auto found = sum(given);
+          test::fake_cuda().no_failures();
+          return std::pair(found, registrations());
+        },
+        there);
+  };
+  EXPECT_EQ(pool_->on(0).apply(sum, make(1)), 1000);  // whatever the first one needs
+  const auto none = pool_->on(0).apply(registrations);
+  const auto [first, second, third, after] = without_a_pause(*pool_, use, use_once_more, use_once_more, look);
+  EXPECT_EQ(first, 3000);
+  EXPECT_EQ(second, std::pair(3000.0, none + 1));
+  EXPECT_EQ(third, std::pair(3000.0, none + 1));
+  EXPECT_EQ(after, none) << "a task that does not use it runs without it";
+  EXPECT_EQ(pool_->on(0).apply(sum, there), 3000);
+  there = tensor();  // nobody has it any more, and the worker sleeps soon
+  const auto device = cuda_device::open(gpu);
+  const auto is_back = [&] {
+    device->trim();
+    const auto now = device->memory();
+    return now.free_bytes == now.total_bytes;
+  };
+  EXPECT_TRUE(test::eventually(is_back)) << "while the worker lives";
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 1U);
+}
+
 TEST_F(CudaTensorPool, AViewGoesAsAView) {
   const auto rows = tensor::arange<float>(12).reshape({3, 4}).to(gpu);
   EXPECT_EQ(pool_->apply(sum, rows.row(1)), 4 + 5 + 6 + 7);
   EXPECT_EQ(pool_->apply(sum, rows.slice(1, 3, 1)), 1 + 2 + 5 + 6 + 9 + 10);
 }
 
-TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
+TEST_F(CudaTensorPoolKills, WhatAWorkerHasMadeOutlivesIt) {
   if (goes_by_handle()) GTEST_SKIP() << "this driver exports no memory by descriptor";
   const auto made = pool_->on(0).apply(make, 7.0F);
   pool_->on(0).apply([] { cuda_device::open(gpu)->synchronize(); });  // else it may die before it has made it
@@ -162,7 +212,7 @@ TEST_F(CudaTensorPool, WhatAWorkerHasMadeOutlivesIt) {
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 7.0F)));
 }
 
-TEST_F(CudaTensorPool, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSaysSo) {
+TEST_F(CudaTensorPoolKills, WithoutDescriptorsWhatADeadWorkerHasMadeIsAnErrorThatSaysSo) {
   if (!goes_by_handle()) GTEST_SKIP() << "this driver exports memory by descriptor";
   const auto owner = pool_->on(0).apply(own_pid);
   const auto opened = pool_->on(0).apply(make, 7.0F);
@@ -205,6 +255,30 @@ TEST_F(CudaTensorPool, IsOnTheDeviceThatThisProcessCallsSo) {
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 5.0F)));
 }
 
+TEST_F(CudaTensorPool, WorkersWithDevicesHaveOneContextOnTheirOwnAndTheProgramHasNone) {
+  const test::fake_cuda fake;
+  const test::gpus_here gpus;
+  const auto contexts = [] { return test::fake_cuda().live(fake_cuda_contexts); };
+  const auto before = fake.is_there() ? contexts() : 0;
+  pool_ =
+      std::make_unique<pool>(pool_options{.workers = 2, .devices = gpus.all(), .quarantine_after = 0, .log = discard});
+  std::vector<tensor> made;
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    const auto own = device::cuda(static_cast<std::uint16_t>(worker % cuda_device::count()));
+    made.push_back(pool_->on(worker).apply(make, static_cast<float>(worker + 1)));
+    EXPECT_EQ(made.back().device(), own) << "as the program calls it";
+    EXPECT_EQ(pool_->on(worker).apply([] { return text(this_worker::device()); }), text(own));
+    if (fake.is_there()) {
+      EXPECT_EQ(pool_->on(worker).apply(contexts), 1U);
+    }
+  }
+  EXPECT_EQ(pool_->on(1).apply(sum, made[0]), 1000) << "which it sees too, as another";
+  EXPECT_EQ(pool_->on(0).apply(sum, made[1]), 2000);
+  if (fake.is_there()) {
+    EXPECT_EQ(contexts(), before);
+  }
+}
+
 // A result whose kernel will fail when the gate opens, long after the reference has been sent.
 tensor make_what_breaks(const tensor& gate) {
   const auto device = cuda_device::open(gpu);
@@ -235,6 +309,37 @@ TEST_F(CudaTensorPool, WhatABrokenContextNeverFinishedIsAnErrorForThoseWhoWait) 
   EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its process lives on";
   EXPECT_EQ(pool_->on(1).apply(incarnation), 1U) << "this one's device is well";
   EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
+}
+
+TEST_F(CudaTensorPool, ALossIsToldAlthoughMemoryWasLetGoOfAfterIt) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto device = cuda_device::open(gpu);
+  const auto gate = tensor::zeros<std::uint64_t>({1U << 15U});
+  const auto made = pool_->on(0).apply(make_what_breaks, gate);
+  auto theirs = from_dlpack(to_dlpack(make(2)));
+  const auto there = tensor::zeros<float>({1000}, gpu);
+  there.copy_from(made);  // the stream of this process waits
+  const auto registered = fake.live(fake_cuda_registrations);
+  auto pinned = pinned_memory(*device, tensor::zeros<float>({1U << 15U}));
+  EXPECT_EQ(fake.live(fake_cuda_registrations), registered + 1);
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  pinned = pinned_memory();
+  theirs = tensor();
+  EXPECT_EQ(fake.live(fake_cuda_registrations), registered) << "the arena gives these pages to others";
+  EXPECT_THAT(problem_of([&] { device->synchronize(); }), testing::HasSubstr("the context of that process broke"));
+  device->synchronize();  // it is told once
+}
+
+TEST_F(CudaTensorPool, WhereADeviceIsFullTheTaskFailsAndItsWorkerGoesOn) {
+  auto failed = pool_->on(0).apply_async([] {
+    const auto twice = 2 * cuda_device::open(gpu)->memory().total_bytes;
+    return tensor::empty(dtype::u8, {twice}, gpu);
+  });
+  EXPECT_THAT(failed.get_result().error().describe(),
+              testing::AllOf(testing::HasSubstr("cuda:0 has no room for"), testing::HasSubstr("are free there")));
+  EXPECT_EQ(sum(pool_->on(0).apply(make, 3.0F)), 3000);
+  EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its context is well";
 }
 
 TEST_F(CudaTensorPool, AWorkerWhoseContextBreaksIsReplaced) {
@@ -286,7 +391,7 @@ TEST_F(CudaTensorPool, WhatADriverExportsInNoWayGoesAsACopy) {
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 6.0F)));
 }
 
-TEST_F(CudaTensorPool, WhatAKilledWorkerHeldIsFreeAgain) {
+TEST_F(CudaTensorPoolKills, WhatAKilledWorkerHeldIsFreeAgain) {
   const auto device = cuda_device::open(gpu);
   const auto held = [&] {
     static_cast<void>(tensor::empty<float>({1}, gpu));  // collects what others have let go of

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -9,6 +11,10 @@
 
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/cuda/driver.hpp>
+
+#include "../fake_cuda/fake_cuda.hpp"
+#include "processes.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::test {
 
@@ -19,6 +25,17 @@ protected:
     if (const auto problem = cuda_driver::problem()) GTEST_SKIP() << "no GPU: " << *problem;
   }
 
+  /// Whether memory of devices is sent by handle, and there for as long as its owner lives, and no longer. Makes no
+  /// context.
+  [[nodiscard]] static bool goes_by_handle() {
+    const auto driver = cuda_driver::load();
+    CUdevice first = 0;
+    int found = 0;
+    driver->device_get(&first, 0);
+    driver->device_attribute(&found, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, first);
+    return found == 0;
+  }
+
   // Devices stay open, and keep memory for who asks next.
   void TearDown() override {
     if (IsSkipped()) return;
@@ -26,6 +43,40 @@ protected:
       cuda_device::open(device::cuda(static_cast<std::uint16_t>(index)))->trim();
     }
   }
+};
+
+/// Tests after which all processes together have as much of the devices' memory as before, whoever was killed. Only the
+/// driver that stands in is asked: of a real one others have memory too, and so have contexts.
+template <class Fixture>
+class gives_memory_back : public Fixture {
+protected:
+  // Said before the driver is loaded, which reads it once.
+  void SetUp() override {
+    static const temporary_directory counts_of_all;
+    ::setenv("FAKE_CUDA_SHARED", counts_of_all.path().c_str(), 1);
+    Fixture::SetUp();
+    if (!testing::Test::IsSkipped()) before_ = free_bytes();
+  }
+  void TearDown() override {
+    Fixture::TearDown();
+    if (testing::Test::IsSkipped() || !fake_cuda().is_there()) return;
+    EXPECT_TRUE(eventually([this] { return free_bytes() == before_; }))
+        << before_ << " bytes were free before, " << free_bytes() << " are now";
+  }
+
+private:
+  // Of all devices. What this process keeps for who asks next is free too.
+  static std::size_t free_bytes() {
+    std::size_t sum = 0;
+    for (unsigned index = 0; index < cuda_device::count(); ++index) {
+      const auto each = cuda_device::open(device::cuda(static_cast<std::uint16_t>(index)));
+      each->trim();
+      sum += each->memory().free_bytes;
+    }
+    return sum;
+  }
+
+  std::size_t before_ = 0;
 };
 
 }  // namespace muster::test

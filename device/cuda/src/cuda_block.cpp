@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <muster/base/assert.hpp>
-#include <muster/base/error.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
@@ -47,11 +46,7 @@ foreign_block::~foreign_block() {
     leave_to_parent(std::move(keeper_));
     return;
   }
-  try {
-    of_->synchronize();
-  } catch (const error&) {
-    // The device is lost, and does nothing any more.
-  }
+  of_->settle();
 }
 
 void foreign_block::note_copied() const noexcept {

@@ -2,9 +2,11 @@
 #include <muster/cuda/cuda_device.hpp>
 
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include <muster/base/error.hpp>
+#include <muster/cuda/cuda_error.hpp>
 
 #include "cuda_block.hpp"
 #include "cuda_devices.hpp"
@@ -21,9 +23,11 @@ cuda_device::scope::scope(const cuda_device& which) : driver_(which.driver()) {
   driver_.context_get(&before_);
   if (before_ != which.context()) driver_.context_set(which.context());
   if (before_ == nullptr) before_ = which.context();  // nobody else's: it may stay
+  device_before_ = detail::exchange_called_device(which.where());
 }
 
 cuda_device::scope::~scope() {
+  detail::exchange_called_device(device_before_);
   CUcontext now = nullptr;
   static_cast<void>(driver_.context_get.attempt(&now));
   if (now != before_) static_cast<void>(driver_.context_set.attempt(before_));
@@ -54,7 +58,8 @@ cuda_device::cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, d
   driver_->device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle_);
   driver_->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle_);
   capability_ = static_cast<unsigned>(10 * major + minor);
-  driver_->context_retain(&context_, handle_);
+  require_capability();
+  retain_context();
   try {
     open_context();
   } catch (...) {
@@ -63,13 +68,29 @@ cuda_device::cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, d
   }
 }
 
+// Of those in between, or newer ones, the driver says itself whether it has code (CUDA_ERROR_NO_BINARY_FOR_GPU).
+void cuda_device::require_capability() const {
+  constexpr unsigned least = MUSTER_CUDA_LEAST_CAPABILITY;
+  if (capability_ >= least) return;
+  throw error(errc::no_device,
+              text(where_, " has compute capability ", capability_ / 10, '.', capability_ % 10,
+                   ", but the kernels of this build need ", least / 10, '.', least % 10,
+                   " or newer: use another device, or cpu, or build with it in MUSTER_CUDA_ARCHITECTURES"));
+}
+
+void cuda_device::retain_context() {
+  const auto result = driver_->context_retain.attempt(&context_, handle_);
+  if (result == CUDA_SUCCESS) return;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) return driver_->context_retain(&context_, handle_);  // throws what it means
+  std::size_t bytes = 0;
+  static_cast<void>(driver_->device_memory.attempt(&bytes, handle_));
+  throw error(errc::out_of_memory,
+              text(where_, ", which has ", text_of_bytes(bytes), ", has no room for this process's context, some ",
+                   "hundred MiB: others hold its memory (nvidia-smi shows them); end some of them, or use another "
+                   "device"));
+}
+
 void cuda_device::open_context() {
-  constexpr unsigned least_capability = 80;
-  if (capability_ < least_capability) {
-    throw error(errc::no_device, text(where_, " has compute capability ", capability_ / 10, '.', capability_ % 10,
-                                      ", but the kernels of this build need ", least_capability / 10,
-                                      ".0 or newer: use another device, or cpu"));
-  }
   const scope current(*this);
   int counts = 0;
   driver_->device_attribute(&counts, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, handle_);
@@ -169,11 +190,21 @@ void cuda_device::synchronize() {
   require_awaited();
 }
 
+void cuda_device::settle() noexcept {
+  try {
+    const scope current(*this);
+    static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
+    static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
+  } catch (const std::exception&) {  // the context is gone, and its streams with it
+  }
+}
+
 void cuda_device::finish() noexcept {
   static_cast<void>(driver_->context_set.attempt(context_));
   static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
   static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
   sharing_->watch().finish();
+  sharing_->drop_kept();  // which keeps this device
 }
 
 // What others have lent is let go of by the stream.

@@ -4,10 +4,11 @@
 #include <bit>
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <utility>
-#include <vector>
 
 #include <muster/base/error.hpp>
+#include <muster/base/kept_for_next_task.hpp>
 
 #include "cuda_block.hpp"
 #include "device_share.hpp"
@@ -61,17 +62,39 @@ void cuda_devices::finish() noexcept {
   }
 }
 
-// Without the lock: who waits for a device must not keep others from opening one.
+std::vector<std::shared_ptr<cuda_device>> cuda_devices::opened() {
+  const scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<cuda_device>> all;
+  for (const auto& [where, each] : open_) {
+    if (each != nullptr) all.push_back(each);
+  }
+  return all;
+}
+
+// Without the lock: who waits for a device must not keep others from opening one. All are waited for before the first
+// one's failure is told; the others' are left for who asks next.
 void cuda_devices::synchronize() {
   if (is_elsewhere()) return;
-  std::vector<std::shared_ptr<cuda_device>> all;
-  {
-    const scoped_lock lock(mutex_);
-    for (const auto& [where, each] : open_) {
-      if (each != nullptr) all.push_back(each);
-    }
-  }
+  const auto all = opened();
+  for (std::size_t other = 1; other < all.size(); ++other) all[other]->settle();
   for (const auto& each : all) each->synchronize();
+}
+
+std::shared_ptr<const imported_extent> cuda_devices::kept_mapping(std::uint64_t name) {
+  if (!kept_for_next_task::is_any() || is_elsewhere()) return nullptr;
+  const scoped_lock lock(mutex_);
+  for (const auto& [where, each] : open_) {
+    if (each == nullptr) continue;
+    if (auto found = each->kept_mapping(name)) return found;
+  }
+  return nullptr;
+}
+
+// Without the lock, as synchronize(): unmapping waits for what threads of the program have given to the device.
+void cuda_devices::drop_kept() noexcept try {
+  if (is_elsewhere()) return;
+  for (const auto& each : opened()) each->drop_kept();
+} catch (const std::bad_alloc&) {  // they go with those of another task
 }
 
 void cuda_devices::require_index(device which) {

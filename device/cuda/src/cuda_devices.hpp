@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include <muster/base/fork_count.hpp>
 #include <muster/base/log.hpp>
@@ -52,6 +53,10 @@ public:
 
   void synchronize() override MUSTER_EXCLUDES(mutex_);
 
+  /// The extent of another process of that name, if the task before has left it mapped here; else null.
+  [[nodiscard]] std::shared_ptr<const imported_extent> kept_mapping(std::uint64_t name) MUSTER_EXCLUDES(mutex_);
+  void drop_kept() noexcept MUSTER_EXCLUDES(mutex_);
+
   /// Waits for what the devices were given: others may have been sent what is to come of it. Before the driver ends.
   void finish() noexcept MUSTER_EXCLUDES(mutex_);
 
@@ -67,6 +72,7 @@ private:
   // Before the lock is taken: in a forked child a thread that it does not have may have it.
   [[nodiscard]] bool is_elsewhere() const noexcept;
   void require_here() const;
+  [[nodiscard]] std::vector<std::shared_ptr<cuda_device>> opened() MUSTER_EXCLUDES(mutex_);
   void require_index(device which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] const std::map<device_uuid, device>& names() MUSTER_REQUIRES(mutex_);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <muster/base/text.hpp>
 
@@ -86,6 +87,9 @@ constexpr std::array known = {
 
 #undef MUSTER_CUDA_ERROR
 
+// The driver's current context is the thread's, too; it is not asked, since a broken one answers nothing.
+thread_local constinit device called_device;
+
 known_error find(CUresult cause) noexcept {
   const auto* const found = std::ranges::find(known, cause, &known_error::code);
   return found != known.end() ? *found : known_error{cause, errc::invalid_argument, "an unknown error"};
@@ -123,11 +127,15 @@ errc errc_of(CUresult cause) noexcept { return find(cause).kind; }
 
 std::string_view name_of(CUresult cause) noexcept { return find(cause).name; }
 
+device exchange_called_device(device now) noexcept { return std::exchange(called_device, now); }
+
 void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments) {
   const auto found = find(cause);
   const auto advice = advice_on(cause);
-  throw error(found.kind, text(name, '(', arguments, ") failed in process ", ::getpid(), ": ", static_cast<int>(cause),
-                               ", ", found.name, ": ", advice.empty() ? advice_on(found.kind) : advice));
+  const auto where = called_device.is_cpu() ? std::string() : text(" on ", called_device);
+  throw error(found.kind,
+              text(name, '(', arguments, ')', where, " failed in process ", ::getpid(), ": ", static_cast<int>(cause),
+                   ", ", found.name, ": ", advice.empty() ? advice_on(found.kind) : advice));
 }
 
 }  // namespace muster::detail

@@ -154,15 +154,18 @@ std::shared_ptr<const received_block> received_block::read_from(frame_reader& in
   if (count >= device_anchor::broken_count) throw_corrupted(text("its count is ", count));
   const auto found = read_tag(tag);
   if (anchor.size() < sizeof(device_anchor)) throw_corrupted(text("its anchor has ", anchor.size(), " bytes"));
-  return std::make_shared<const received_block>(found, std::move(tag), std::move(anchor), count);
+  return std::make_shared<const received_block>(found, std::move(tag), std::move(anchor), count, in.is_lent_for_task());
 }
 
-received_block::received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count)
+received_block::received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count,
+                               bool is_lent)
     : tag_(tag),
       domain_(domain_of(tag_block)),
       tag_block_(std::move(tag_block)),
       anchor_(std::move(anchor)),
-      count_(count) {}
+      count_(count),
+      is_lent_(is_lent),
+      kept_(is_lent ? cuda_devices::of_program().kept_mapping(tag.extent) : nullptr) {}
 
 // In a forked child it is its parent's, and a thread that the child does not have may have the lock.
 received_block::~received_block() {
@@ -217,6 +220,7 @@ received_block::opening received_block::open() const {
   const auto extent = device->import(tag_, anchor_);
   require_inside(extent->size());
   extent->await(promise_of(device->where()));
+  if (is_lent_) device->keep_mapped(extent);
   return {device, extent, &extent->memory(), extent.get(), extent->address() + tag_.offset, std::move(last)};
 }
 

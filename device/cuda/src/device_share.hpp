@@ -113,6 +113,8 @@ public:
   [[nodiscard]] std::size_t size() const noexcept { return memory_->size(); }
   [[nodiscard]] const device_extent& memory() const noexcept { return *memory_; }
   [[nodiscard]] const std::shared_ptr<cuda_device>& owner() const noexcept { return device_; }
+  /// As device_tag::extent.
+  [[nodiscard]] std::uint64_t name() const noexcept { return name_.bits(); }
   /// What the device's stream is given from now on waits until the owner's has come so far; cuda_device::synchronize
   /// says if that never was. Throws as require().
   void await(const device_promise& what) const;
@@ -139,7 +141,9 @@ public:
   /// Throws errc::corrupted for what cannot be a reference.
   [[nodiscard]] static std::shared_ptr<const received_block> read_from(frame_reader& in);
 
-  received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count);
+  /// `is_lent`: the sender keeps the piece until the task that it came with has ended. So does this process keep the
+  /// extent mapped then, for the next task (kept_for_next_task).
+  received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count, bool is_lent);
   ~received_block() override;
 
   [[nodiscard]] device where() const noexcept override;
@@ -172,6 +176,8 @@ private:
   shared_block tag_block_;
   shared_block anchor_;
   const std::uint64_t count_;
+  const bool is_lent_;
+  const std::shared_ptr<const imported_extent> kept_;  // by the task before this one
   mutable mutex mutex_;
   mutable std::optional<opening> opened_ MUSTER_GUARDED_BY(mutex_);
 };

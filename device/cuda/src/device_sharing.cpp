@@ -5,8 +5,10 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/kept_for_next_task.hpp>
 #include <muster/cuda/cuda_device.hpp>
 
+#include "cuda_devices.hpp"
 #include "device_share.hpp"
 #include "sharing_table.hpp"
 
@@ -25,6 +27,17 @@ std::shared_ptr<const detail::imported_extent> cuda_device::import(const detail:
                                                                    const shared_block& anchor) {
   return sharing_->import(shared_from_this(), tag, anchor);
 }
+
+void cuda_device::keep_mapped(const std::shared_ptr<const detail::imported_extent>& which) {
+  sharing_->keep_mapped(which);
+  detail::kept_for_next_task::note([]() noexcept { detail::cuda_devices::of_program().drop_kept(); });
+}
+
+std::shared_ptr<const detail::imported_extent> cuda_device::kept_mapping(std::uint64_t name) const {
+  return sharing_->kept_mapping(name);
+}
+
+void cuda_device::drop_kept() noexcept { sharing_->drop_kept(); }
 
 // Once the device has done what it was given: after that the owner may use the memory again. The driver calls it on a
 // thread of its own, where its functions must not be called; these blocks are the host's.

@@ -36,13 +36,6 @@ Pointer find(void* library, const char* name) {
   return reinterpret_cast<Pointer>(found);
 }
 
-// What cuInit says of machines on which there is nothing to be had.
-bool means_no_device(CUresult result) {
-  return result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ||
-         result == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE || result == CUDA_ERROR_STUB_LIBRARY ||
-         result == CUDA_ERROR_SYSTEM_NOT_READY;
-}
-
 }  // namespace
 
 // The name is expanded first, where it is a macro.
@@ -60,12 +53,13 @@ cuda_driver::cuda_driver(void* library) : MUSTER_CUDA_FUNCTIONS(MUSTER_CUDA_FIND
 
 std::shared_ptr<const cuda_driver> cuda_driver::load() {
   const std::shared_ptr<const cuda_driver> driver(new cuda_driver(open_library()));
-  if (const auto result = driver->init.attempt(0); means_no_device(result)) {
+  // Whatever it says, there is nothing to be had here, and nothing that is lost: containers that lack a file or a
+  // module of the kernel get an unknown error, 999.
+  if (const auto result = driver->init.attempt(0); result != CUDA_SUCCESS) {
     const char* why = "unknown";
     static_cast<void>(driver->error_text.attempt(result, &why));
-    throw_no_device(text("cuInit says: ", why));
+    throw_no_device(text("cuInit says: ", why, " (", static_cast<int>(result), ')'));
   }
-  driver->init(0);
   int count = 0;
   driver->device_count(&count);
   if (count == 0) throw_no_device("the driver shows no device to this process; CUDA_VISIBLE_DEVICES may hide them");

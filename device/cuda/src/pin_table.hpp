@@ -18,7 +18,7 @@ public:
   /// Registers them, unless they are. Requires: a context is current; ranges are the same or do not overlap. Throws
   /// what the driver says.
   void add(const cuda_driver& driver, std::span<std::byte> pages) MUSTER_EXCLUDES(mutex_);
-  /// Requires: added before, and a context is current. What fails, fails because the driver ends.
+  /// Requires: added before, and a context is current. What fails, fails because the context, or the driver, is gone.
   void remove(const cuda_driver& driver, std::span<std::byte> pages) noexcept MUSTER_EXCLUDES(mutex_);
   /// Whether the pages from there on are registered. Whoever wants them may let them go meanwhile.
   [[nodiscard]] bool has(const std::byte* first) const MUSTER_EXCLUDES(mutex_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/cuda/pinned_memory.hpp>
 
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -47,15 +49,17 @@ pinned_memory& pinned_memory::operator=(pinned_memory&& other) noexcept {
   return *this;
 }
 
-// What the device was asked for may still read the pages, or write them: that is waited for.
+// What the device was asked for may still read the pages, or write them: that is waited for. Whatever has become of the
+// device, the pages are noted no longer: the arena gives them to others.
 pinned_memory::~pinned_memory() {
-  if (device_ == nullptr) return;
+  if (device_ == nullptr || !device_->is_here()) return;
+  device_->settle();
+  std::optional<cuda_device::scope> current;
   try {
-    device_->synchronize();
-    const cuda_device::scope current(*device_);
-    table().remove(device_->driver(), pages_of(what_));
-  } catch (const error&) {  // of a device that is lost, all is
+    current.emplace(*device_);
+  } catch (const std::exception&) {  // the context is gone, and what was registered in it
   }
+  table().remove(device_->driver(), pages_of(what_));
 }
 
 std::shared_ptr<void> cuda_device::pin(const tensor& what) {

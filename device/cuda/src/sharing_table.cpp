@@ -2,6 +2,7 @@
 #include "sharing_table.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -39,17 +40,37 @@ void sharing_table::drop_closed() {
   std::erase_if(left_, [](const auto& each) { return !each->is_open_elsewhere(); });
 }
 
+// Unmaps when the last one lets go of it.
+struct sharing_table::import_keeper {
+  import_keeper(sharing_table& of, std::uint64_t named) : table(of), name(named) {}
+  import_keeper(const import_keeper&) = delete;
+  import_keeper& operator=(const import_keeper&) = delete;
+  ~import_keeper() {
+    if (extent != nullptr) table.unmap(extent, name);
+  }
+
+  sharing_table& table;
+  const std::uint64_t name;
+  const imported_extent* extent = nullptr;
+};
+
+// Unmapping takes the lock: so the keeper is made before that is taken, and once something is mapped nothing fails.
 std::shared_ptr<const imported_extent> sharing_table::import(const std::shared_ptr<cuda_device>& device,
                                                              const device_tag& tag, const shared_block& anchor) {
+  const auto keeper = std::make_shared<import_keeper>(*this, tag.extent);
   scoped_lock lock(importing_);
+  std::erase_if(imports_, [](const auto& each) { return !each.second.is_mapped; });  // what could not be
   // A page is registered with the driver once: who has let go of it last may not have come to unregister it.
-  while (imports_[tag.extent].expired() && mapped_.contains(tag.extent)) unmapped_.wait(lock);
-  if (auto found = imports_[tag.extent].lock()) return found;
-  const auto let_go = [this, name = tag.extent](const imported_extent* left) { unmap(left, name); };
-  std::shared_ptr<const imported_extent> made(new imported_extent(device, tag, anchor), let_go);
-  mapped_.insert(tag.extent);
-  std::erase_if(imports_, [](const auto& each) { return each.second.expired(); });
-  imports_[tag.extent] = made;
+  for (;;) {
+    auto& entry = imports_[tag.extent];
+    if (auto found = entry.extent.lock()) return found;
+    if (!entry.is_mapped) break;
+    unmapped_.wait(lock);
+  }
+  auto& entry = imports_[tag.extent];
+  keeper->extent = new imported_extent(device, tag, anchor);
+  std::shared_ptr<const imported_extent> made(keeper, keeper->extent);
+  entry = {.extent = made, .is_mapped = true};
   return made;
 }
 
@@ -64,8 +85,26 @@ void sharing_table::unmap(const imported_extent* left, std::uint64_t name) {
     delete left;  // the context is gone, and the mapping with it
   }
   const scoped_lock lock(importing_);
-  mapped_.erase(name);
+  imports_.erase(name);
   unmapped_.notify_all();
+}
+
+void sharing_table::keep_mapped(const std::shared_ptr<const imported_extent>& which) {
+  const scoped_lock lock(mutex_);
+  if (std::ranges::find(kept_mappings_, which) == kept_mappings_.end()) kept_mappings_.push_back(which);
+}
+
+std::shared_ptr<const imported_extent> sharing_table::kept_mapping(std::uint64_t name) const {
+  const scoped_lock lock(mutex_);
+  const auto found = std::ranges::find_if(kept_mappings_, [name](const auto& each) { return each->name() == name; });
+  return found != kept_mappings_.end() ? *found : nullptr;
+}
+
+// Unmapped without the lock.
+void sharing_table::drop_kept() noexcept {
+  std::vector<std::shared_ptr<const imported_extent>> dropped;
+  const scoped_lock lock(mutex_);
+  dropped.swap(kept_mappings_);
 }
 
 void sharing_table::keep(const device_piece& what, shared_block tag) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -19,7 +18,7 @@ namespace muster::detail {
 
 /// What a process shares of one device's memory with others, and what they share with it.
 ///
-/// Requires, for all members: the device's context is current.
+/// Requires, for all members but kept_mapping and drop_kept: the device's context is current.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class sharing_table {
 public:
@@ -41,6 +40,12 @@ public:
   [[nodiscard]] std::shared_ptr<const imported_extent> import(const std::shared_ptr<cuda_device>& device,
                                                               const device_tag& tag, const shared_block& anchor)
       MUSTER_EXCLUDES(importing_);
+
+  /// Keeps an extent of another process mapped until drop_kept(), if nobody else does.
+  void keep_mapped(const std::shared_ptr<const imported_extent>& which) MUSTER_EXCLUDES(mutex_);
+  /// The extent of that name, if it is kept so; else null.
+  [[nodiscard]] std::shared_ptr<const imported_extent> kept_mapping(std::uint64_t name) const MUSTER_EXCLUDES(mutex_);
+  void drop_kept() noexcept MUSTER_EXCLUDES(mutex_);
 
   /// A piece that this process has no use for, but others may.
   void keep(const device_piece& what, shared_block tag) MUSTER_EXCLUDES(mutex_);
@@ -65,12 +70,18 @@ private:
   std::vector<std::shared_ptr<exported_extent>> left_ MUSTER_GUARDED_BY(mutex_);  // others may have them open
   std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
 
+  struct import_entry {
+    std::weak_ptr<const imported_extent> extent;
+    bool is_mapped = false;  // also when nobody has it any more, until it is unmapped
+  };
+  struct import_keeper;
   void unmap(const imported_extent* left, std::uint64_t name) MUSTER_EXCLUDES(importing_);
 
   mutex importing_;  // held while a descriptor is on its way
   condition unmapped_;
-  std::map<std::uint64_t, std::weak_ptr<const imported_extent>> imports_ MUSTER_GUARDED_BY(importing_);
-  std::set<std::uint64_t> mapped_ MUSTER_GUARDED_BY(importing_);  // also what nobody has any more, until it is unmapped
+  std::map<std::uint64_t, import_entry> imports_ MUSTER_GUARDED_BY(importing_);
+  // Goes first: unmapping takes the others.
+  std::vector<std::shared_ptr<const imported_extent>> kept_mappings_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::detail

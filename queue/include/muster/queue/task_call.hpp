@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <muster/base/fork_count.hpp>
+#include <muster/base/kept_for_next_task.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/reply_seal.hpp>
@@ -70,6 +71,7 @@ public:
   public:
     explicit borrower(task_call& call) noexcept : call_(call) {}
     shared_block take(std::uint64_t name) override;
+    [[nodiscard]] bool lends_for_task() const noexcept override { return true; }
 
   private:
     task_call& call_;
@@ -84,7 +86,10 @@ public:
   void fail(const error_info& error) noexcept;
   void fail_with_current_exception() noexcept { fail(describe_current_exception()); }
 
-  void enter(step which) noexcept { step_ = which; }
+  void enter(step which) noexcept {
+    step_ = which;
+    if (which == step::running) detail::kept_for_next_task::drop();
+  }
   /// Says which element of a chunk comes next: a death from here on is that element's. Asked for once per chunk, so
   /// that what it needs is at hand for each element.
   class element_marker {

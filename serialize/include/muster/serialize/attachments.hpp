@@ -30,6 +30,8 @@ class attachment_source {
 public:
   /// The block of that name. Throws errc::corrupted when none came with the frame.
   [[nodiscard]] virtual shared_block take(std::uint64_t name) = 0;
+  /// Whether whoever has sent the blocks keeps them until the task that they came with has ended.
+  [[nodiscard]] virtual bool lends_for_task() const noexcept { return false; }
 
 protected:
   ~attachment_source() = default;

@@ -114,6 +114,11 @@ public:
     return attachments().take(name);
   }
 
+  /// Whether blocks that come along are lent by their sender until the running task has ended.
+  [[nodiscard]] bool is_lent_for_task() const noexcept {
+    return attachments_ != nullptr && attachments_->lends_for_task();
+  }
+
   [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - position_; }
 
 private:

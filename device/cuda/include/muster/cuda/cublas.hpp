@@ -44,7 +44,7 @@ inline cudaDataType_t cublas_type(dtype type) {
 /// Cost: some milliseconds, and some MiB of the device's memory.
 class cublas {
 public:
-  explicit cublas(cuda_device& on) {
+  explicit cublas(cuda_device& on) : where_(on.where()) {
     const cuda_device::scope current(on);
     detail::check_cublas(cublasCreate(&handle_), "cublasCreate");
     detail::check_cublas(cublasSetStream(handle_, on.compute().handle()), "cublasSetStream");
@@ -54,8 +54,10 @@ public:
   ~cublas() { cublasDestroy(handle_); }
 
   [[nodiscard]] cublasHandle_t handle() const noexcept { return handle_; }
+  [[nodiscard]] device where() const noexcept { return where_; }
 
 private:
+  const device where_;
   cublasHandle_t handle_ = nullptr;
 };
 
@@ -75,8 +77,20 @@ struct factor {
 
 [[nodiscard]] inline factor transposed(const tensor& matrix) { return {matrix, true}; }
 
+namespace detail {
+
+inline void require_on(device where, const tensor& a, const tensor& b, const tensor& product) {
+  if (a.device() == where && b.device() == where && product.device() == where) return;
+  throw error(errc::invalid_argument,
+              text("multiply on ", where, " was given tensors on ", a.device(), ", ", b.device(), " and ",
+                   product.device(), ": bring all to ", where, " with to(), or take the cublas part of their device"));
+}
+
+}  // namespace detail
+
 /// product ← scale·a·b + keep·product, for contiguous matrices of one type on one device: f16 and bf16 (computed in
-/// f32), f32 and f64. Throws errc::invalid_argument, with all shapes, for matrices that do not fit together.
+/// f32), f32 and f64. Throws errc::invalid_argument, with all shapes, for matrices that do not fit together, and with
+/// all devices, for those that are not on `by`'s.
 /// Requires: the device's context is current (cuda_device::scope).
 inline void multiply(cublas& by, const factor& a, const factor& b, const tensor& product, double scale = 1,
                      double keep = 0) {
@@ -89,6 +103,7 @@ inline void multiply(cublas& by, const factor& a, const factor& b, const tensor&
                      b.what.dtype(), ' ', b.what.shape(), b.is_transposed ? " transposed" : "", " into ",
                      product.dtype(), ' ', product.shape(), ": (n, k) by (k, m) into (n, m) of one dtype are wanted"));
   }
+  detail::require_on(by.where(), a.what, b.what, product);
   if (product.size() == 0) return;
   // Rows here are columns there, so that the product there is that of the transposed, in the other order.
   const auto type = detail::cublas_type(product.dtype());

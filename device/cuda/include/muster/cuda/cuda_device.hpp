@@ -35,6 +35,7 @@ class shared_block;
 
 namespace detail {
 class cuda_block;
+class cuda_devices;
 class device_extent;
 class device_heap;
 struct device_piece;
@@ -108,6 +109,7 @@ public:
   private:
     const cuda_driver& driver_;
     CUcontext before_ = nullptr;
+    device device_before_;
   };
 
   [[nodiscard]] device where() const noexcept override { return where_; }
@@ -141,6 +143,9 @@ public:
   /// Throws errc::peer_lost, once, when a tensor of another process that was worked on here was never finished there,
   /// because that process, or its context, was lost before.
   void synchronize() override;
+  /// Returns when the device has done all that it was given, or is lost: for whoever lets go of memory that it may be
+  /// at work on. Whatever failed is left for synchronize() to say.
+  void settle() noexcept;
   /// As pinned_memory.
   [[nodiscard]] std::shared_ptr<void> pin(const tensor& what) override;
   /// Of the stream copies().
@@ -160,10 +165,13 @@ public:
 
 private:
   friend class detail::cuda_block;
+  friend class detail::cuda_devices;
   friend class detail::exported_extent;
   friend class detail::imported_extent;
   friend class detail::received_block;
 
+  void require_capability() const;
+  void retain_context();
   void open_context();
   [[nodiscard]] void* part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make)
       MUSTER_EXCLUDES(parts_mutex_);
@@ -181,6 +189,9 @@ private:
   [[nodiscard]] std::shared_ptr<const detail::device_extent> exported(std::uint64_t name) const;
   [[nodiscard]] std::shared_ptr<const detail::imported_extent> import(const detail::device_tag& tag,
                                                                       const shared_block& anchor);
+  void keep_mapped(const std::shared_ptr<const detail::imported_extent>& which);
+  [[nodiscard]] std::shared_ptr<const detail::imported_extent> kept_mapping(std::uint64_t name) const;
+  void drop_kept() noexcept;
   void let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept;
   void promise(const shared_block& anchor) const;
   void note_awaited(const shared_block& anchor, const detail::device_promise& what);

@@ -16,6 +16,7 @@
 
 #include <cuda.h>
 
+#include <muster/base/device.hpp>
 #include <muster/base/error.hpp>
 
 namespace muster::detail {
@@ -26,7 +27,12 @@ namespace muster::detail {
 /// As cuda.h has it, "CUDA_ERROR_OUT_OF_MEMORY"; "an unknown error" for codes that are not listed here.
 [[nodiscard]] std::string_view name_of(CUresult cause) noexcept;
 
-/// Throws errc_of(cause) with the text "NAME(ARGUMENTS) failed in process PID: NUMBER, CAUSE: WHAT TO DO".
+/// Whose context this thread's calls are made in from now on, for their messages: cuda_device::scope says so. Returns
+/// which one it was before; the host where none was said.
+device exchange_called_device(device now) noexcept;
+
+/// Throws errc_of(cause) with the text "NAME(ARGUMENTS) on DEVICE failed in process PID: NUMBER, CAUSE: WHAT TO DO",
+/// without "on DEVICE" where that is not known.
 [[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 }  // namespace muster::detail

@@ -20,9 +20,9 @@ namespace muster {
 
 namespace detail {
 
-/// Throws what a failed call means (cuda_error.hpp says which errc), with the text "NAME(ARGUMENTS) failed in process
-/// PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool that
-/// ends with it has its worker replaced.
+/// Throws what a failed call means (cuda_error.hpp says which errc), with the text "NAME(ARGUMENTS) on DEVICE failed in
+/// process PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool
+/// that ends with it has its worker replaced.
 [[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 template <class Argument>
@@ -83,6 +83,7 @@ private:
   X(device_get, cuDeviceGet)                           \
   X(device_name, cuDeviceGetName)                      \
   X(device_uuid, cuDeviceGetUuid)                      \
+  X(device_memory, cuDeviceTotalMem)                   \
   X(device_attribute, cuDeviceGetAttribute)            \
   X(device_reaches, cuDeviceCanAccessPeer)             \
   X(context_retain, cuDevicePrimaryCtxRetain)          \
@@ -143,7 +144,7 @@ class cuda_driver {
 public:
   /// Opens libcuda.so.1 and calls cuInit. Makes no context.
   /// Throws errc::no_device, with why and what to do, where there is no driver, it is older than this build's Toolkit
-  /// needs, or it finds no device.
+  /// needs, cuInit fails, or it finds no device.
   [[nodiscard]] static std::shared_ptr<const cuda_driver> load();
   /// Why load() would throw; nothing where it would not. For programs that do without, and for tests that are skipped.
   [[nodiscard]] static std::optional<std::string> problem();
