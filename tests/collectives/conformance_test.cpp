@@ -137,6 +137,21 @@ TEST_P(Conformance, ManyShortOnesInOneCall) {
   });
 }
 
+TEST_P(Conformance, SeveralStridedLongOrNone) {
+  run([](group& group) {
+    group.all_reduce(std::span<const tensor>());
+    const auto wide = tensor::zeros<float>({3000, 4});
+    const std::array list = {wide.slice(1, 2, 1), tensor::zeros<float>({0, 3}), tensor::zeros<float>({})};
+    for (const auto& each : list) each.fill(static_cast<float>(group.rank() + 1));
+    group.all_reduce(list, reduction_op::max);
+    const auto most = static_cast<float>(group.size());
+    EXPECT_EQ(wide.at<float>(2999, 1), most);
+    EXPECT_EQ(wide.at<float>(2999, 0), 0);
+    EXPECT_EQ(wide.at<float>(2999, 2), 0);
+    EXPECT_EQ(list[2].item<float>(), most);
+  });
+}
+
 TEST_P(Conformance, AFunctionOfTheProgramsOwnInTheOrderOfRanks) {
   run([](group& group) {
     const auto digits =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every operation, type and size over tensors on devices that go by NCCL, against what plain loops give.
+#include <array>
 #include <cstddef>
 #include <tuple>
 #include <vector>
@@ -166,6 +167,13 @@ TEST_P(NcclConformance, CallsThatDoNotFitTogetherAreRefusedByAllRanksAndTheGroup
       EXPECT_THROW(group.all_gather(tensor::ones<float>({1}, there), room), error);
       const auto different = tensor::ones<float>({group.rank() + 1}, there);
       EXPECT_THROW(group.all_reduce(different), error);
+      const std::array list = {tensor::ones<float>({2, group.rank() + 1}, there),
+                               tensor::ones<float>({2, group.size() - group.rank()}, there)};
+      EXPECT_THAT(test::text_thrown_by<error>([&] { group.all_reduce(list); }),
+                  HasSubstr("tensor 0 is (2, 1) on rank 0, (2, 2) on rank 1"));
+      const std::array mixed = {room, group.rank() == 1 ? tensor::ones<double>({1}, there) : room};
+      EXPECT_THAT(test::text_thrown_by<error>([&] { group.all_reduce(mixed); }), HasSubstr("is f32 and number 1"));
+      EXPECT_TRUE(group.is_whole());
     }
     test::run_all_reduce(group, {.count = 10, .where = there});
   });
