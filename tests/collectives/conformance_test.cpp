@@ -97,31 +97,6 @@ TEST_P(Conformance, ReductionsWithoutMeaningAreRefusedByAllRanks) {
   });
 }
 
-TEST_P(Conformance, SumsOfFloatsAreTheSameBitsEverywhereAndAlways) {
-  run([](group& group) {
-    for (const auto count : std::vector<std::size_t>{100, 100'000}) {
-      const auto make = [&] {
-        auto own = tensor::empty<float>({count});
-        for (std::size_t index = 0; index < count; ++index) {
-          own.data<float>()[index] = 1.0F / static_cast<float>(index + 3 * group.rank() + 1);
-        }
-        return own;
-      };
-      const auto first = make();
-      group.all_reduce(first);
-      for (int round = 0; round < 3; ++round) {
-        const auto again = make();
-        group.all_reduce(again);
-        EXPECT_EQ(again.to_vector<float>(), first.to_vector<float>());
-      }
-      const auto all = group.all_gather(first.reshape({1, count}));
-      for (std::size_t rank = 0; rank < group.size(); ++rank) {
-        EXPECT_EQ(all.row(rank).to_vector<float>(), first.to_vector<float>()) << "rank " << rank;
-      }
-    }
-  });
-}
-
 TEST_P(Conformance, ManyShortOnesInOneCall) {
   run([](group& group) {
     std::vector<tensor> all;
