@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 
 #include <muster/collectives/group.hpp>
 #include <muster/parallel/world.hpp>
@@ -53,6 +57,56 @@ duration time_to_rank_error(void (*fault)(const muster::rank_context&, int)) {
 
 duration throw_to_rank_error() { return time_to_rank_error(throw_in_rank); }
 duration death_to_rank_error() { return time_to_rank_error(die_in_rank); }
+
+// ---- a rank is killed behind its own code
+
+constexpr std::size_t victim = 2;
+constexpr std::size_t late_rank = 1;
+
+// The others go on, and wait for the late one if there is to be one.
+muster::tensor take_part(const muster::rank_context& context, const muster::event& begun,
+                         const muster::event& may_go_on, bool is_late, const muster::tensor& values) {
+  if (is_late && context.rank == late_rank) may_go_on.wait();
+  if (context.rank == victim) begun.set();
+  return values;
+}
+
+// Until somebody wakes its first thread, which nothing announces.
+void await_sleep(pid_t pid) {
+  for (;;) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/syscall");
+    long number = 0;
+    if (in >> number && (number == SYS_futex || number == SYS_futex_waitv)) return;
+    std::this_thread::yield();
+  }
+}
+
+duration time_to_lost_rank(std::size_t count, bool is_late) {
+  muster::world world({.ranks = 4, .log = ignore_log});
+  const auto values = world.replicate("values", muster::tensor::ones<float>({count}));
+  const auto function =
+      world.function(take_part, muster::whole("begun", "may_go_on", "is_late"), muster::replicas(values),
+                     muster::updates(muster::reduced_into(values, muster::max)));
+  function(muster::event(), muster::event(), false);
+  for (;;) {
+    const muster::event begun;
+    const muster::event may_go_on;
+    const auto pid = world.pids()[victim];
+    auto call = function.async(begun, may_go_on, is_late);
+    begun.wait();
+    if (is_late) await_sleep(pid);
+    bool is_lost = false;
+    const auto taken = time_of([&] {
+      ::kill(pid, SIGKILL);
+      may_go_on.set();
+      is_lost = !call.get_result();
+    });
+    if (is_lost) return taken;  // else the call was over before
+  }
+}
+
+duration death_in_exchange() { return time_to_lost_rank(1000, true); }
+duration death_in_reduction() { return time_to_lost_rank(std::size_t{1} << 23U, false); }
 
 // The caller, which is rank 0, throws in the middle of a call.
 duration world_destructor() {
@@ -112,6 +166,8 @@ std::vector<bounded> bounds_of_ranks() {
       bound_of("death_to_rank_error", 2s, death_to_rank_error),
       bound_of("death_in_barrier", 2s, death_in_barrier),
       bound_of("death_in_collective", 2s, death_in_collective),
+      bound_of("death_in_exchange", 2s, death_in_exchange),
+      bound_of("death_in_reduction", 2s, death_in_reduction),
       bound_of("world_destructor", 1s, world_destructor),
   };
 }

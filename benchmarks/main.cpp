@@ -75,7 +75,8 @@
 //
 //   death_to_result, exit_to_result, after_all_idle_died, close_join_empty, close_join_lost, terminate_full,
 //   map_async_returns, throw_to_rank_error, death_to_rank_error, death_in_barrier, death_in_collective,
-//   world_destructor          how long these take ÷ the longest that they may take
+//   death_in_exchange, death_in_reduction, world_destructor
+//                             how long these take ÷ the longest that they may take
 //   turnover                  a task of a worker that has one only, and its successor ÷ 5 ms
 //   p2p_100k_tasks            so many tiny tasks through a p2p_pool of 2, 256 under way ÷ 1 s
 //   p2p_round_trip            a call of that pool ÷ 50 us

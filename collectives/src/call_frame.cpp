@@ -9,6 +9,7 @@
 #include <muster/base/text.hpp>
 
 #include "broken_word.hpp"
+#include "tensor_list.hpp"
 
 namespace muster::detail {
 
@@ -72,7 +73,7 @@ void call_frame::refuse_own(const std::string& why) {
   }
 }
 
-void call_frame::check_fit() const {
+void call_frame::check_fit() {
   for (std::size_t rank = 0; rank < size(); ++rank) {
     if (headers_[rank].kind != collective::refused) continue;
     const auto bytes = end_.payload(rank);
@@ -83,8 +84,16 @@ void call_frame::check_fit() const {
   }
   const auto fits = [&](const call_header& each) { return each.fits(headers_.front(), counts_differ); };
   if (!std::all_of(headers_.begin(), headers_.end(), fits)) {
-    refuse("all must call the same, with tensors of the same shape and type");
+    refuse("all must call the same, with tensors of the same shape and type" + difference());
   }
+}
+
+// Headers name one shape at most; of several, all ranks look for the first that differs.
+std::string call_frame::difference() {
+  const auto is_of_several = [](const call_header& each) { return each.kind == collective::all_reduce_of_several; };
+  if (!std::all_of(headers_.begin(), headers_.end(), is_of_several)) return "";
+  const auto found = difference_of_lists(end_, name_of(own.kind), how_, several);
+  return found.empty() ? "" : "; " + found;
 }
 
 void call_frame::refuse(const std::string& why) const {

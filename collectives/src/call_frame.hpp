@@ -41,6 +41,8 @@ public:
   call_header own;
   bool counts_differ = false;  ///< of the ranks' contributions; otherwise they must be equal
   bool confirms = false;       ///< all wait until all have succeeded, however small it is
+  /// Where the call is of several tensors: these, kept until it has ended. A refusal says which of them differ.
+  std::span<const tensor> several;
 
   // ---- before the exchange
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept {
@@ -170,7 +172,8 @@ private:
   void confirm_direct(device_member& devices, const std::exception_ptr& failure);
   [[nodiscard]] bool goes_directly(device_member& devices);
   void refuse_own(const std::string& why);
-  void check_fit() const;
+  void check_fit();
+  [[nodiscard]] std::string difference();
   [[nodiscard]] bool somebody_is_in_place() const noexcept;
   [[nodiscard]] bool somebody_is_on_device() const noexcept;
   void throw_failed() const;

@@ -11,7 +11,8 @@ const char* name_of(collective kind) noexcept {
     case collective::barrier: return "barrier";
     case collective::broadcast: return "broadcast";
     case collective::reduce: return "reduce";
-    case collective::all_reduce: return "all_reduce";
+    case collective::all_reduce:
+    case collective::all_reduce_of_several: return "all_reduce";
     case collective::gather: return "gather";
     case collective::all_gather: return "all_gather";
     case collective::scatter: return "scatter";
@@ -27,7 +28,8 @@ const char* name_of(collective kind) noexcept {
 namespace {
 
 bool reduces(collective kind) {
-  return kind == collective::reduce || kind == collective::all_reduce || kind == collective::reduce_scatter;
+  return kind == collective::reduce || kind == collective::all_reduce || kind == collective::all_reduce_of_several ||
+         kind == collective::reduce_scatter;
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ std::string call_header::describe() const {
   if (kind == collective::barrier || kind == collective::split) return out.str();
   if (root != no_root) out << " with root " << root;
   if (kind != collective::broadcast_bytes) out << " of " << count << " elements " << dtype_name(type);
+  if (kind == collective::all_reduce_of_several) out << " in several tensors";
   return out.str();
 }
 

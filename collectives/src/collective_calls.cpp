@@ -8,6 +8,7 @@
 #include <muster/base/text.hpp>
 
 #include "mapping_scope.hpp"
+#include "tensor_list.hpp"
 
 namespace muster::detail {
 
@@ -210,9 +211,11 @@ void collective_calls::collect_slices(const call_frame& frame, const tensor& out
   }
 }
 
-void collective_calls::all_reduce(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
+// `describe` may make the tensors.
+template <class Describe>
+void collective_calls::reduce_to_all(call_frame& frame, const tensor& in, const tensor& out, const reduction& with,
+                                     const call_options& how, Describe describe) {
   const mapping_scope scope(*this);
-  call_frame frame(end_, collective::all_reduce, 0, how);
   local_input from(in);
   local_output to(out);
   const tensor* in_there = nullptr;
@@ -220,8 +223,7 @@ void collective_calls::all_reduce(const tensor& in, const tensor& out, const red
   frame.run_anywhere(
       devices_,
       [&] {
-        require_same("all_reduce", in, out);
-        describe_reduction(frame, in, with);
+        describe();
         offer(frame, {&in, &out}, with);
       },
       [&] {
@@ -242,6 +244,27 @@ void collective_calls::all_reduce(const tensor& in, const tensor& out, const red
       },
       !pushes(frame));
   to.finish();
+}
+
+void collective_calls::all_reduce(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
+  call_frame frame(end_, collective::all_reduce, 0, how);
+  reduce_to_all(frame, in, out, with, how, [&] {
+    require_same("all_reduce", in, out);
+    describe_reduction(frame, in, with);
+  });
+}
+
+void collective_calls::all_reduce(std::span<const tensor> what, const reduction& with, const call_options& how) {
+  call_frame frame(end_, collective::all_reduce_of_several, 0, how);
+  frame.several = what;
+  tensor row;
+  reduce_to_all(frame, row, row, with, how, [&] {
+    require_one_type(what);
+    row = joined_row(what);
+    describe_reduction(frame, row, with);
+    frame.own.fingerprint = fingerprint().add(fingerprint_of(what)).add(with.fingerprint()).value();
+  });
+  take_apart(row, what);
 }
 
 void collective_calls::reduce(const tensor& in, const tensor* out, std::size_t root, const reduction& with,

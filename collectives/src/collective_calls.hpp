@@ -49,6 +49,8 @@ public:
   void broadcast(const tensor& what, std::size_t root, const call_options& how);
   void reduce(const tensor& in, const tensor* out, std::size_t root, const reduction& with, const call_options& how);
   void all_reduce(const tensor& in, const tensor& out, const reduction& with, const call_options& how);
+  /// In place, by a copy of all of them in one row.
+  void all_reduce(std::span<const tensor> what, const reduction& with, const call_options& how);
   /// `out`: nullptr where it is to be made. Returns the result at the root, an empty tensor elsewhere.
   tensor gather(const tensor& in, const tensor* out, std::size_t root, const call_options& how);
   tensor all_gather(const tensor& in, const tensor* out, const call_options& how);
@@ -86,6 +88,9 @@ private:
   void join_inputs(dtype type, const reduction& with, std::size_t count, std::size_t result_bytes);
   void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t result_bytes);
   void combine_range(const call_frame& frame, const reduction& with, const range& of);
+  template <class Describe>
+  void reduce_to_all(call_frame& frame, const tensor& in, const tensor& out, const reduction& with,
+                     const call_options& how, Describe describe);
   void reduce_slices(const call_frame& frame, const reduction& with, const tensor& in, const tensor* out);
   void collect_slices(const call_frame& frame, const tensor& out);
   void broadcast_slices(const call_frame& frame, const tensor& own);

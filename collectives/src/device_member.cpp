@@ -77,16 +77,6 @@ std::vector<std::byte> device_member::own_note() {
   }
 }
 
-// Twice: nobody says anything else before all have read it.
-std::vector<std::vector<std::byte>> device_member::exchange_notes(const char* operation, const call_options& how) {
-  end_.tell(operation, how, own_note());
-  std::vector<std::vector<std::byte>> notes;
-  notes.reserve(end_.size());
-  for (std::size_t rank = 0; rank < end_.size(); ++rank) notes.push_back(end_.told_by(rank));
-  end_.confirm(operation, how, nullptr);
-  return notes;
-}
-
 std::optional<std::string> device_member::problem_in(const std::vector<std::vector<std::byte>>& notes) const {
   for (std::size_t rank = 0; rank < notes.size(); ++rank) {
     const auto& note = notes[rank];
@@ -99,7 +89,7 @@ std::optional<std::string> device_member::problem_in(const std::vector<std::vect
 
 bool device_member::join(const char* operation, const call_options& how) {
   if (channel_ != nullptr) return true;
-  auto notes = exchange_notes(operation, how);
+  auto notes = end_.exchange_notes(operation, how, own_note());
   if (const auto why = problem_in(notes)) return refuse(*why), false;
   for (auto& each : notes) each.erase(each.begin());
   return join_with(notes, operation, how);

@@ -60,7 +60,6 @@ public:
 
 private:
   [[nodiscard]] std::vector<std::byte> own_note();
-  [[nodiscard]] std::vector<std::vector<std::byte>> exchange_notes(const char* operation, const call_options& how);
   [[nodiscard]] std::optional<std::string> problem_in(const std::vector<std::vector<std::byte>>& notes) const;
   bool join_with(std::span<const std::vector<std::byte>> offers, const char* operation, const call_options& how);
   void await(const char* operation, const call_options& how);

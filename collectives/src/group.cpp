@@ -81,28 +81,8 @@ void group::all_reduce(const tensor& in, const tensor& out, const reduction& wit
   self_->make([&] { self_->calls.all_reduce(in, out, with, how); });
 }
 
-// In one row, there and back.
 void group::all_reduce(std::span<const tensor> what, const reduction& with, const call_options& how) {
-  std::size_t total = 0;
-  const auto type = what.empty() ? dtype::f32 : what.front().dtype();
-  for (const auto& each : what) {
-    total += each.size();
-    if (each.dtype() == type) continue;
-    throw error(errc::invalid_argument, text("all_reduce of several tensors: they are ", type, " and ", each.dtype(),
-                                             "; call it once for each type"));
-  }
-  const auto row = tensor::empty(type, {total}, what.empty() ? device::cpu() : what.front().device());
-  std::size_t at = 0;
-  for (const auto& each : what) {
-    row.slice(at, at + each.size()).reshape(each.shape()).copy_from(each);
-    at += each.size();
-  }
-  all_reduce(row, row, with, how);
-  at = 0;
-  for (const auto& each : what) {
-    each.copy_from(row.slice(at, at + each.size()).reshape(each.shape()));
-    at += each.size();
-  }
+  self_->make([&] { self_->calls.all_reduce(what, with, how); });
 }
 
 void group::reduce(const tensor& what, std::size_t root, const reduction& with, const call_options& how) {

@@ -139,15 +139,20 @@ void rank_end::confirm(const char* operation, const call_options& how, const std
   await_step(operation, how, failure != nullptr);
 }
 
-void rank_end::tell(const char* operation, const call_options& how, std::span<const std::byte> what) {
-  put(memory_.line(rank_).report, std::string(reinterpret_cast<const char*>(what.data()), what.size()));
+// Twice: nobody says anything else before all have read it.
+std::vector<std::vector<std::byte>> rank_end::exchange_notes(const char* operation, const call_options& how,
+                                                             std::span<const std::byte> own) {
+  put(memory_.line(rank_).report, std::string(reinterpret_cast<const char*>(own.data()), own.size()));
   await_step(operation, how, false);
-}
-
-std::vector<std::byte> rank_end::told_by(std::size_t rank) const {
-  const auto told = text_in(memory_.line(rank).report);
-  const auto bytes = std::as_bytes(std::span(told));
-  return {bytes.begin(), bytes.end()};
+  std::vector<std::vector<std::byte>> notes;
+  notes.reserve(size());
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    const auto told = text_in(memory_.line(rank).report);
+    const auto bytes = std::as_bytes(std::span(told));
+    notes.emplace_back(bytes.begin(), bytes.end());
+  }
+  await_step(operation, how, false);
+  return notes;
 }
 
 void rank_end::await_step(const char* operation, const call_options& how, bool failed) {

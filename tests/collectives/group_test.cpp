@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Joining, leaving, wrong calls, and groups that come of groups; killed ranks are in group_kill_test.cpp.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -146,6 +149,86 @@ TEST_P(Group, ACallThatOneRankGetsWrongIsRefusedByAllAndSaysWhose) {
     EXPECT_THAT(rows, HasSubstr("5 in all"));
     group.all_reduce(own);
     EXPECT_EQ(own.at<float>(0), 3);
+  });
+}
+
+// ---- several tensors in one call
+
+TEST_P(Group, AListOfDifferentTypesOnOneRankIsRefusedByAllAndTheGroupGoesOn) {
+  run(3, [](group& group) {
+    const auto own = number(2);
+    const auto other = group.rank() == 1 ? tensor::ones<double>({3}) : tensor::ones<float>({3});
+    const auto text = text_thrown_by<error>([&] { group.all_reduce(std::array{own, own.clone(), other}); });
+    EXPECT_THAT(text, AllOf(HasSubstr("the first is f32 and number 2 is f64"), HasSubstr("a call for each type")));
+    if (group.rank() != 1) {
+      EXPECT_THAT(text, AllOf(HasSubstr("rank 1"), HasSubstr("nothing was done")));
+    }
+    EXPECT_TRUE(group.is_whole());
+    EXPECT_EQ(own.item<float>(), 2);
+    group.all_reduce(std::array{own});
+    EXPECT_EQ(own.item<float>(), 6);
+  });
+}
+
+std::string thrown_for(group& in, const std::vector<tensor_shape>& shapes, const reduction& with = reduction_op::sum) {
+  std::vector<tensor> list;
+  for (const auto& each : shapes) list.push_back(tensor::ones<float>(each));
+  const auto text = text_thrown_by<error>([&] { in.all_reduce(list, with); });
+  for (const auto& each : list) EXPECT_EQ(each.to_vector<float>(), std::vector<float>(each.size(), 1));
+  return text;
+}
+
+TEST_P(Group, ListsOfDifferentShapesAreRefusedByAllWithTheFirstThatDiffers) {
+  run(3, [](group& group) {
+    const bool is_first = group.rank() == 0;
+    const auto thrown = [&](std::vector<tensor_shape> first, std::vector<tensor_shape> others) {
+      return thrown_for(group, is_first ? first : others);
+    };
+    EXPECT_THAT(thrown({{2}, {3}}, {{3}, {2}}),
+                AllOf(HasSubstr("do not fit together"), HasSubstr("nothing was done"),
+                      HasSubstr("tensor 0 is (2,) on rank 0, (3,) on rank 1, (3,) on rank 2. "),
+                      HasSubstr("all_reduce(sum) of 5 elements f32 in several tensors")));
+    EXPECT_THAT(thrown({{4}, {2, 3}}, {{4}, {3, 2}}), HasSubstr("tensor 1 is (2, 3) on rank 0, (3, 2) on rank 1"));
+    EXPECT_THAT(thrown({{4}, {2}, {1}}, {{4}, {3}}), HasSubstr("tensor 1 is (2,) on rank 0, (3,) on rank 1"));
+    EXPECT_THAT(thrown({{4}, {0}}, {{4}}), HasSubstr("tensor 1 is (0,) on rank 0, missing on rank 1"));
+    EXPECT_THAT(thrown({}, {{2}}), HasSubstr("tensor 0 is missing on rank 0, (2,) on rank 1"));
+    EXPECT_THAT(thrown({{}}, {{1}}), HasSubstr("tensor 0 is () on rank 0, (1,) on rank 1"));
+    EXPECT_EQ(thrown_for(group, {{2}, {}, {0, 5}, {3}}, reduction_op::prod), "nothing was thrown");
+  });
+}
+
+TEST_P(Group, OfLongListsTheFirstTensorThatDiffersIsFound) {
+  run(2, [](group& group) {
+    for (const std::size_t at : {0U, 59U, 60U, 119U, 120U, 999U}) {
+      std::vector<tensor_shape> shapes(1000, {2});
+      for (auto index = at; index < shapes.size(); ++index) shapes[index] = {1, 2};
+      const auto text = thrown_for(group, group.rank() == 0 ? shapes : std::vector<tensor_shape>(1000, {2}));
+      EXPECT_THAT(text, HasSubstr("; tensor " + std::to_string(at) + " is (1, 2) on rank 0, (2,) on rank 1. "));
+    }
+    for (const std::size_t count : {60U, 120U}) {
+      const auto text = thrown_for(group, std::vector<tensor_shape>(count + group.rank(), {2}));
+      EXPECT_THAT(text, HasSubstr("; tensor " + std::to_string(count) + " is missing on rank 0, (2,) on rank 1. "));
+    }
+  });
+}
+
+TEST_P(Group, ListsThatDifferInTypeOpOrFormAreRefusedByAll) {
+  run(2, [](group& group) {
+    const bool is_first = group.rank() == 0;
+    const std::array floats = {number(1), number(1)};
+    const std::array doubles = {tensor::ones<double>({1}), tensor::ones<double>({1})};
+    EXPECT_THAT(text_thrown_by<error>([&] { group.all_reduce(is_first ? floats : doubles); }),
+                AllOf(HasSubstr("of 2 elements f32 in several"), HasSubstr("of 2 elements f64 in several")));
+    const auto op = is_first ? reduction_op::min : reduction_op::max;
+    EXPECT_THAT(text_thrown_by<error>([&] { group.all_reduce(floats, op); }),
+                AllOf(HasSubstr("all_reduce(min)"), HasSubstr("all_reduce(max)")));
+    const auto one = text_thrown_by<error>([&] {
+      if (is_first) return group.all_reduce(std::array{number(1)});
+      group.all_reduce(number(1));
+    });
+    EXPECT_THAT(one, AllOf(HasSubstr("1 elements f32 in several tensors"), HasSubstr("1 elements f32")));
+    group.all_reduce(floats);
+    EXPECT_EQ(floats[1].item<float>(), 2);
   });
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every operation, type and size over tensors on devices that go by NCCL, against what plain loops give.
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -126,27 +128,31 @@ TEST_P(NcclConformance, OwnRowsOfTheResultAreGatheredInPlace) {
   });
 }
 
+std::string bits_of(const tensor& what) {
+  const auto here = what.to(cpu).contiguous();
+  return {reinterpret_cast<const char*>(here.data()), here.nbytes()};
+}
+
 // What the transport gives is the same on all ranks; in the order of ranks, it is what the host gives.
-TEST_P(NcclConformance, SumsOfFloatsAreTheSameBitsEverywhere) {
+TEST_P(NcclConformance, RoundedNumbersAreTheSameBitsEverywhere) {
   run([](group& group, device there) {
     auto own = tensor::empty<float>({1000});
     for (std::size_t index = 0; index < own.size(); ++index) {
-      own.data<float>()[index] = 1.0F / static_cast<float>(index + 3 * group.rank() + 1);
+      own.data<float>()[index] = 1.0F + 1.0F / static_cast<float>(index + 3 * group.rank() + 1);
     }
-    for (const auto type : {dtype::f32, dtype::f16}) {
+    for (const auto type : {dtype::f32, dtype::f16, dtype::bf16, dtype::f64}) {
       const auto mine = convert(own, type);
-      for (const auto op : {reduction_op::sum, reduction_op::avg}) {
+      for (const auto op : {reduction_op::sum, reduction_op::avg, reduction_op::prod}) {
         const auto by_device = mine.to(there);
         group.all_reduce(by_device, op);
         const auto by_host = mine.clone();
         group.all_reduce(by_host, op);
-        const auto found = convert(by_device.to(cpu), dtype::f32).to_vector<float>();
         if (is_ordered()) {
-          EXPECT_EQ(found, convert(by_host, dtype::f32).to_vector<float>()) << type << ' ' << op;
+          EXPECT_EQ(bits_of(by_device), bits_of(by_host)) << type << ' ' << op;
         }
         const auto all = group.all_gather(by_device.reshape({1, own.size()})).to(cpu);
         for (std::size_t rank = 0; rank < group.size(); ++rank) {
-          EXPECT_EQ(convert(all.row(rank), dtype::f32).to_vector<float>(), found) << "rank " << rank;
+          EXPECT_EQ(bits_of(all.row(rank)), bits_of(by_device)) << type << ' ' << op << ", rank " << rank;
         }
       }
     }
@@ -194,6 +200,13 @@ TEST_P(NcclConformance, CallsThatDoNotFitTogetherAreRefusedByAllRanksAndTheGroup
       EXPECT_THROW(group.all_gather(tensor::ones<float>({1}, there), room), error);
       const auto different = tensor::ones<float>({group.rank() + 1}, there);
       EXPECT_THROW(group.all_reduce(different), error);
+      const std::array list = {tensor::ones<float>({2, group.rank() + 1}, there),
+                               tensor::ones<float>({2, group.size() - group.rank()}, there)};
+      EXPECT_THAT(test::text_thrown_by<error>([&] { group.all_reduce(list); }),
+                  HasSubstr("tensor 0 is (2, 1) on rank 0, (2, 2) on rank 1"));
+      const std::array mixed = {room, group.rank() == 1 ? tensor::ones<double>({1}, there) : room};
+      EXPECT_THAT(test::text_thrown_by<error>([&] { group.all_reduce(mixed); }), HasSubstr("is f32 and number 1"));
+      EXPECT_TRUE(group.is_whole());
     }
     test::run_all_reduce(group, {.count = 10, .where = there});
   });

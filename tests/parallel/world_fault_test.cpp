@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ranks that throw, die and stop, and how soon the caller hears of it. What tests leave behind is looked at by
 // leak_check.
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <mutex>
@@ -8,6 +12,7 @@
 
 #include <muster/base/clock.hpp>
 
+#include "leak_check.hpp"
 #include "processes.hpp"
 #include "world_support.hpp"
 
@@ -442,19 +447,86 @@ TEST(WorldFaults, CallsInTheBackgroundGoOnAfterADeath) {
   s.expect_weights(21);  // five times four rows
 }
 
-TEST(WorldFaults, RanksLeaveWhenTheProgramIsKilled) {
-  const test::shared<std::atomic<int>> ready;
-  auto programs = test::spawn(1, [&](std::size_t /*rank*/) {
-    init(0, nullptr);  // a forked child is another process
-    scene s({.ranks = 3});
-    s.together(s.x, -1, mishap::none, -1, mishap::none);
-    ++*ready;
-    for (;;) ::pause();
-    return 0;
+// ---- the program is killed
+
+/// What the ranks are in the middle of. In an exchange they wait for one that never comes to it.
+enum class scene_of_death { idle, user_code, exchange };
+constexpr int everybody = -2;
+
+tensor never_together(const rank_context& context, const tensor& x, int stuck, const tensor& seen,
+                      const tensor& weights) {
+  test::visits::add(seen);
+  std::atomic<bool> for_ever = stuck == everybody || stuck == static_cast<int>(context.rank);
+  while (for_ever) continue;
+  return tensor::full<float>(weights.shape(), test::total(x));
+}
+
+struct cast {
+  std::array<std::atomic<pid_t>, 3> ranks;
+  std::atomic<bool> is_ready;
+};
+
+/// Whether all have begun, and those who are not stuck in their own code are asleep until the others come.
+bool all_are_there(const cast& of, int stuck, const test::visits& seen) {
+  if (seen.count() != 3) return false;
+  for (int rank = 0; stuck != everybody && rank < 3; ++rank) {
+    const pid_t pid = of.ranks[static_cast<std::size_t>(rank)];
+    if (rank != stuck && !test::sleeps_on_futex(pid == 0 ? ::getpid() : pid)) return false;
+  }
+  return true;
+}
+
+[[noreturn]] void play(cast& of, test::caller who, scene_of_death what, int stuck) {
+  init(0, nullptr);  // a forked child is another process
+  scene s(test::options_for(3, who));
+  s.together(s.x, -1, mishap::none, -1, mishap::none);
+  for (std::size_t rank = 0; rank < 3; ++rank) of.ranks[rank] = s.w.pids()[rank];
+  const test::visits seen;
+  std::thread watches([&] {
+    of.is_ready = what == scene_of_death::idle || test::eventually([&] { return all_are_there(of, stuck, seen); });
   });
-  EXPECT_TRUE(test::eventually([&] { return *ready == 1; }));
+  auto f = s.w.function(never_together, rows("x"), whole("stuck", "seen"), replicas(s.weights),
+                        updates(reduced_into(s.weights, sum, sgd{.rate = 1})));
+  if (what != scene_of_death::idle) f(s.x, stuck, seen.shared());
+  for (;;) ::pause();
+}
+
+void kill_program(test::caller who, scene_of_death what, int stuck = everybody) {
+  SCOPED_TRACE(testing::Message() << "caller " << static_cast<int>(who) << ", stuck " << stuck);
+  const auto before = test::take_footprint();
+  const test::shared<cast> shared;
+  const auto programs = test::spawn(1, [&](std::size_t /*rank*/) -> int { play(*shared, who, what, stuck); });
+  EXPECT_TRUE(test::eventually([&] { return shared->is_ready.load(); }));
   programs->kill(0);
-  static_cast<void>(programs->wait(0));
+  EXPECT_EQ(programs->wait(0), exit_status::killed(SIGKILL));
+  for (const auto& each : shared->ranks) {
+    const pid_t pid = each;
+    EXPECT_EQ(pid == 0, who != test::caller::none && &each == &shared->ranks[who == test::caller::last ? 2 : 0]);
+    // Orphans come to this process.
+    EXPECT_TRUE(pid == 0 || test::eventually([&] { return ::waitpid(pid, nullptr, WNOHANG) == pid; }));
+  }
+  const auto after = test::take_footprint();
+  EXPECT_EQ(after.shared_memory, before.shared_memory);
+  EXPECT_EQ(after.children, before.children);
+}
+
+TEST(WorldFaults, RanksLeaveWhenTheProgramIsKilled) {
+  kill_program(test::caller::first, scene_of_death::idle);
+  kill_program(test::caller::none, scene_of_death::idle);
+}
+
+TEST(WorldFaults, RanksInUserCodeAreGoneWhenTheProgramIsKilled) {
+  for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
+    kill_program(who, scene_of_death::user_code);
+  }
+}
+
+TEST(WorldFaults, RanksThatWaitInAnExchangeAreGoneWhenTheProgramIsKilled) {
+  kill_program(test::caller::first, scene_of_death::exchange, 0);  // for the program itself
+  kill_program(test::caller::first, scene_of_death::exchange, 2);  // with the program
+  kill_program(test::caller::last, scene_of_death::exchange, 2);
+  kill_program(test::caller::last, scene_of_death::exchange, 0);
+  kill_program(test::caller::none, scene_of_death::exchange, 1);
 }
 
 // As a terminal sends it: to all processes of the group, in the middle of a call.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Variables of worlds: collectives on them, and updates.
+#include <limits>
+#include <type_traits>
+
+#include "../collectives/combine_reference.hpp"
 #include "world_support.hpp"
 
 namespace muster::world_variables_test {
@@ -496,13 +500,18 @@ TEST(WorldVariables, AnUpdateOfAnotherShapeOrTypeIsRefusedAndChangesNothing) {
   });
 }
 
-/// Whole numbers that every type has, and that differ by rank and place.
+/// Whole numbers that every type has, and that differ by rank and place; of either sign where the type has one.
+template <class T>
+double small_number(std::size_t rank, std::size_t index) {
+  const auto size = static_cast<double>(1 + (index + rank) % 3);
+  return !std::is_unsigned_v<T> && (index + 2 * rank) % 5 < 2 ? -size : size;
+}
 template <class T>
 tensor small_numbers(dtype type, const tensor_shape& shape, std::size_t rank) {
   auto made = tensor::empty(type, shape);
   auto values = made.template span<T>();
   for (std::size_t index = 0; index < values.size(); ++index) {
-    values[index] = T(static_cast<float>(1 + (index + rank) % 3));
+    values[index] = T(static_cast<float>(small_number<T>(rank, index)));
   }
   return made;
 }
@@ -525,22 +534,21 @@ void expect_collectives(world& w, const tensor_shape& shape) {
     for (std::size_t rank = 0; rank < w.ranks(); ++rank) w.set_value(rank, v, small_numbers<T>(type, shape, rank));
   };
   for (const output_op op : {output_op(sum), output_op(prod), output_op(min), output_op(max), output_op(avg)}) {
-    if (op == avg && type < dtype::f16) continue;
     std::vector<double> expected;
     for (std::size_t index = 0; index < small_numbers<T>(type, shape, 0).size(); ++index) {
       double value = 0;
       for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
-        const auto next = static_cast<double>(1 + (index + rank) % 3);
+        const auto next = small_number<T>(rank, index);
         value = rank == 0 ? next : joined_numbers(op, value, next);
       }
-      expected.push_back(static_cast<double>(
-          static_cast<float>(T(static_cast<float>(op == avg ? value / static_cast<double>(w.ranks()) : value)))));
+      if (op == avg) value /= static_cast<double>(w.ranks());
+      expected.push_back(static_cast<double>(static_cast<float>(T(static_cast<float>(value)))));
     }
     const auto check = [&](const tensor& found) {
       EXPECT_EQ(found.shape(), shape);
       for (std::size_t index = 0; index < expected.size(); ++index) {
         EXPECT_NEAR(static_cast<double>(static_cast<float>(found.span<T>()[index])), expected[index],
-                    op == avg ? 1e-3 : 0)
+                    op == avg && !std::is_integral_v<T> ? 1e-3 : 0)
             << output_op_name(op);
       }
     };
@@ -576,12 +584,71 @@ TEST(WorldVariables, EveryCollectiveIsRightForEveryTypeAndNumberOfDimensions) {
     for (const auto& shape :
          {tensor_shape{}, tensor_shape{w.ranks()}, tensor_shape{w.ranks(), 3}, tensor_shape{w.ranks(), 2, 3}}) {
       expect_collectives<f16>(w, shape);
+      expect_collectives<bf16>(w, shape);
       expect_collectives<float>(w, shape);
       expect_collectives<double>(w, shape);
       expect_collectives<std::int32_t>(w, shape);
       expect_collectives<std::int64_t>(w, shape);
+      expect_collectives<std::int8_t>(w, shape);
       expect_collectives<std::uint8_t>(w, shape);
     }
+  });
+}
+
+// Numbers of which few can be added without going beyond the type; and whose quotients have fractions.
+template <class T>
+T great_number(std::size_t rank, std::size_t index) {
+  using limits = std::numeric_limits<T>;
+  const auto step = static_cast<T>(3 * rank + index / 4);
+  switch (index % 4) {
+    case 0: return static_cast<T>(limits::max() - step);
+    case 1: return static_cast<T>(limits::min() + step);
+    case 2: return rank % 2 == 0 ? limits::max() : static_cast<T>(step + 1);
+    default: break;
+  }
+  if constexpr (std::is_signed_v<T>) return static_cast<T>(-1 - step);
+  return step;
+}
+
+template <class T>
+void expect_averages(world& w) {
+  SCOPED_TRACE(testing::Message() << dtype_of<T>);
+  constexpr std::size_t count = 24;
+  auto v = w.replicate("v", tensor::zeros<T>({count}));
+  std::vector<T> expected;
+  for (std::size_t index = 0; index < count; ++index) {
+    std::vector<T> of_ranks;
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) of_ranks.push_back(great_number<T>(rank, index));
+    expected.push_back(test::reference_of_integers(reduction_op::avg, of_ranks));
+  }
+  const auto fill = [&] {
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      auto own = tensor::empty<T>({count});
+      for (std::size_t index = 0; index < count; ++index) own.template at<T>(index) = great_number<T>(rank, index);
+      w.set_value(rank, v, own);
+    }
+  };
+  fill();
+  EXPECT_EQ(w.reduce(v, avg).template to_vector<T>(), expected);
+  w.reduce_in_place(v, avg);
+  EXPECT_EQ(w.get_value(w.master_rank(), v).template to_vector<T>(), expected);
+  fill();
+  w.all_reduce(v, avg);
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    EXPECT_EQ(w.get_value(rank, v).template to_vector<T>(), expected) << "rank " << rank;
+  }
+}
+
+TEST(WorldVariables, AveragesOfIntegersDoNotWrapAroundAndAreTruncatedTowardsZero) {
+  in_worlds({1, 2, 3, 4}, [](world& w) {
+    expect_averages<std::int8_t>(w);
+    expect_averages<std::int16_t>(w);
+    expect_averages<std::int32_t>(w);
+    expect_averages<std::int64_t>(w);
+    expect_averages<std::uint8_t>(w);
+    expect_averages<std::uint16_t>(w);
+    expect_averages<std::uint32_t>(w);
+    expect_averages<std::uint64_t>(w);
   });
 }
 

@@ -125,7 +125,8 @@ public:
   }
   void all_reduce(const tensor& in, const tensor& out, const reduction& with = reduction_op::sum,
                   const call_options& how = {});
-  /// Several tensors in one call, in place: many short ones cost little more than one. All of the same type.
+  /// Several tensors in one call, in place: many short ones cost little more than one. All of the same type; as many,
+  /// of the same shapes, on all ranks.
   void all_reduce(std::span<const tensor> what, const reduction& with = reduction_op::sum,
                   const call_options& how = {});
 

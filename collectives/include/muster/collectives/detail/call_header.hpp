@@ -24,7 +24,8 @@ enum class collective : std::uint8_t {
   all_to_all = 9,
   split = 10,
   broadcast_bytes = 11,
-  refused = 12  ///< the rank could not make its call; the payload says why
+  refused = 12,               ///< the rank could not make its call; the payload says why
+  all_reduce_of_several = 13  ///< tensors in a row, which are described by the fingerprint
 };
 
 [[nodiscard]] const char* name_of(collective kind) noexcept;
@@ -46,7 +47,7 @@ struct call_header {
   std::uint8_t flags = 0;
   std::uint32_t root = no_root;
   std::uint64_t count = 0;        ///< elements of its contribution; for `refused` and bytes: bytes
-  std::uint64_t fingerprint = 0;  ///< of everything else that must be equal: shape, function, lists of rows
+  std::uint64_t fingerprint = 0;  ///< of everything else that must be equal: shape, or shapes, function, lists of rows
 
   [[nodiscard]] std::uint64_t pack_what() const noexcept {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{static_cast<std::uint8_t>(op)} << 8U |
@@ -72,7 +73,7 @@ struct call_header {
            fingerprint == other.fingerprint && (counts_differ || count == other.count);
   }
 
-  /// "all_reduce(max) of 12 elements f32".
+  /// "all_reduce(max) of 12 elements f32", "all_reduce(max) of 12 elements f32 in several tensors".
   [[nodiscard]] std::string describe() const;
 };
 

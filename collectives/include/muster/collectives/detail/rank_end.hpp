@@ -86,10 +86,9 @@ public:
   /// Further ones, as many as all ranks know from what all call. `failure`: what went wrong here meanwhile. When it
   /// returns no rank has died since the first, so what was read of the others' tensors was right.
   void confirm(const char* operation, const call_options& how, const std::string* failure);
-  /// The same, telling the others something meanwhile: at most most_told bytes. What they have told is there until the
-  /// next of these.
-  void tell(const char* operation, const call_options& how, std::span<const std::byte> what);
-  [[nodiscard]] std::vector<std::byte> told_by(std::size_t rank) const;
+  /// The same, twice, in which all tell one another something: at most most_told bytes. Returns what each has told.
+  [[nodiscard]] std::vector<std::vector<std::byte>> exchange_notes(const char* operation, const call_options& how,
+                                                                   std::span<const std::byte> own);
   static constexpr std::size_t most_told = 500;
   /// Whether a rank has had a failure already at the next of these.
   [[nodiscard]] bool has_failed_next() const noexcept;
