@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random functions and calls, compared with what one process makes of the same rows one after the other.
+// Random functions of several forms, and calls, compared with what one process makes of the same rows one after the
+// other.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <utility>
 
+#include "random_functions.hpp"
 #include "rule_reference.hpp"
 #include "seed.hpp"
 #include "soak_time.hpp"
@@ -16,137 +18,10 @@
 namespace muster::world_random_test {
 namespace {
 
-template <class T>
-constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-
-/// Numbers are joined in these: integers wrap around.
-template <class T>
-using wide = std::conditional_t<std::is_integral_v<T>,
-                                std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, double>;
-/// What every row has: one number in each of its places, however many dimensions it has.
-template <class T>
-using columns = std::vector<wide<T>>;
-
-template <class T>
-T narrow(wide<T> value) {
-  if constexpr (is_half<T>) {
-    return T(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value != 0;
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-/// How far sums may be from exact ones, as a part of what was summed up: each rank's are rounded, and those of its
-/// slices.
-template <class T>
-constexpr double tolerance = is_half<T> ? (std::is_same_v<T, f16> ? 0.01 : 0.08) : 2e-6;
-
-/// The sums of the columns of both inputs.
-template <class T>
-columns<T> sums_of(const tensor& x, const tensor& y) {
-  const auto width = x.size() / x.rows();
-  columns<T> sums(width);
-  for (const tensor* const each : {&x, &y}) {
-    const auto whole = each->contiguous();
-    const auto values = whole.span<T>();
-    for (std::size_t index = 0; index < values.size(); ++index) {
-      sums[index % width] += static_cast<wide<T>>(values[index]);
-    }
-  }
-  for (auto& each : sums) each = static_cast<wide<T>>(narrow<T>(each));
-  return sums;
-}
-template <class T>
-tensor as_tensor(const columns<T>& values, const tensor_shape& shape) {
-  auto made = tensor::empty<T>(shape);
-  std::ranges::transform(values, made.template span<T>().begin(), narrow<T>);
-  return made;
-}
-
-template <class T>
-std::tuple<tensor, tensor, tensor, tensor, tensor, int, int, tensor, tensor, tensor> everything(const tensor& x,
-                                                                                                const tensor& y) {
-  const auto sums = as_tensor<T>(sums_of<T>(x, y), x.shape().without_first());
-  const auto rows = static_cast<int>(x.rows());
-  return {sums, sums, sums, sums, x, rows, rows, sums, sums, sums};
-}
-
-/// What one slice of one rank gives.
-template <class T>
-struct piece {
-  std::size_t rank = 0;
-  std::size_t rows = 0;
-  columns<T> sums{};
-};
-
-template <class T>
-wide<T> joined(output_op op, wide<T> a, wide<T> b) {
-  if (op == output_op::min) return std::min(a, b);
-  if (op == output_op::max) return std::max(a, b);
-  if constexpr (std::is_integral_v<T>) {
-    const auto left = static_cast<std::uint64_t>(a);
-    const auto right = static_cast<std::uint64_t>(b);
-    return static_cast<wide<T>>(op == output_op::prod ? left * right : left + right);
-  } else {
-    return op == output_op::prod ? a * b : a + b;
-  }
-}
-template <class T>
-columns<T> join(output_op op, const std::vector<piece<T>>& pieces) {
-  auto made = pieces.front().sums;
-  for (std::size_t index = 1; index < pieces.size(); ++index) {
-    for (std::size_t column = 0; column < made.size(); ++column) {
-      made[column] = joined<T>(op, made[column], pieces[index].sums[column]);
-    }
-  }
-  return made;
-}
-template <class T>
-std::vector<double> average(const std::vector<piece<T>>& pieces) {
-  std::vector<double> made(pieces.front().sums.size());
-  double rows = 0;
-  for (const auto& each : pieces) {
-    for (std::size_t column = 0; column < made.size(); ++column) {
-      made[column] += static_cast<double>(each.rows) * static_cast<double>(each.sums[column]);
-    }
-    rows += static_cast<double>(each.rows);
-  }
-  for (auto& each : made) each /= rows;
-  return made;
-}
-template <class T>
-columns<T> join_or_average(output_op op, const std::vector<piece<T>>& pieces) {
-  if constexpr (!std::is_integral_v<T>) {
-    if (op == output_op::avg) return average<T>(pieces);
-  }
-  return join<T>(op, pieces);
-}
-
 using random_source = std::mt19937;
 
 std::size_t draw(random_source& random, std::size_t first, std::size_t last) {
   return std::uniform_int_distribution<std::size_t>(first, last)(random);
-}
-
-// Bools have no average.
-template <class T>
-auto first_output() {
-  if constexpr (std::is_same_v<T, bool>) {
-    return max("first");
-  } else {
-    return avg("first");
-  }
-}
-
-template <class T>
-auto make_function(world& w, const std::array<variable, 3>& changed, const std::array<output_op, 3>& ops,
-                   const update_rule& rule) {
-  return w.function(
-      everything<T>, rows("x", "y"),
-      outputs(first_output<T>(), sum("sum"), min("min"), max("max"), gather("rows"), sum("count"), none("counts")),
-      updates(assign(changed[0], ops[0]), increment(changed[1], ops[1]), reduced_into(changed[2], ops[2], rule)));
 }
 
 std::vector<update_rule> optimizers() {
@@ -207,14 +82,20 @@ private:
     const auto which = has_fractions ? draw(random_, 0, 2 * rules.size() - 1) : rules.size();
     return which < rules.size() ? rules[which] : update_rule();
   }
+  use_of_variables draw_use() {
+    const auto rule = draw_rule();
+    return {.changed = {make_variable("assigned"), make_variable("incremented"), make_variable("reduced")},
+            .ops = {draw_op(), draw_op(), draw_op(rule == update_rule())},
+            .rule = rule};
+  }
   output_op draw_op(bool for_assigning = true) {
     constexpr std::array ops = {output_op::avg, output_op::sum, output_op::min, output_op::max, output_op::prod};
     const std::size_t last = std::is_same_v<T, f16> ? 3 : 4;
     return ops[draw(random_, has_fractions ? 0 : 1, for_assigning ? last : 1)];
   }
 
-  tensor draw_rows(std::size_t rows) {
-    auto made = tensor::empty<T>(shape_of(rows));
+  tensor draw_values(const tensor_shape& shape) {
+    auto made = tensor::empty<T>(shape);
     for (auto& each : made.template span<T>()) {
       if constexpr (has_fractions) {
         each = narrow<T>(0.5 + static_cast<double>(draw(random_, 0, 1000)) / 1000);
@@ -224,6 +105,7 @@ private:
     }
     return made;
   }
+  tensor draw_rows(std::size_t rows) { return draw_values(shape_of(rows)); }
 
   selection draw_selection(std::size_t length) {
     selection made;
@@ -253,70 +135,111 @@ private:
     return made;
   }
 
-  std::vector<piece<T>> pieces_of(const tensor& x, const tensor& y, unsigned slices) const {
+  // What the rank's function is given besides the rows of a slice.
+  [[nodiscard]] std::vector<tensor> with_others(std::vector<tensor> slices, std::size_t rank,
+                                                const tensor& for_all) const {
+    if (form_.has_whole) slices.push_back(for_all);
+    if (form_.reads) slices.push_back(as_tensor<T>(assigned_[rank], inner_));
+    return slices;
+  }
+
+  // `selected`: of each input with rows, those that the call is for. Where there is none, each rank is called once.
+  [[nodiscard]] std::vector<piece<T>> pieces_of(const std::vector<tensor>& selected, const tensor& for_all,
+                                                unsigned slices) const {
     std::vector<piece<T>> made;
     for (std::size_t rank = 0; rank < w_.ranks(); ++rank) {
-      const auto share = part_of({0, x.rows()}, rank, w_.ranks());
-      for (unsigned slice = 0; slice < slices; ++slice) {
-        const auto part = part_of(share, slice, slices);
+      if (selected.empty()) made.push_back({rank, 1, sums_of<T>(form_, with_others({}, rank, for_all))});
+      for (unsigned slice = 0; !selected.empty() && slice < slices; ++slice) {
+        const auto part = part_of(part_of({0, selected.front().rows()}, rank, w_.ranks()), slice, slices);
         if (part.empty()) continue;
-        made.push_back({rank, part.size(), sums_of<T>(x.slice(part.first, part.last), y.slice(part.first, part.last))});
+        std::vector<tensor> given;
+        for (const auto& each : selected) given.push_back(each.slice(part.first, part.last));
+        made.push_back({rank, part.size(), sums_of<T>(form_, with_others(std::move(given), rank, for_all))});
       }
     }
     return made;
   }
 
-  void one_call() {
+  // All inputs but the first may hold just the rows that the call is for. Returns what is selected of each.
+  std::vector<tensor> draw_inputs(call_inputs& given) {
+    if (form_.inputs == 0) return {};
     const auto length = draw(random_, 0, 24);
-    const auto x = draw_rows(length);
     const auto chosen = draw_selection(length);
-    const bool is_mini = !chosen.batch.is_all() && draw(random_, 0, 2) == 0;
-    const data y(
-        {.value = draw_rows(is_mini ? chosen.rows.size() + draw(random_, 0, 3) : length), .minibatch = is_mini});
-    const auto slices = static_cast<unsigned>(draw(random_, 1, 5));
-    const auto own_x = taken(x, chosen.rows);
-    const auto pieces =
-        pieces_of(own_x, is_mini ? y.value().slice(0, chosen.rows.size()) : taken(y.value(), chosen.rows), slices);
-    SCOPED_TRACE(testing::Message() << w_.ranks() << " ranks, " << length << " rows, " << chosen.rows.size()
-                                    << " selected, " << slices << " slices of " << type << ' ' << x.shape() << ", "
-                                    << rule_.name());
-    call({.batch = chosen.batch, .num_slices = slices}, x, y, own_x, pieces);
+    given.options = {.batch = chosen.batch, .num_slices = static_cast<unsigned>(draw(random_, 1, 5))};
+    std::vector<tensor> selected;
+    for (std::size_t index = 0; index < form_.inputs; ++index) {
+      const bool is_mini = index > 0 && !chosen.batch.is_all() && draw(random_, 0, 2) == 0;
+      const data one(
+          {.value = draw_rows(is_mini ? chosen.rows.size() + draw(random_, 0, 3) : length), .minibatch = is_mini});
+      given.rows.emplace_back(one);
+      selected.push_back(is_mini ? one.value().slice(0, chosen.rows.size()) : taken(one.value(), chosen.rows));
+    }
+    return selected;
+  }
+
+  void one_call() {
+    call_inputs given{.whole = draw_values(inner_)};
+    const auto selected = draw_inputs(given);
+    const auto pieces = pieces_of(selected, given.whole, given.options.num_slices);
+    SCOPED_TRACE(testing::Message() << w_.ranks() << " ranks, " << form_ << ", "
+                                    << (selected.empty() ? 0 : selected.front().rows()) << " rows selected, "
+                                    << given.options.num_slices << " slices of " << type << ' ' << inner_ << ", "
+                                    << how_.rule.name());
+    call(given, pieces, selected);
     update(pieces);
     expect_variables();
   }
 
-  void call(const run_options& options, const tensor& x, const data& y, const tensor& own_x,
-            const std::vector<piece<T>>& pieces) {
+  void call(const call_inputs& given, const std::vector<piece<T>>& pieces, const std::vector<tensor>& selected) {
     if (pieces.empty()) {
-      static_cast<void>(test::refusal([&] { static_cast<void>(f_.with(options)(x, y)); }));
-      EXPECT_EQ((f_.template only<5, 6>().with(options)(x, y)), std::tuple(0, std::vector<int>{}));
+      static_cast<void>(test::refusal([&] { static_cast<void>(f_->call(asked::all, given)); }));
+      const auto found = f_->call(asked::what_nothing_has, given);
+      EXPECT_EQ(found.count, 0);
+      EXPECT_TRUE(found.counts->empty() && found.each->empty());
       return;
     }
-    const auto rows = own_x.template to_vector<T>();
-    switch (draw(random_, 0, 2)) {
-      case 0: {
-        const auto [first, sums, least, most, gathered, count, counts] = f_.with(options)(x, y);
-        expect_first(first, pieces);
-        expect_near(sums, join<T>(output_op::sum, pieces));
-        expect_near(least, join<T>(output_op::min, pieces), {}, 0);
-        expect_near(most, join<T>(output_op::max, pieces), {}, 0);
-        EXPECT_EQ(gathered.template to_vector<T>(), rows);
-        EXPECT_EQ(count, static_cast<int>(own_x.rows()));
-        expect_counts(counts, pieces);
-        break;
-      }
-      case 1: {
-        const auto [gathered, sums, again] = f_.template only<4, 1, 1>().with(options)(x, y);
-        EXPECT_EQ(gathered.template to_vector<T>(), rows);
-        expect_near(sums, join<T>(output_op::sum, pieces));
-        EXPECT_EQ(again.template to_vector<T>(), sums.template to_vector<T>());
-        break;
-      }
-      default: {
-        const auto [counts, first] = f_.template only<6, 0>().with(options)(x, y);
-        expect_counts(counts, pieces);
-        expect_first(first, pieces);
-      }
+    expect_outputs(f_->call(static_cast<asked>(draw(random_, 0, asked_of_some - 1)), given), pieces, selected);
+  }
+
+  static void expect_outputs(const call_outputs& found, const std::vector<piece<T>>& pieces,
+                             const std::vector<tensor>& selected) {
+    if (found.first) expect_average(*found.first, pieces, average<T>, output_op::max);
+    if (found.mean) expect_average(*found.mean, pieces, mean_of_averages<T>, output_op::min);
+    if (found.sums) expect_near(*found.sums, join<T>(output_op::sum, pieces));
+    if (found.least) expect_near(*found.least, join<T>(output_op::min, pieces), {}, 0);
+    if (found.most) expect_near(*found.most, join<T>(output_op::max, pieces), {}, 0);
+    if (found.gathered) expect_gathered(*found.gathered, pieces, selected);
+    if (found.count) {
+      EXPECT_EQ(*found.count, std::accumulate(pieces.begin(), pieces.end(), 0, [](int sum, const piece<T>& each) {
+        return sum + static_cast<int>(each.rows);
+      }));
+    }
+    if (found.counts) expect_counts(*found.counts, pieces);
+    if (found.product) expect_product(*found.product, pieces);
+    if (found.each) expect_each(*found.each, pieces);
+  }
+
+  static void expect_gathered(const tensor& found, const std::vector<piece<T>>& pieces,
+                              const std::vector<tensor>& selected) {
+    std::vector<T> expected;
+    if (!selected.empty()) {
+      expected = selected.front().template to_vector<T>();
+    } else {
+      for (const auto& one : pieces) std::ranges::transform(one.sums, std::back_inserter(expected), narrow<T>);
+    }
+    EXPECT_EQ(found.template to_vector<T>(), expected);
+  }
+
+  // Each product is rounded; there are some dozens of them at most.
+  static void expect_product(const tensor& found, const std::vector<piece<T>>& pieces) {
+    constexpr auto op = std::is_same_v<T, f16> ? output_op::max : output_op::prod;
+    expect_near(found, join<T>(op, pieces), {}, 5 * tolerance<T>);
+  }
+
+  static void expect_each(const std::vector<tensor>& found, const std::vector<piece<T>>& pieces) {
+    ASSERT_EQ(found.size(), pieces.size());
+    for (std::size_t index = 0; index < pieces.size(); ++index) {
+      expect_near(found[index], pieces[index].sums, {}, 0);
     }
   }
 
@@ -325,14 +248,17 @@ private:
     for (const auto& each : pieces) expected.push_back(static_cast<int>(each.rows));
     EXPECT_EQ(found, expected);
   }
-  static void expect_first(const tensor& found, const std::vector<piece<T>>& pieces) {
+  // Of integers they are floating-point numbers; of bools there is none, and `instead` was asked for.
+  static void expect_average(const tensor& found, const std::vector<piece<T>>& pieces,
+                             std::vector<double> (*expected_of)(const std::vector<piece<T>>&), output_op instead) {
     if constexpr (std::is_same_v<T, bool>) {
-      expect_near(found, join<T>(output_op::max, pieces));
+      expect_near(found, join<T>(instead, pieces));
     } else if constexpr (has_fractions) {
-      expect_near(found, average<T>(pieces));
+      expect_near(found, expected_of(pieces));
     } else {
-      const auto expected = average<T>(pieces);
+      const auto expected = expected_of(pieces);
       const auto values = found.template span<double>();
+      ASSERT_EQ(values.size(), expected.size());
       for (std::size_t column = 0; column < expected.size(); ++column) {
         EXPECT_NEAR(values[column], expected[column], 2e-6 * std::max(1.0, std::abs(expected[column])));
       }
@@ -359,13 +285,13 @@ private:
       std::vector<piece<T>> own;
       std::ranges::copy_if(pieces, std::back_inserter(own), [&](const auto& each) { return each.rank == rank; });
       if (own.empty()) continue;
-      assigned_[rank] = join_or_average<T>(ops_[0], own);
-      const auto more = join_or_average<T>(ops_[1], own);
+      assigned_[rank] = join_or_average<T>(how_.ops[0], own);
+      const auto more = join_or_average<T>(how_.ops[1], own);
       for (std::size_t column = 0; column < width_; ++column) {
         incremented_[rank][column] = joined<T>(output_op::sum, incremented_[rank][column], more[column]);
       }
     }
-    if (!pieces.empty()) reduce(join_or_average<T>(ops_[2], pieces));
+    if (!pieces.empty()) reduce(join_or_average<T>(how_.ops[2], pieces));
   }
   void reduce(const columns<T>& gradient) {
     gradient_ = gradient;
@@ -375,7 +301,7 @@ private:
       if constexpr (has_fractions) {
         auto& one = remembered_[column];
         one.value = reduced_[column];
-        one.update(rule_, gradient[column], steps_);
+        one.update(how_.rule, gradient[column], steps_);
         reduced_[column] = one.value;
       } else {
         reduced_[column] = gradient[column];
@@ -385,14 +311,14 @@ private:
 
   // From here on it goes on from what was found, so that what was rounded does not add up.
   void expect_variables() {
-    const auto first = w_.get_value(0, variables_[2]).template to_vector<T>();
+    const auto first = w_.get_value(0, how_.changed[2]).template to_vector<T>();
     for (std::size_t rank = 0; rank < w_.ranks(); ++rank) {
-      expect_near_and_take(w_.get_value(rank, variables_[0]), assigned_[rank]);
-      expect_near_and_take(w_.get_value(rank, variables_[1]), incremented_[rank]);
-      EXPECT_EQ(w_.get_value(rank, variables_[2]).template to_vector<T>(), first);
+      expect_near_and_take(w_.get_value(rank, how_.changed[0]), assigned_[rank]);
+      expect_near_and_take(w_.get_value(rank, how_.changed[1]), incremented_[rank]);
+      EXPECT_EQ(w_.get_value(rank, how_.changed[2]).template to_vector<T>(), first);
     }
-    expect_near(w_.get_value(0, variables_[2]), reduced_, {&before_, &gradient_});
-    take(w_.get_value(0, variables_[2]), reduced_);
+    expect_near(w_.get_value(0, how_.changed[2]), reduced_, {&before_, &gradient_});
+    take(w_.get_value(0, how_.changed[2]), reduced_);
   }
   static void expect_near_and_take(const tensor& found, columns<T>& expected) {
     expect_near(found, expected);
@@ -407,11 +333,10 @@ private:
   random_source& random_;
   const tensor_shape inner_ = draw_inner();
   const std::size_t width_ = std::accumulate(inner_.begin(), inner_.end(), std::size_t{1}, std::multiplies<>());
-  const std::array<variable, 3> variables_ = {make_variable("assigned"), make_variable("incremented"),
-                                              make_variable("reduced")};
-  const update_rule rule_ = draw_rule();
-  const std::array<output_op, 3> ops_ = {draw_op(), draw_op(), draw_op(rule_ == update_rule())};
-  decltype(make_function<T>(w_, variables_, ops_, rule_)) f_ = make_function<T>(w_, variables_, ops_, rule_);
+  const use_of_variables how_ = draw_use();
+  const std::size_t which_ = draw(random_, 0, form_count<T> - 1);
+  const form form_ = forms[which_];
+  const std::unique_ptr<callee> f_ = make_callee<T>(which_, w_, how_);
   // By rank; then of all.
   std::vector<columns<T>> assigned_;
   std::vector<columns<T>> incremented_;

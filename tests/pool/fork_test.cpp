@@ -153,6 +153,7 @@ TEST_F(Fork, AChildThatDropsEverythingChangesNothing) {
   auto also_runs = pool_.apply_async(test::run_until, also_began, end);
   also_began.wait();  // and nobody is free for what comes now
   std::vector<future<int>> waiting;
+  waiting.reserve(101);
   for (int each = 0; each < 100; ++each) waiting.push_back(pool_.apply_async(add, each, 1));
   pushed->push(4);
   std::optional stream(pool_.imap(square, xs));

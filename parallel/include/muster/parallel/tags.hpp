@@ -104,7 +104,7 @@ template <tensor_element T>
 /// typed() gives, are for messages.
 template <detail::input_name... Names>
 [[nodiscard]] detail::rows_tag<sizeof...(Names)> rows(Names... names) {
-  const auto input_of = []<class Name>(Name name) -> detail::input_tag {
+  [[maybe_unused]] const auto input_of = []<class Name>(Name name) -> detail::input_tag {
     if constexpr (std::same_as<Name, detail::input_tag>) {
       return name;
     } else {
