@@ -46,15 +46,17 @@ void double_slowly(const tensor& what) {
 
 bool is_all(const tensor& what, float value) { return equal(what, tensor::full<float>(what.shape(), value)); }
 
-// Whose turn it is has the only message, and is alone with `turns`. Returns how often it was not what the turns before
-// had made of it.
-std::size_t double_on_lease(const tensors& queue, const tensor& turns, std::size_t count) {
-  std::size_t wrong = 0;
-  for (std::size_t each = 0; each < count; ++each) {
-    const auto mine = queue.lease();
-    const auto turn = turns.data<std::int32_t>()[0]++;
-    if (!is_all(**mine, std::ldexp(1.0F, turn))) ++wrong;
-    double_slowly(**mine);
+// Whenever it is asked, and asks the other then. Returns how often it found what the turns before had not made yet.
+// `beside` keeps the program's memory open: closing it waits for the device, too.
+std::size_t double_on_lease(const tensors& queue, const numbers& turns, const numbers& others, const tensor& beside) {
+  std::size_t wrong = beside.device_address() == 0 ? 1 : 0;
+  while (const auto turn = turns.pop()) {
+    {
+      const auto mine = queue.lease();
+      if (!is_all(**mine, std::ldexp(1.0F, static_cast<int>(*turn)))) ++wrong;
+      double_slowly(**mine);
+    }
+    others.push(*turn + 1);
   }
   return wrong;
 }
@@ -160,15 +162,21 @@ TEST_F(CudaQueue, WhatIsKeptOfALeaseThatGoesBackIsStillThere) {
 }
 
 TEST_F(CudaQueue, WhatIsDoneToALeasedTensorHasBeenDoneWhenItGoesBack) {
-  constexpr std::size_t count = 30;
   const tensors queue(1);
-  const auto turns = tensor::zeros<std::int32_t>({1});
+  const auto beside = make(0);
+  const std::array turns{numbers(2), numbers(2), numbers(2)};
   queue.push(make(1));
-  auto one = workers_->on(0).apply_async(double_on_lease, queue, turns, count);
-  auto other = workers_->on(1).apply_async(double_on_lease, queue, turns, count);
+  auto one = workers_->on(0).apply_async(double_on_lease, queue, turns[0], turns[1], beside);
+  auto other = workers_->on(1).apply_async(double_on_lease, queue, turns[1], turns[2], beside);
+  std::uint64_t turn = 0;
+  while (turn < 60) {
+    turns[0].push(turn);
+    turn = *turns[2].pop();
+  }
+  for (const auto& each : turns) each.close();
   EXPECT_EQ(one.get(), 0U);
   EXPECT_EQ(other.get(), 0U);
-  EXPECT_TRUE(is_all(*queue.pop(), std::ldexp(1.0F, 2 * count)));
+  EXPECT_TRUE(is_all(*queue.pop(), std::ldexp(1.0F, static_cast<int>(turn))));
 }
 
 TEST_F(CudaQueue, WhatIsDoneToALeasedTensorHasBeenDoneWhenItIsAcknowledged) {
