@@ -3,8 +3,8 @@
 
 // Whether two tensors hold the same numbers, and where. There is no operator==: it could as well compare handles, or
 // elements one by one. What NumPy calls array_equal, isclose, allclose, less and so on; other than there, both must be
-// of one dtype, because nothing here converts what it was not asked to: see convert.hpp. What lies on a device is copied
-// to the host, each tensor for itself, and what comes of it lies there.
+// of one dtype, because nothing here converts what it was not asked to: see convert.hpp. What lies on a device is
+// copied to the host, each tensor for itself, and what comes of it lies there.
 //
 // Thread safety: all functions are safe to call from any thread, while nobody writes the elements.
 // Cost: one pass over the elements, which ends where the answer is known; and what tensor::to costs for those on
