@@ -22,10 +22,10 @@ namespace muster {
 namespace {
 
 // What a request must leave over for everybody else, and how much is admitted without another look once there was
-// plenty: all that take part may use what they were granted when memory has become short meanwhile, so together they
-// are granted half of the reserve.
+// plenty. All that take part may use what they were granted when memory has become short meanwhile: of those that do,
+// the n-th was granted an n-th of this at most, which together is less than the reserve, for a thousand of them too.
 constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
-constexpr std::size_t most_admitted_ahead = reserve_bytes / 2;
+constexpr std::size_t most_admitted_ahead = reserve_bytes / 8;
 constexpr std::size_t part_admitted_ahead = 64;
 constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
 constexpr std::size_t huge_page_bytes = arena::alignment;
@@ -227,12 +227,10 @@ void arena::prefault(std::size_t bytes) {
 // True if it has looked: then who has claimed the memory looks again.
 bool arena::admit(std::size_t bytes, unsigned copies) {
   const auto needed = bytes * (std::size_t{1} + copies);
-  const auto share = most_admitted_ahead / member_count();
-  admitted_bytes_ = std::min(admitted_bytes_, share);  // others may have come since it was granted
   const bool looks = needed > admitted_bytes_;
   if (looks) {
     const auto left = require_room(bytes, copies, needed);
-    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, share);
+    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, most_admitted_ahead / member_count());
   }
   admitted_bytes_ -= needed;
   return looks;

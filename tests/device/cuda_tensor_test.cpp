@@ -141,6 +141,20 @@ TEST_F(CudaTensor, IsPrintedAndComparedLikeOthers) {
   EXPECT_FALSE(equal(there, tensor::zeros<std::int32_t>({3})));
 }
 
+TEST_F(CudaTensor, IsComparedElementByElementAndCountedLikeOthers) {
+  const auto there = tensor::arange<float>(6).reshape({2, 3}).to(gpu).transpose();
+  const auto here = there.to(cpu);
+  const auto greater = compare(there, comparison::greater, 2);
+  EXPECT_EQ(greater.device(), cpu);
+  EXPECT_TRUE(equal(greater, compare(here, comparison::greater, 2)));
+  EXPECT_TRUE(equal(compare(here, comparison::less, there.row(1)), compare(here, comparison::less, here.row(1))))
+      << "one of them there, and broadcast";
+  EXPECT_TRUE(all(is_close(there, here)));
+  EXPECT_EQ(count_nonzero(there), 5U);
+  EXPECT_TRUE(any(there));
+  EXPECT_FALSE(all(there));
+}
+
 TEST_F(CudaTensor, GoesThroughDLPackWithoutACopy) {
   const auto there = tensor::arange<float>(6).to(gpu);
   auto handle = to_dlpack(there);

@@ -597,7 +597,7 @@ TEST_F(Budget, WhatAllWereGrantedAheadFitsIntoWhatIsKeptInReserve) {
     while (claim(*each, claimed)) continue;
   }
   EXPECT_LE(held() - before, reserve_bytes / 2);
-  EXPECT_GT(held() - before, reserve_bytes / 4) << "no look for each";
+  EXPECT_GT(held() - before, reserve_bytes / 8) << "no look for each";
 }
 
 TEST(Admission, WhatOtherDomainsOfThisProcessHaveClaimedAndNotWrittenIsNotThereEither) {
