@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include <muster/base/memory_budget.hpp>
+#include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
 
@@ -36,7 +37,9 @@ unique_fd create(const char* label) {
   return above_standard_streams(unique_fd(number));
 }
 
+// Without signals: any would have it undo what it has done so far, and begin again.
 void populate(const unique_fd& file, const char* label, std::size_t bytes) {
+  const signals_blocked scope;
   if (try_system_call("fallocate", ::fallocate, file.get(), 0, off_t{0}, static_cast<off_t>(bytes)) == 0) return;
   if (errno != ENOSPC && errno != ENOMEM) detail::throw_system_error_with(errno, "fallocate", file.get(), bytes);
   throw error(errc::out_of_memory,

@@ -92,8 +92,15 @@ void call_frame::check_fit() {
 std::string call_frame::difference() {
   const auto is_of_several = [](const call_header& each) { return each.kind == collective::all_reduce_of_several; };
   if (!std::all_of(headers_.begin(), headers_.end(), is_of_several)) return "";
-  const auto found = difference_of_lists(end_, name_of(own.kind), how_, several);
-  return found.empty() ? "" : "; " + found;
+  try {
+    const auto found = difference_of_lists(end_, name_of(own.kind), how_, several);
+    return found.empty() ? "" : "; " + found;
+  } catch (const group_error&) {
+    throw;
+  } catch (const std::exception& failure) {  // no memory: the others must not wait for what it cannot tell
+    end_.break_off(text("a rank could not compare its tensors with the others': ", failure.what()));
+    throw;
+  }
 }
 
 void call_frame::refuse(const std::string& why) const {

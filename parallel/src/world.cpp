@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 #include <muster/pool/future.hpp>
@@ -11,20 +12,33 @@ namespace muster {
 
 world::world(const world_options& options) : core_(std::make_shared<detail::world_core>(options)) {}
 
-// Inside of a call the function that runs has the ranks still: they leave with the last function that is dropped.
+namespace {
+
+void end(detail::world_core& core) {
+  core.close();
+  core.trace().end();
+}
+
+// Inside of a call: it would wait for itself, and for the thread that it may be run by.
+void end_after_call(std::shared_ptr<detail::world_core> core) {
+  start_thread([core = std::move(core)] { end(*core); }).detach();
+}
+
+}  // namespace
+
 world::~world() {
-  if (core_->is_inside()) {
-    core_->trace().end();
-  } else if (core_->is_here()) {
-    close();
-  } else {
+  if (!core_->is_here()) {
     detail::leave_to_parent(std::move(core_));
+  } else if (core_->is_inside()) {
+    end_after_call(std::move(core_));
+  } else {
+    end(*core_);
   }
 }
 
 void world::close() {
-  core_->close();
-  core_->trace().end();
+  core_->require_here();
+  end(*core_);
 }
 
 void world::trace_to(const std::filesystem::path& file) { core_->trace().begin(file, core_->options().name, ranks()); }

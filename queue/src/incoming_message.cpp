@@ -12,6 +12,44 @@
 
 namespace muster {
 
+namespace {
+
+// Inside of a catch block.
+bool is_want_of_memory() noexcept {
+  try {
+    throw;
+  } catch (const error& failure) {
+    return failure.code() == errc::out_of_memory;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+incoming_message::~incoming_message() {
+  if (keeping_ == message_keeping::when_decoded)
+    put_back();
+  else
+    discard();
+}
+
+// False where it is out already, and in a forked child, whose parent has it.
+bool incoming_message::let_go() noexcept { return std::exchange(claimed_, false) && ring_.is_here(); }
+
+shared_block incoming_message::borrow(std::uint64_t name) {
+  try {
+    auto made = ring_.memory().borrow_sent(name);
+    if (keeping_ == message_keeping::when_decoded) ring_.memory().keep(made);
+    return made;
+  } catch (...) {
+    is_wanting_ = is_want_of_memory();
+    throw;
+  }
+}
+
 std::span<const std::byte> incoming_message::open() {
   const auto room = ring_.room_at(at_);
   if (form_.in_block) block_ = ring_.memory().borrow_sent(read_name(room.data()));
@@ -32,9 +70,7 @@ shared_block incoming_message::take(std::uint64_t index) {
   if (lent_.empty()) lent_.resize(form_.attachments);
   auto& mine = lent_[index];
   if (mine) return mine;
-  auto borrowed = ring_.memory().borrow_sent(read_name(body_.data() + form_.names_offset(), index));
-  if (keeping_ == message_keeping::when_decoded) ring_.memory().keep(borrowed);
-  return mine = std::move(borrowed);
+  return mine = borrow(read_name(body_.data() + form_.names_offset(), index));
 }
 
 // Into the handles that were decoded. Also those that nobody asked for are kept until the cell is free: they belong to
@@ -84,35 +120,21 @@ void incoming_message::accept() {
 // Nothing in here can fail: a message that could not be put back would be in nobody's reach, its cell taken, and the
 // end of a closed queue would not come to the others, for as long as this process lives.
 void incoming_message::put_back() noexcept {
-  if (!std::exchange(claimed_, false)) return;
+  if (!let_go()) return;
   lent_.clear();
   block_.reset();
   ring_.put_back(at_);
 }
 
-namespace {
-
-// Inside of a catch block.
-bool is_want_of_memory() noexcept {
-  try {
-    throw;
-  } catch (const error& failure) {
-    return failure.code() == errc::out_of_memory;
-  } catch (const std::bad_alloc&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace
-
 void incoming_message::give_up() noexcept {
-  keeping_ == message_keeping::when_decoded&& is_want_of_memory() ? put_back() : discard();
+  if (keeping_ == message_keeping::when_decoded && is_wanting_)
+    put_back();
+  else
+    discard();
 }
 
 void incoming_message::discard() noexcept {
-  if (!std::exchange(claimed_, false)) return;
+  if (!let_go()) return;
   static_cast<void>(receive_all());
   ring_.free_cell(at_);
   lent_.clear();

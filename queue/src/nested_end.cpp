@@ -232,7 +232,8 @@ task_reply nested_end::run(task_call& call) {
     }
   }
   --depth_;
-  if (detail::pending_work::is_any()) worker_.settle(call);
+  // Which stays noted: the task around it goes on.
+  if (detail::pending_work::is_any()) worker_.finish(call, detail::pending_work::await);
   if (!call.keep_borrowed()) worker_.must_end_ = true;
   worker_.finished_ += call.count();
   auto reply = call.take_reply();

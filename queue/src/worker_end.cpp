@@ -138,7 +138,7 @@ void worker_end::run(const claimed_task& task) {
       fail(call);
     }
   }
-  if (detail::pending_work::is_any()) settle(call);
+  if (detail::pending_work::is_any()) finish(call, detail::pending_work::settle);
   if (!call.keep_borrowed()) must_end_ = true;
   finished_ += call.count();
   line_.finished.store(finished_, std::memory_order_relaxed);  // statistics
@@ -155,9 +155,9 @@ void worker_end::run(const claimed_task& task) {
 }
 
 // What the task was lent may be changed by others as soon as it has ended.
-void worker_end::settle(task_call& call) const noexcept {
+void worker_end::finish(task_call& call, void (*what)()) const noexcept {
   try {
-    detail::pending_work::settle();
+    what();
   } catch (...) {
     fail(call);
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <poll.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/pidfd.hpp>
 #include <muster/parallel/world.hpp>
 
 #include "processes.hpp"
@@ -60,8 +63,14 @@ TEST_P(World, InAForkedChildCallsThrowAndTheParentGoesOn) {
       return 1;
     } catch (const error& failure) {
       f.reset();
+      if (failure.code() != errc::forked) return 2;
+    }
+    try {
+      other->close();
+      return 3;
+    } catch (const error& failure) {
       other.reset();
-      return failure.code() == errc::forked ? 0 : 2;
+      return failure.code() == errc::forked ? 0 : 4;
     }
   });
   EXPECT_EQ(child->wait(0), exit_status::exited(0));
@@ -401,6 +410,23 @@ TEST_P(World, AFunctionThatDropsItsWorldsOrAsksForItsRanksDoesNotWaitForItself) 
   dropped_inside.reset();
   EXPECT_EQ(f.local(), 2);
   used_inside = nullptr;
+}
+
+std::optional<world> ended_inside;
+
+TEST_P(World, AFunctionThatEndsItsWorldInACallInTheBackgroundDoesNotWaitForItself) {
+  ended_inside.emplace(world_options{.ranks = ranks(), .caller_computes = std::get<1>(GetParam())});
+  std::vector<unique_fd> processes;
+  for (const auto pid : ended_inside->pids()) {
+    if (pid != 0) processes.push_back(open_pidfd(pid));
+  }
+  auto call = ended_inside->function([] { ended_inside.reset(); }).async();
+  call.get();
+  ended_inside.reset();
+  for (const auto& each : processes) {
+    pollfd end{.fd = each.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&end, 1, 30'000), 1);
+  }
 }
 
 TEST_P(World, ReplicasOfDifferentShapesAreNotUpdatedTogether) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -498,7 +499,7 @@ TYPED_TEST(MessageQueue, OfAnotherDomainIsRefusedByWhoReceivesIt) {
 
 // A value that throws on one of its ways.
 struct reluctant {
-  enum { encode, decode };
+  enum { encode, decode, decode_for_want_of_memory };
   int when = -1;
   void save(output_archive& out) const {
     if (when == encode) throw std::runtime_error("not now");
@@ -507,6 +508,7 @@ struct reluctant {
   void load(input_archive& in) {
     in(when);
     if (when == decode) throw std::runtime_error("not this one");
+    if (when == decode_for_want_of_memory) throw std::bad_alloc();
   }
 };
 
@@ -518,6 +520,9 @@ TYPED_TEST(MessageQueue, WhatCannotBeEncodedIsNotPushedAndWhatCannotBeDecodedIsO
   EXPECT_THROW(static_cast<void>(queue.pop()), std::runtime_error);
   queue.push(reluctant{.when = reluctant::decode});
   EXPECT_THROW(static_cast<void>(queue.lease()), std::runtime_error);
+  EXPECT_EQ(queue.size(), 0U);
+  queue.push(reluctant{.when = reluctant::decode_for_want_of_memory});
+  EXPECT_THROW(static_cast<void>(queue.lease()), std::bad_alloc) << "it may always want so much";
   EXPECT_EQ(queue.size(), 0U);
 }
 
@@ -614,6 +619,23 @@ TYPED_TEST(MessageQueue, AMessageOnLeaseOutlivesItsConsumer) {
   EXPECT_EQ(again->number, 1U);
   EXPECT_TRUE(again->is_whole());
   EXPECT_EQ(queue.pop()->number, 2U);
+}
+
+TYPED_TEST(MessageQueue, AForkedChildLeavesALeaseToItsParentAndCannotUseTheQueue) {
+  const auto queue = this->make_parcels(2);
+  queue.push(parcel::of(1, 2, std::string(1000, 'x')));
+  auto lease = queue.lease();
+  const auto child = test::spawn(1, [&](std::size_t) {
+    const bool is_refused = refusal_by([&] { lease->ack(); }) && refusal_by([&] { static_cast<void>(queue.pop()); }) &&
+                            refusal_by([&] { queue.push(parcel::of(2)); });
+    lease.reset();
+    return is_refused ? 0 : 1;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  EXPECT_FALSE(queue.try_lease()) << "the child has put it back";
+  EXPECT_TRUE((*lease)->is_whole());
+  lease->ack();
+  EXPECT_EQ(queue.size(), 0U);
 }
 
 TYPED_TEST(MessageQueue, WhoeverSleepsGetsWhatADeadConsumerHad) {

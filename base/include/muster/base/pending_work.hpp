@@ -21,9 +21,16 @@ public:
   /// Whether there is something.
   [[nodiscard]] static bool is_any() noexcept { return noted.load(std::memory_order_relaxed) != nullptr; }
   /// Waits for it, if there is something, and leaves it noted: other threads may be giving work away just now. Throws
-  /// what `how` throws.
+  /// what `how` throws, once: there is nothing then, until it is noted again.
   static void await() {
-    if (const auto how = noted.load(std::memory_order_relaxed)) how();
+    auto how = noted.load(std::memory_order_relaxed);
+    if (how == nullptr) return;
+    try {
+      how();
+    } catch (...) {
+      noted.compare_exchange_strong(how, nullptr, std::memory_order_relaxed);
+      throw;
+    }
   }
   /// Waits for it. Throws what `how` throws; there is nothing then either.
   static void settle() {

@@ -44,8 +44,9 @@ struct domain_options {
   /// task's own line is one. They take 64 bytes each, once used. 0: one for each KiB of the arena, from 65 536 to
   /// 1 048 576.
   std::size_t max_blocks = 0;
-  /// Whether the tables have their memory from the start, and payloads when they are claimed, so that what the kernel
-  /// lacks is an error and not SIGBUS. nullopt: where it never overcommits (vm.overcommit_memory = 2).
+  /// Whether the tables have their memory from the start, and the host's payloads when they are claimed, so that what
+  /// the kernel lacks is an error and not SIGBUS. nullopt: where it never overcommits (vm.overcommit_memory = 2), where
+  /// those of all others have it too.
   std::optional<bool> populates = std::nullopt;
 };
 

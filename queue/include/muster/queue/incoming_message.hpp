@@ -29,6 +29,8 @@ public:
       : ring_(ring), at_(at), form_(ring.form_at(at)), keeping_(keeping) {}
   incoming_message(const incoming_message&) = delete;
   incoming_message& operator=(const incoming_message&) = delete;
+  /// As put_back(), or as discard() where that must not be.
+  ~incoming_message();
 
   /// The frame, where it lies. Throws errc::corrupted when there is none.
   [[nodiscard]] std::span<const std::byte> open();
@@ -45,10 +47,13 @@ public:
   /// Takes it out of the queue, with all that goes with it. Nothing when it is out already.
   void discard() noexcept;
   /// It cannot be decoded, as the exception says that is being handled: as discard(), since nobody else could either.
-  /// But what is kept when decoded is put back where only memory or descriptors are wanting.
+  /// But what is kept when decoded is put back where one of its blocks could not be had for want of memory or
+  /// descriptors.
   void give_up() noexcept;
 
 private:
+  [[nodiscard]] bool let_go() noexcept;
+  [[nodiscard]] shared_block borrow(std::uint64_t name);
   bool receive(std::size_t index) noexcept;
   bool receive_all() noexcept;
 
@@ -57,7 +62,8 @@ private:
   const message_form form_;  // read once
   const message_keeping keeping_;
   bool claimed_ = true;
-  shared_block block_;  // with the body, if that is not in the cell
+  bool is_wanting_ = false;  // of memory or descriptors for a block
+  shared_block block_;       // with the body, if that is not in the cell
   std::span<const std::byte> body_;
   std::vector<shared_block> lent_;  // by number; only those that were asked for
 };

@@ -46,12 +46,19 @@ template <class T>
   }
 }
 
-/// Under transfer::move what was pushed is the caller's no longer.
-template <class T>
-void give_away(T& pushed, transfer how) {
-  if constexpr (!std::is_trivially_copyable_v<T> && std::default_initializable<T> && std::is_move_assignable_v<T>) {
-    if (how == transfer::move) pushed = T();
+/// Under transfer::move what was pushed is the caller's no longer: `push` is called with it, and it is made empty then.
+template <class T, class Push>
+bool give_away(T& value, transfer how, const Push& push) {
+  if constexpr (!std::is_trivially_copyable_v<T> && std::default_initializable<T> &&
+                std::is_nothrow_move_assignable_v<T>) {
+    if (how == transfer::move) {
+      T empty{};  // before: what it throws must not come after the message has gone
+      const bool pushed = push();
+      if (pushed) value = std::move(empty);
+      return pushed;
+    }
   }
+  return push();
 }
 
 }  // namespace detail
@@ -73,43 +80,56 @@ public:
 
   /// Takes the message out of the queue for good; the value stays. Again: nothing.
   /// Throws errc::corrupted when a block that came with it is not there any more; what a device that was waited for
-  /// reports (errc::device_lost, errc::peer_lost): then the message is still on lease.
+  /// reports (errc::device_lost, errc::peer_lost), errc::forked in a forked child: then the message is still on lease.
   void ack() {
     if (held_->acknowledged) return;
+    held_->ring->require_here();
     detail::pending_work::await();
     held_->acknowledged = true;
-    held_->message.accept();
+    held_->message->accept();
   }
 
 private:
   template <transportable U, queue_kind Kind>
   friend class message_queue;
 
+  // Made before the message is claimed, so that none is claimed in vain. The value goes before the message does, which
+  // goes back unless it was acknowledged.
   struct holder {
-    holder(std::shared_ptr<message_ring> from, ring_position at)
-        : ring(std::move(from)),
-          message(*ring, at, message_keeping::when_decoded),
-          value(detail::decode_message<T>(message)) {}
+    explicit holder(std::shared_ptr<message_ring> from) noexcept : ring(std::move(from)) {}
     holder(const holder&) = delete;
     holder& operator=(const holder&) = delete;
     ~holder() {
-      if (!acknowledged) detail::finish_quietly();
-      value.reset();
-      message.put_back();
+      if (value && !acknowledged && ring->is_here()) detail::finish_quietly();
+    }
+    void take(ring_position at) {
+      message.emplace(*ring, at, message_keeping::when_decoded);
+      value.emplace(detail::decode_message<T>(*message));
     }
 
     std::shared_ptr<message_ring> ring;
-    incoming_message message;
+    std::optional<incoming_message> message;
     std::optional<T> value;
     bool acknowledged = false;
   };
-  message_lease(std::shared_ptr<message_ring> from, ring_position at)
-      : held_(std::make_unique<holder>(std::move(from), at)) {}
+  explicit message_lease(std::unique_ptr<holder> held) noexcept : held_(std::move(held)) {}
+
+  // What `claim` claims, if it does.
+  template <class Claim>
+  static std::optional<message_lease> made_by(const std::shared_ptr<message_ring>& from, const Claim& claim) {
+    auto held = std::make_unique<holder>(from);
+    ring_position at;
+    if (claim(at) != queue_result::done) return std::nullopt;
+    held->take(at);
+    return message_lease(std::move(held));
+  }
 
   std::unique_ptr<holder> held_;
 };
 
 /// The calls of both kinds of queues. Use shared_queue or p2p_queue, whose headers say what is promised.
+///
+/// In a forked child calls throw errc::forked; what it drops there, leases too, it leaves to its parent.
 ///
 /// Thread safety: as the kind of queue.
 template <transportable T, queue_kind Kind>
@@ -136,11 +156,12 @@ public:
   /// What of it lies in shared memory (tensors) goes by reference, or by copy where that is asked for: then neither
   /// side sees what the other writes, and it need not lie in the queue's domain. With transfer::move an rvalue is given
   /// away: once it has been pushed it is as if default-constructed, and unchanged where the call returns false or
-  /// throws; an lvalue stays the caller's, and goes by reference. Unblocked by: a consumer that frees a
-  /// cell, close(). Throws what the value's serialize function throws; errc::out_of_memory, with what was needed and
-  /// what there is, where the arena has no room for a long message or no descriptors for its blocks (one for each, and
-  /// one for a long message); errc::not_serializable for more than 65 535 blocks;
-  /// errc::invalid_argument for a block of another domain. Nothing is pushed then, and nothing is held.
+  /// throws, and where T is nothing but its bytes, has no default constructor, or may throw when it is moved to; an
+  /// lvalue stays the caller's, and goes by reference. Unblocked by: a consumer that frees a cell, close(). Throws what
+  /// the value's serialize function throws; errc::out_of_memory, with what was needed and what there is, where the
+  /// arena has no room for a long message or no descriptors for its blocks (one for each, and one for a long message);
+  /// errc::not_serializable for more than 65 535 blocks; errc::invalid_argument for a block of another domain. Nothing
+  /// is pushed then, and nothing is held.
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
@@ -160,9 +181,7 @@ public:
         [&](outgoing_message& what) { return what.push(until); });
   }
   bool push_until(T&& value, deadline until, transfer how) const {
-    const bool pushed = push_until(std::as_const(value), until, how);
-    if (pushed) detail::give_away(value, how);
-    return pushed;
+    return detail::give_away(value, how, [&] { return push_until(std::as_const(value), until, how); });
   }
   /// The same without waiting. False when the queue is full or closed.
   bool try_push(const T& value, transfer how = transfer::reference) const {
@@ -171,9 +190,7 @@ public:
         [](outgoing_message& what) { return what.try_push(); });
   }
   bool try_push(T&& value, transfer how) const {
-    const bool pushed = try_push(std::as_const(value), how);
-    if (pushed) detail::give_away(value, how);
-    return pushed;
+    return detail::give_away(value, how, [&] { return try_push(std::as_const(value), how); });
   }
 
   /// Takes the first message; waits while there is none. Nothing when the queue is closed and empty.
@@ -208,14 +225,12 @@ public:
     return lease_until(deadline::after(wait));
   }
   [[nodiscard]] std::optional<lease_type> lease_until(deadline until) const {
-    ring_position at;
-    if (ring().claim(at, until) != queue_result::done) return std::nullopt;
-    return lease_type(ring_, at);
+    auto& from = ring();
+    return lease_type::made_by(ring_, [&](ring_position& at) { return from.claim(at, until); });
   }
   [[nodiscard]] std::optional<lease_type> try_lease() const {
-    ring_position at;
-    if (ring().try_claim(at) != queue_result::done) return std::nullopt;
-    return lease_type(ring_, at);
+    auto& from = ring();
+    return lease_type::made_by(ring_, [&](ring_position& at) { return from.try_claim(at); });
   }
 
   /// Nothing can be pushed any more; what is in the queue is still delivered, also what a lease puts back. Whoever
@@ -245,6 +260,7 @@ public:
 private:
   [[nodiscard]] message_ring& ring() const {
     if (ring_ == nullptr) detail::throw_no_queue();
+    ring_->require_here();
     return *ring_;
   }
 

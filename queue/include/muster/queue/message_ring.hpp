@@ -9,6 +9,7 @@
 #include <span>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/queue_options.hpp>
 #include <muster/queue/ring_memory.hpp>
@@ -84,6 +85,11 @@ public:
   [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
   [[nodiscard]] std::size_t inline_bytes() const noexcept { return ring_.shape().inline_bytes(); }
 
+  /// Whether this is the process that has it, and not a forked child.
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+  /// Throws errc::forked in a forked child.
+  void require_here() const { made_in_.require_here("a queue"); }
+
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
   [[nodiscard]] arena& memory() const noexcept { return domain_->blocks(); }
 
@@ -100,6 +106,7 @@ private:
   void write(ring_position at, const message_view& what) noexcept;
   void fetch_next(ring_position at) const noexcept;
 
+  const process_mark made_in_;
   const std::shared_ptr<domain> domain_;
   const participant_id self_;
   shared_block block_;

@@ -86,6 +86,11 @@ public:
   void fail(const error_info& error) noexcept;
   void fail_with_current_exception() noexcept { fail(describe_current_exception()); }
 
+  /// Ends the process, with a message, if it is a child that the task has forked: it has come back from user code.
+  void end_forked_child() const noexcept {
+    if (!made_in_.is_here()) [[unlikely]]
+      end_child();
+  }
   void enter(step which) noexcept {
     step_ = which;
     if (which == step::running) detail::kept_for_next_task::drop();
@@ -162,10 +167,6 @@ private:
   [[nodiscard]] bool owns_slot() const noexcept {
     constexpr auto flags = slot_word::flag_bits(slot_flag{0xff});
     return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
-  }
-  void end_forked_child() const noexcept {
-    if (!made_in_.is_here()) [[unlikely]]
-      end_child();
   }
   [[noreturn]] static void end_child() noexcept;
   [[nodiscard]] std::span<std::byte> line_room(std::size_t bytes) noexcept;

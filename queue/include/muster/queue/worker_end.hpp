@@ -74,7 +74,7 @@ private:
   [[nodiscard]] bool is_unfit() const noexcept {
     return options_.unfit != nullptr && options_.unfit->load(std::memory_order_relaxed);
   }
-  void settle(task_call& call) const noexcept;
+  void finish(task_call& call, void (*what)()) const noexcept;
   void fail(task_call& call) const noexcept;
   [[nodiscard]] bool is_ordered_to_leave() const noexcept;
   // A worker beyond the active ones is not alone, however few these are.

@@ -92,6 +92,7 @@ public:
   [[nodiscard]] const world_options& options() const noexcept { return options_; }
   /// Whether this is the process that made it, and not a forked child.
   [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+  void require_here() const { made_in_.require_here("a world"); }
   [[nodiscard]] std::size_t ranks() const noexcept { return memory_.shape().ranks; }
   /// Which rank the caller is; none if he does not compute.
   [[nodiscard]] std::optional<std::size_t> own_rank() const noexcept { return own_rank_; }

@@ -213,6 +213,7 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
         }
       }
     } catch (...) {
+      call.end_forked_child();
       run.reply(finished, true);
       return;
     }
