@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -54,12 +54,8 @@ std::string name_of(const testing::TestParamInfo<form>& info) {
 class Ahead : public test::gpu_test, public testing::WithParamInterface<form> {
 protected:
   void SetUp() override {
-    if (GetParam().is_late) ::setenv("FAKE_CUDA_DELAY", "5", 1);
+    if (GetParam().is_late) late_.emplace(5U);
     test::gpu_test::SetUp();
-  }
-  void TearDown() override {
-    ::unsetenv("FAKE_CUDA_DELAY");
-    test::gpu_test::TearDown();
   }
   [[nodiscard]] world_options on_devices() const {
     auto made = test::options_for(GetParam().ranks, GetParam().who);
@@ -78,6 +74,7 @@ protected:
   }
 
   const test::gpus_here gpus_;
+  std::optional<test::late_streams> late_;
 };
 
 using AheadKills = test::gives_memory_back<Ahead>;

@@ -4,7 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -48,12 +48,8 @@ std::string name_of(const testing::TestParamInfo<form>& info) {
 class Resident : public test::gpu_test, public testing::WithParamInterface<form> {
 protected:
   void SetUp() override {
-    if (GetParam().is_late) ::setenv("FAKE_CUDA_DELAY", "7", 1);
+    if (GetParam().is_late) late_.emplace(7U);
     test::gpu_test::SetUp();
-  }
-  void TearDown() override {
-    ::unsetenv("FAKE_CUDA_DELAY");
-    test::gpu_test::TearDown();
   }
   [[nodiscard]] world_options on_devices() const {
     auto made = on_processors();
@@ -72,6 +68,7 @@ protected:
   [[nodiscard]] static bool has_workers() { return GetParam().ranks > 1 || GetParam().who == test::caller::none; }
 
   const test::gpus_here gpus_;
+  std::optional<test::late_streams> late_;
 };
 
 using ResidentKills = test::gives_memory_back<Resident>;

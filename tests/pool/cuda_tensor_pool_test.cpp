@@ -98,11 +98,12 @@ TEST_F(CudaTensorPool, AnArgumentIsWorkedOnInPlace) {
 }
 
 TEST_F(CudaTensorPool, WhatATaskDoesWithAnArgumentIsDoneWhenItHasEnded) {
-  ::setenv("FAKE_CUDA_DELAY", "5", 1);  // the streams of processes that start now are late
-  pool_ = std::make_unique<pool>(pool_options{.workers = 2, .log = discard});
-  static_cast<void>(pool_->on(0).apply(is_on_gpu, make(1)));
-  static_cast<void>(pool_->on(1).apply(is_on_gpu, make(1)));
-  ::unsetenv("FAKE_CUDA_DELAY");
+  {
+    const test::late_streams of_workers(5);
+    pool_ = std::make_unique<pool>(pool_options{.workers = 2, .log = discard});
+    static_cast<void>(pool_->on(0).apply(is_on_gpu, make(1)));
+    static_cast<void>(pool_->on(1).apply(is_on_gpu, make(1)));
+  }
   const auto there = make(1);
   float expected = 1;
   for (const std::size_t worker : std::vector<std::size_t>{0, 1, 1, 0, 1, 0}) {

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -88,10 +87,9 @@ protected:
   void SetUp() override {
     test::gpu_test::SetUp();
     if (IsSkipped()) return;
-    ::setenv("FAKE_CUDA_DELAY", "7", 1);  // the streams of processes that start now are late
+    const test::late_streams of_workers(7);
     workers_ = std::make_unique<pool>(pool_options{.workers = 2, .quarantine_after = 0, .log = discard});
     for (const std::size_t each : {0U, 1U}) workers_->on(each).apply([] { static_cast<void>(cuda_device::open(gpu)); });
-    ::unsetenv("FAKE_CUDA_DELAY");
   }
   void TearDown() override {
     workers_.reset();

@@ -174,37 +174,35 @@ protected:
       domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
 };
 
-TEST_F(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
+// Any of them, one after the other, for about so long.
+template <class Crowd>
+void kill_at_random(Crowd& all, std::chrono::seconds time) {
   std::mt19937 random(test::seed());
+  const auto until = deadline::after(test::soak_time(time));
+  while (!until.expired()) {
+    test::work_for(std::chrono::microseconds(200 + random() % 3000));
+    const auto victim = random() % all.size();
+    all.kill(victim);
+    all.start(victim);
+  }
+  all.finish();
+}
+
+TEST_F(MessageKill, NothingIsLostOrDoubledButWhatADeadConsumerWasAt) {
   const shared_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
   crowd all(queue);
   for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
   for (const auto how : {manner::pops, manner::leases, manner::pops, manner::leases}) all.add(how);
-  const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
-  while (!until.expired()) {
-    test::work_for(std::chrono::microseconds(200 + random() % 3000));
-    const auto victim = random() % all.size();
-    all.kill(victim);
-    all.start(victim);
-  }
-  all.finish();
+  kill_at_random(all, std::chrono::seconds(3));
   all.expect_only_what_was_promised();
 }
 
 TEST_F(MessageKill, WhileNobodyLeasesNothingIsEverDoubled) {
-  std::mt19937 random(test::seed());
   const shared_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
   crowd all(queue);
   for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
   for (std::size_t each = 0; each < 3; ++each) all.add(manner::pops);
-  const auto until = deadline::after(test::soak_time(std::chrono::seconds(2)));
-  while (!until.expired()) {
-    test::work_for(std::chrono::microseconds(200 + random() % 3000));
-    const auto victim = random() % all.size();
-    all.kill(victim);
-    all.start(victim);
-  }
-  all.finish();
+  kill_at_random(all, std::chrono::seconds(2));
   all.expect_only_what_was_promised();  // of which no message is twice: at most once
 }
 

@@ -45,6 +45,16 @@ protected:
   }
 };
 
+/// While it lives, streams of the driver that stands in are late, at random: those that are made here, and those of
+/// processes that are started. Of a real one nothing changes.
+class late_streams {
+public:
+  explicit late_streams(unsigned seed) { ::setenv("FAKE_CUDA_DELAY", std::to_string(seed).c_str(), 1); }
+  late_streams(const late_streams&) = delete;
+  late_streams& operator=(const late_streams&) = delete;
+  ~late_streams() { ::unsetenv("FAKE_CUDA_DELAY"); }
+};
+
 /// Tests after which all processes together have as much of the devices' memory as before, whoever was killed. Only the
 /// driver that stands in is asked: of a real one others have memory too, and so have contexts.
 template <class Fixture>

@@ -6,6 +6,8 @@
 namespace muster {
 
 /// What two elements are joined by. Integers wrap around.
+///
+/// Thread safety: a value; safe.
 enum class element_op : std::uint8_t {
   sum,   ///< of bools: whether one is true
   prod,  ///< of bools: whether both are

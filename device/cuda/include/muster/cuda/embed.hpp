@@ -8,6 +8,8 @@
 //
 // In CMake, muster_cuda_image(target kernels.cu image.cpp) compiles the kernels, and defines MUSTER_CUDA_IMAGE in
 // image.cpp as the file's name.
+//
+// Thread safety: constant data of the program; safe.
 
 #include <cstddef>
 
