@@ -29,7 +29,8 @@ void chaos::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (aimed_.wait(lock, stop, [this] { return !victims_.empty(); })) {
     aimed_.wait_for(lock, stop, std::chrono::microseconds(microseconds(random_)), [] { return false; });
-    if (!stop.stop_requested()) strike();
+    if (stop.stop_requested()) return;  // there still are victims: the wait above would not tell
+    strike();
   }
 }
 

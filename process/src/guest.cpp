@@ -82,9 +82,12 @@ void guest::begin(std::chrono::nanoseconds hello_timeout) {
   hello_timer_.async_wait(unless_cancelled([](guest& self) { self.miss_hello(); }));
 }
 
-// Its expiry may be on its way when the hello is heard, and is not cancelled then.
+// Its expiry may be on its way when the hello is heard, and is not cancelled then. And a host that was held up itself
+// may find the hello and the timer at once: who has said it in time does not pay for that.
 void guest::miss_hello() {
-  if (who_.participant == participant_id::none) hang_up();
+  if (has_joined() || !control_ || !hear_next() || has_joined()) return;
+  complain(
+      error(errc::timed_out, "it did not say what it wants in the time that listener_options::hello_timeout gives"));
 }
 
 void guest::watch() {
@@ -99,15 +102,26 @@ void guest::listen() {
 }
 
 void guest::hear() {
-  if (!control_) return;
+  if (control_ && hear_next()) listen();
+}
+
+// Whether more may come.
+bool guest::hear_next() {
   try {
     auto heard = receive_message(control_->native_handle(), wait_mode::poll);
-    if (heard && heard->kind == message_kind::closed) return hang_up();
-    if (heard && heard->kind == message_kind::leave) return leave();
+    if (heard && heard->kind == message_kind::closed) {
+      hang_up();
+      return false;
+    }
+    if (heard && heard->kind == message_kind::leave) {
+      leave();
+      return false;
+    }
     if (heard) answer(*heard);
-    listen();
+    return true;
   } catch (const std::exception& failure) {
     complain(failure);
+    return false;
   }
 }
 
@@ -126,12 +140,11 @@ void guest::hear_last() noexcept {
 
 void guest::answer(message& heard) {
   if (clerk_ && clerk_->hear(heard)) return;
-  const bool has_joined = who_.participant != participant_id::none;
-  if (heard.kind == message_kind::join && !has_joined) return answer_join(heard);
-  if (heard.kind == message_kind::ask && has_joined) return answer_ask(heard);
-  if (heard.kind == message_kind::list && has_joined) return answer_list();
+  if (heard.kind == message_kind::join && !has_joined()) return answer_join(heard);
+  if (heard.kind == message_kind::ask && has_joined()) return answer_ask(heard);
+  if (heard.kind == message_kind::list && has_joined()) return answer_list();
   throw error(errc::corrupted, text("it sent a message of kind ", static_cast<std::uint32_t>(heard.kind),
-                                    has_joined ? " after" : " before", " it had joined"));
+                                    has_joined() ? " after" : " before", " it had joined"));
 }
 
 void guest::answer_join(const message& heard) {
@@ -182,11 +195,11 @@ void guest::hang_up() {
   clerk_.reset();
   control_.reset();
   hello_timer_.cancel();
-  if (who_.participant == participant_id::none) hub_.drop(this);
+  if (!has_joined()) hub_.drop(this);
 }
 
 void guest::leave() {
-  if (who_.participant != participant_id::none) {
+  if (has_joined()) {
     hub_.shared()->bury(who_.participant);
     if (const auto host = host_.lock()) host->left(who_);
   }

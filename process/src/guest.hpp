@@ -41,11 +41,13 @@ public:
 private:
   using stream = boost::asio::posix::stream_descriptor;
 
+  [[nodiscard]] bool has_joined() const noexcept { return who_.participant != participant_id::none; }
   template <class F>
   auto unless_cancelled(F what);
   void watch();
   void listen();
   void hear();
+  bool hear_next();
   void answer(message& heard);
   void answer_join(const message& heard);
   void answer_ask(const message& heard);

@@ -60,7 +60,7 @@ public:
   [[nodiscard]] detail::message ask(detail::message_kind what, std::span<const std::byte> body,
                                     detail::message_kind wanted) MUSTER_EXCLUDES(asking_) {
     const scoped_lock lock(asking_);
-    host_->say(what, body);
+    say(what, body);
     auto answer = host_->hear_word(deadline::after(timeout_));
     if (!answer) {  // what comes later would be taken for the answer to another question
       ::shutdown(socket_.get(), SHUT_RD);
@@ -79,6 +79,17 @@ public:
   [[nodiscard]] bool is_hung_up() const { return detail::is_hung_up(socket_.get()); }
 
 private:
+  // A host that has hung up may have said why.
+  void say(detail::message_kind what, std::span<const std::byte> body) {
+    try {
+      host_->say(what, body);
+    } catch (const error&) {
+      const auto last = host_->hear_word(deadline::after(timeout_));
+      if (last && last->kind == detail::message_kind::refusal) last->read<error_info>().raise();
+      throw;
+    }
+  }
+
   const process_mark made_in_;
   const std::chrono::nanoseconds timeout_;
   mutex asking_;

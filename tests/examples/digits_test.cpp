@@ -2,10 +2,13 @@
 // The digits example, on digits of its own making: its models, what becomes of them in any number of ranks, also when
 // ranks are killed, what it reads and what it draws.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -23,6 +26,7 @@
 #include "digits/model.hpp"
 #include "digits/picture.hpp"
 #include "digits/train.hpp"
+#include "processes.hpp"
 #include "temporary_directory.hpp"
 
 namespace digits {
@@ -200,6 +204,25 @@ TEST_P(DigitsTraining, KillingRanksChangesNoBit) {
   EXPECT_GT(killer.kills(), 0U);
   EXPECT_TRUE(disturbed.replicas_are_the_same());
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(same_bits(calm.weights(), disturbed.weights(rank))) << rank;
+}
+
+// It span for ever when its time was over between an aim and the kill.
+TEST(Chaos, ThatIsStillAimedEnds) {
+  const auto victims = muster::test::spawn(2, [](std::size_t) {
+    for (;;) ::pause();
+    return 0;
+  });
+  chaos killer(1);
+  killer.aim({victims->pid(0)});
+  for (int times = 0; times < 20; ++times) {
+    chaos ended(static_cast<std::uint64_t>(times));
+    ended.aim({victims->pid(0)});  // a zombie can be killed again
+    ended.aim({victims->pid(0)});
+  }
+  EXPECT_EQ(killer.kills(), 1U);
+  victims->kill(1);
+  EXPECT_EQ(victims->wait(0), muster::exit_status::killed(SIGKILL));
+  EXPECT_EQ(victims->wait(1), muster::exit_status::killed(SIGKILL));
 }
 
 TEST_P(DigitsTraining, LearnsToTellDigitsApart) {

@@ -67,6 +67,11 @@ protected:
     door_->offer("more", 42);
   }
 
+  void TearDown() override {
+    const std::scoped_lock lock(mutex_);
+    if (HasFailure()) std::printf("the host's log:\n%s", log_.c_str());
+  }
+
   static std::unique_ptr<test::processes> start_at(const std::string& path, const std::string& command,
                                                    const std::string& argument = "", std::size_t count = 1,
                                                    const char* program = MUSTER_GUEST) {
@@ -573,13 +578,16 @@ TEST_F(Stranger, WhoAsksForAnotherHelloIsHungUpOnAndBuriedWhenDead) {
   expect_nobody_is_there();
 }
 
-TEST_F(Stranger, WhoSaysNothingIsHungUpOn) {
+TEST_F(Stranger, WhoSaysNothingIsToldSoAndHungUpOn) {
   const std::string other = directory_.path() / "other";
   const listener impatient(door_->watcher(), other, {.hello_timeout = 1ms});
   const auto stranger = test::spawn(1, [&](std::size_t) {
     const auto socket = detail::connect_to(other, 100s);
     const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
-    return answer && answer->kind == detail::message_kind::closed ? 0 : 1;
+    if (!answer || answer->kind != detail::message_kind::refusal) return 1;
+    if (answer->read<error_info>().code() != errc::timed_out) return 2;
+    return detail::receive_message(socket.get(), detail::wait_mode::block)->kind == detail::message_kind::closed ? 0
+                                                                                                                 : 3;
   });
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
 }
