@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
 #include <muster/serialize/modules.hpp>
@@ -91,10 +92,15 @@ void guest::miss_hello() {
 }
 
 void guest::watch() {
-  process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) {
-                        self.hear_last();
-                        self.leave();
-                      }));
+  process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) { self.look_for_death(); }));
+}
+
+// Asio (1.81) gives the state of a closed descriptor to the next one, with an event that was on its way to the first:
+// one who comes while another leaves would be told of that one's end.
+void guest::look_for_death() {
+  if (!has_ended(process_.native_handle())) return watch();
+  hear_last();
+  leave();
 }
 
 void guest::listen() {

@@ -52,6 +52,7 @@ private:
   void answer_join(const message& heard);
   void answer_ask(const message& heard);
   void answer_list();
+  void look_for_death();
   void hear_last() noexcept;
   void miss_hello();
   void complain(const std::exception& failure);

@@ -83,7 +83,10 @@ private:
   void say(detail::message_kind what, std::span<const std::byte> body) {
     try {
       host_->say(what, body);
-    } catch (const error&) {
+    } catch (const error& failure) {
+      const bool has_hung_up =
+          failure.code() == std::errc::broken_pipe || failure.code() == std::errc::connection_reset;
+      if (!has_hung_up) throw;
       const auto last = host_->hear_word(deadline::after(timeout_));
       if (last && last->kind == detail::message_kind::refusal) last->read<error_info>().raise();
       throw;

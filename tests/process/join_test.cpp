@@ -615,6 +615,42 @@ TEST_F(Stranger, WhoSaysHelloJustWhenItsTimeIsOverIsNotHungUpOn) {
   EXPECT_TRUE(test::eventually([&] { return impatient.guests().empty(); }));
 }
 
+// All is there when the host looks: that the first leaves, the second, and the first one's end, whose event went to the
+// second, who was dropped without a word.
+TEST_F(Stranger, WhoComesWhileAnotherLeavesAndEndsIsLetIn) {
+  const test::shared<std::atomic<int>> step;
+  const auto until = [&](int wanted) { return test::eventually([&] { return step->load() == wanted; }); };
+  const auto greet = [&](int socket) {
+    detail::send_message(socket, detail::message_kind::join, detail::body_of(greeting()));
+  };
+  const auto first = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(path_, 100s);
+    greet(socket.get());
+    if (detail::receive_message(socket.get(), detail::wait_mode::block)->kind != detail::message_kind::joined) return 1;
+    *step = 1;
+    if (!until(2)) return 2;
+    detail::send_message(socket.get(), detail::message_kind::leave, {});
+    *step = 3;
+    return until(4) ? 0 : 3;
+  });
+  ASSERT_TRUE(until(1));
+  std::unique_ptr<test::processes> second;
+  door_->watcher()->internals().run_on_loop([&] {
+    *step = 2;
+    EXPECT_TRUE(until(3));
+    second = test::spawn(1, [&](std::size_t) {
+      const auto socket = detail::connect_to(path_, 100s);
+      greet(socket.get());
+      *step = 4;
+      const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+      return answer && answer->kind == detail::message_kind::joined ? 0 : 1;
+    });
+    EXPECT_EQ(first->wait(0), exit_status::exited(0));
+  });
+  EXPECT_EQ(second->wait(0), exit_status::exited(0));
+  expect_nobody_is_there();
+}
+
 // What follows its hello is none that anybody could read: `body` as a message of `kind`.
 TEST_F(Stranger, WhoSendsBrokenQuestionsAfterItHasJoinedIsRefusedAndTheOthersGoOn) {
   const auto other = start("hold");
