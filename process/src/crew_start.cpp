@@ -186,8 +186,7 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
 }
 
 void crew::impl::watch(worker& who) {
-  who.process->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                          handler(who, [this, &who] { look_for_death(who); }));
+  await_end(who);
   who.start_timer.expires_at(deadline::after(options_.start_timeout).when());
   who.start_timer.async_wait(handler(who, [this, &who] { perform(who, who.life.timed_out()); }));
 }
