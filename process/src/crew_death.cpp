@@ -11,6 +11,7 @@
 #include "crash_text.hpp"
 #include "crew_impl.hpp"
 #include "death_delay.hpp"
+#include "process_end.hpp"
 
 namespace muster {
 
@@ -65,21 +66,12 @@ bool crew::impl::is_dead(worker& who) {
   return has_ended(who.process->native_handle()) || all_threads_have_ended(who.pid);
 }
 
-// Asio (1.81) gives the state of a closed descriptor to the next one, with an event that was on its way to the first: a
-// replacement may be told of the end of whom it replaces.
 void crew::impl::await_end(worker& who) {
   who.process->async_wait(boost::asio::posix::stream_descriptor::wait_read, handler(who, [this, &who] {
-                            if (who.process && is_told_of_another(who)) return await_end(who);
+                            if (who.process && !detail::may_have_ended(who.process->native_handle()))
+                              return await_end(who);
                             look_for_death(who);
                           }));
-}
-
-bool crew::impl::is_told_of_another(worker& who) noexcept {
-  try {
-    return !has_ended(who.process->native_handle());
-  } catch (const error&) {
-    return false;  // look_for_death deals with it
-  }
 }
 
 void crew::impl::look_for_death(worker& who) {

@@ -185,7 +185,6 @@ private:
   void kill_all() noexcept;
   void lose(worker& who, const std::exception& failure) noexcept;
   void await_end(worker& who);
-  [[nodiscard]] static bool is_told_of_another(worker& who) noexcept;
   void look_for_death(worker& who);
   [[nodiscard]] static bool is_dead(worker& who);
   void look_again(worker& who);

@@ -6,13 +6,13 @@
 #include <array>
 #include <utility>
 
-#include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
 #include <muster/serialize/modules.hpp>
 
 #include "join_messages.hpp"
 #include "listener_impl.hpp"
+#include "process_end.hpp"
 
 namespace muster::detail {
 
@@ -66,6 +66,13 @@ error_info to_info(const std::exception& failure) {
 
 }  // namespace
 
+void refuse(int connection, const std::exception& why) noexcept {
+  try {
+    send_message(connection, message_kind::refusal, body_of(to_info(why)));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it does not listen
+  }
+}
+
 // The supervisor owns this object: what handlers hold does not keep it.
 template <class F>
 auto guest::unless_cancelled(F what) {
@@ -95,10 +102,8 @@ void guest::watch() {
   process_.async_wait(stream::wait_read, unless_cancelled([](guest& self) { self.look_for_death(); }));
 }
 
-// Asio (1.81) gives the state of a closed descriptor to the next one, with an event that was on its way to the first:
-// one who comes while another leaves would be told of that one's end.
 void guest::look_for_death() {
-  if (!has_ended(process_.native_handle())) return watch();
+  if (!may_have_ended(process_.native_handle())) return watch();
   hear_last();
   leave();
 }
@@ -190,10 +195,7 @@ void guest::answer_list() {
 
 void guest::complain(const std::exception& failure) {
   log_->say(log_level::warning, text("process ", who_.pid, " is turned away: ", failure.what()));
-  try {
-    send_message(control_->native_handle(), message_kind::refusal, body_of(to_info(failure)));
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it does not listen
-  }
+  refuse(control_->native_handle(), failure);
   hang_up();
 }
 

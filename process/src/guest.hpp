@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -21,6 +22,11 @@
 #include "unix_socket.hpp"
 
 namespace muster::detail {
+
+/// Tells a program why it is not let in, or not listened to any more; in vain if it does not listen itself.
+///
+/// Thread safety: safe.
+void refuse(int connection, const std::exception& why) noexcept;
 
 /// A program that has connected to a listener: from its hello to its burial.
 ///

@@ -9,10 +9,8 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/serialize/error_info.hpp>
 
 #include "guest.hpp"
-#include "join_messages.hpp"
 #include "listener_impl.hpp"
 
 namespace muster {
@@ -131,18 +129,6 @@ void listener::impl::rest() {
   });
 }
 
-namespace {
-
-void tell_why(int connection, const error& failure) {
-  try {
-    detail::send_message(connection, detail::message_kind::refusal,
-                         detail::body_of(error_info(errc::start_failed, failure.what())));
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it does not listen
-  }
-}
-
-}  // namespace
-
 // Whether it may join is looked at when it says so: who is refused earlier may not hear why.
 void listener::impl::admit(unique_fd connection) {
   const auto who = detail::credentials_of_peer(connection.get());
@@ -153,7 +139,7 @@ void listener::impl::admit(unique_fd connection) {
     made->begin(options_.hello_timeout);
   } catch (const error& failure) {
     log_->say(log_level::warning, text("process ", who.pid, " is turned away: ", failure.what()));
-    if (connection) tell_why(connection.get(), failure);
+    if (connection) detail::refuse(connection.get(), failure);
   }
 }
 

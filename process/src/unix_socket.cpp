@@ -173,7 +173,8 @@ peer_credentials credentials_of_peer(int socket) {
 unique_fd process_of_peer(int socket) {
   int process = -1;
   socklen_t length = sizeof process;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) == 0) {
+  const auto ask = [&](int fd) { return ::getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length); };
+  if (try_system_call("getsockopt SO_PEERPIDFD", ask, socket) == 0) {
     return above_standard_streams(unique_fd(process));
   }
   if (errno != ENOPROTOOPT) throw_system_error_with(errno, "getsockopt SO_PEERPIDFD", socket);

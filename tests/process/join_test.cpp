@@ -24,6 +24,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,7 @@
 #include "build_stamp.hpp"
 #include "join_messages.hpp"
 #include "processes.hpp"
+#include "refused_calls.hpp"
 #include "seed.hpp"
 #include "supervisor_impl.hpp"
 #include "temporary_directory.hpp"
@@ -588,6 +590,36 @@ TEST_F(Stranger, WhoSaysNothingIsToldSoAndHungUpOn) {
     if (answer->read<error_info>().code() != errc::timed_out) return 2;
     return detail::receive_message(socket.get(), detail::wait_mode::block)->kind == detail::message_kind::closed ? 0
                                                                                                                  : 3;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
+// What the one says last is read when the other can say nothing any more.
+TEST_F(Stranger, WhoIsHungUpOnBeforeItSaysHelloHearsWhy) {
+  const std::string other = directory_.path() / "other";
+  const listener impatient(door_->watcher(), other, {.hello_timeout = 1ms});
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const test::refused_calls scope("sendmsg", EPIPE);
+    try {
+      static_cast<void>(join(other, {.timeout = 100s}));
+    } catch (const error& failure) {
+      if (failure.code() == errc::timed_out &&
+          std::string_view(failure.what()).find("hello_timeout") != std::string_view::npos)
+        return 0;
+      std::fprintf(stderr, "%s\n", failure.what());
+    }
+    return 1;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
+TEST_F(Stranger, WhoCannotBeWatchedForWantOfDescriptorsHearsSo) {
+  const test::refused_calls scope("getsockopt SO_PEERPIDFD", EMFILE);
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(path_, 100s);
+    const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
+    if (!answer || answer->kind != detail::message_kind::refusal) return 1;
+    return answer->read<error_info>().describe().find("SO_PEERPIDFD") == std::string::npos ? 2 : 0;
   });
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
 }
