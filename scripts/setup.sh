@@ -4,7 +4,7 @@
 # What the gate and the demo need; on top of it the benchmarks and models; the sanitizers, lints and fuzzers.
 gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest-dev libgmock-dev libcli11-dev
   libeigen3-dev nlohmann-json3-dev pkg-config libxxhash-dev python3-numpy)
-gate_compiler=(clang-19)  # what compiles the gate fastest
+gate_compiler=(clang-19 lld-19)  # what builds the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
 peer_packages=(openmpi-bin libopenmpi-dev python3-torch)  # whom scripts/bench measures beside; not everywhere to be had
 check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
