@@ -19,6 +19,7 @@
 #include <muster/pool/detail/local_map.hpp>
 #include <muster/pool/detail/local_stream.hpp>
 #include <muster/pool/detail/local_task.hpp>
+#include <muster/pool/detail/make_as.hpp>
 #include <muster/pool/detail/slow_stream.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
@@ -184,7 +185,9 @@ private:
     auto made = std::make_shared<work>(*core, map_settings(count), Adapter::adapt(std::move(f)), std::move(elements));
     start_map<detail::local_map_helper<work, adapted>>(*core, made);
     return detail::future_access::of_source<typename ending::type>(
-        core, std::make_shared<detail::local_map_source<work, adapted, ending>>(std::move(made)));
+        core,
+        detail::make_as<detail::future_source<typename ending::type>, detail::local_map_source<work, adapted, ending>>(
+            std::move(made)));
   }
 
   [[nodiscard]] detail::local_map_run::settings map_settings(std::size_t count) const {
@@ -209,7 +212,9 @@ private:
     }
     work->end_if_empty();
     const auto helpers = std::min(work->count(), self().route().workers(core.workers()));
-    for (std::size_t each = 0; each < helpers; ++each) core.post(std::make_shared<Helper>(work), self().route());
+    for (std::size_t each = 0; each < helpers; ++each) {
+      core.post(std::shared_ptr(detail::make_as<detail::local_map_part, Helper>(work)), self().route());
+    }
   }
 
   template <bool Unpack, bool Ordered, class F, class Xs>
@@ -234,18 +239,19 @@ private:
     auto inside = [core] { return core->inside() != nullptr; };
     if constexpr (input::speed == input_speed::slow) {
       if (!core->is_serial()) {
-        return stream<R>(std::make_unique<detail::slow_stream<R, input, decltype(submit)>>(
+        return stream<R>(detail::make_as<detail::stream_source<R>, detail::slow_stream<R, input, decltype(submit)>>(
             core, std::move(elements), std::move(submit),
             typename detail::slow_stream<R, input, decltype(submit)>::settings{
                 .ordered = Ordered, .window = window(), .waits = true, .inside = std::move(inside)}));
       }
     }
     if constexpr (Ordered) {
-      return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
+      return stream<R>(detail::make_as<detail::stream_source<R>, detail::task_stream<R, input, decltype(submit)>>(
           core, std::move(elements), std::move(submit), window(), true));
     } else {
-      return stream<R>(std::make_unique<detail::unordered_task_stream<R, input, decltype(submit)>>(
-          core, std::move(elements), std::move(submit), window(), std::move(inside)));
+      return stream<R>(
+          detail::make_as<detail::stream_source<R>, detail::unordered_task_stream<R, input, decltype(submit)>>(
+              core, std::move(elements), std::move(submit), window(), std::move(inside)));
     }
   }
 

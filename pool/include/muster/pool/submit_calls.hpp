@@ -23,6 +23,7 @@
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/lane_route.hpp>
+#include <muster/pool/detail/make_as.hpp>
 #include <muster/pool/detail/map_source.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/progress.hpp>
@@ -56,26 +57,43 @@ consteval void check_map() {
 template <bool Unpack, class F, class T>
 using map_result = typename chunk_code_of<Unpack, F, T>::result;
 
+/// What runs for the chunks of a map, and how it ends.
+struct job_terms {
+  function_token code;
+  const std::type_info& callable;
+  bool fail_fast = true;
+  const task_options& options;
+};
+
+/// A job with that state: what the callable sends of itself, and its bound values.
+template <class... State>
+std::shared_ptr<map_job> encode_job(pool_core& core, const job_terms& terms, const State&... state) {
+  using frame = codec<State...>;
+  const bool attaches = terms.options.transfer != transfer::copy;
+  const bool stops = terms.fail_fast && !(terms.options.retries > 0 && terms.options.retry_on.after_exceptions());
+  const auto needed = frame::measure(attaches, state...);
+  if (core.names_functions()) core.name_function(terms.code, terms.callable);
+  auto job = std::make_shared<map_job>(core.memory(), needed.bytes, terms.code, terms.fail_fast, stops);
+  attachment_lender attachments(core.memory(), job->attachments(), needed.attachments);
+  frame::encode_with(job->state().first(needed.bytes), attaches ? &attachments : nullptr, state...);
+  return job;
+}
+
 /// The callable of a map, encoded once for all chunks.
 template <bool Unpack, class F, class T>
 std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast, const task_options& options) {
   using parts = callable_parts<F>;
-  using code = chunk_code_of<Unpack, F, T>;
-  const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(callable), core.functions());
-  return std::apply(
-      [&](const auto&... state) {
-        const bool attaches = options.transfer != transfer::copy;
-        const bool stops = fail_fast && !(options.retries > 0 && options.retry_on.after_exceptions());
-        const auto needed = code::state_frame::measure(attaches, state...);
-        const auto token = core.functions().encode(&code::run);
-        if (core.names_functions()) core.name_function(token, typeid(typename parts::innermost));
-        auto job = std::make_shared<map_job>(core.memory(), needed.bytes, token, fail_fast, stops);
-        attachment_lender attachments(core.memory(), job->attachments(), needed.attachments);
-        code::state_frame::encode_with(job->state().first(needed.bytes), attaches ? &attachments : nullptr, state...);
-        return job;
-      },
-      std::tuple_cat(std::apply([](const auto&... each) { return std::tie(each...); }, sent),
-                     std::apply([](const auto&... each) { return std::tie(each...); }, parts::bound_of(callable))));
+  using innermost = typename parts::innermost;
+  const auto sent = callable_wire<innermost>::send(parts::callable_of(callable), core.functions());
+  const job_terms terms{.code = core.functions().encode(&chunk_code_of<Unpack, F, T>::run),
+                        .callable = typeid(innermost),
+                        .fail_fast = fail_fast,
+                        .options = options};
+  return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
+    const auto& bound = parts::bound_of(callable);
+    return encode_job(core, terms, std::get<S>(sent)..., std::get<B>(bound)...);
+  }(std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(sent)>>>{},
+         std::make_index_sequence<std::tuple_size_v<typename parts::bound>>{});
 }
 
 /// One call as a task. `terms`: of `options`.
@@ -329,8 +347,20 @@ private:
     const auto& options = self().options();
     const auto terms = detail::terms_of(options);
     auto job = detail::make_job<Unpack, F, T>(*core, f, Derived::map_fails_fast, options);
+    auto made =
+        start_job<ending>(std::move(job), terms, detail::batch_of_range<T, R>(core->memory(), options.transfer, xs),
+                          options.progress ? detail::meter_of(xs, options) : nullptr);
+    detail::hand_over<Xs>(options.transfer, xs);
+    return made;
+  }
+
+  template <class Ending>
+  auto start_job(std::shared_ptr<detail::map_job> job, const task_terms& terms, detail::packed_batch batch,
+                 std::shared_ptr<detail::progress_meter> progress) const {
+    const auto& core = self().core();
+    const auto& options = self().options();
     auto run = std::make_shared<detail::batch_run>(
-        core, std::move(job), detail::batch_of_range<T, R>(core->memory(), options.transfer, xs),
+        core, std::move(job), std::move(batch),
         detail::batch_run::settings{.retries = options.retries,
                                     .terms = terms,
                                     .urgency = options.priority,
@@ -341,11 +371,10 @@ private:
                                                  .most = core->max_tasks_per_worker()},
                                     .route = self().route(),
                                     .needs_place = true,
-                                    .progress = options.progress ? detail::meter_of(xs, options) : nullptr});
-    auto source = std::make_shared<detail::map_source<ending>>(std::move(run));
+                                    .progress = std::move(progress)});
+    auto source = std::make_shared<detail::map_source<Ending>>(std::move(run));
     source->start();
-    detail::hand_over<Xs>(options.transfer, xs);
-    return detail::future_access::of_source<typename ending::type>(core, std::move(source));
+    return detail::future_access::of_source<typename Ending::type>(core, std::move(source));
   }
 
   template <bool Unpack, class F, class Xs>
@@ -374,8 +403,8 @@ private:
     auto progress = options.progress ? detail::meter_of(xs, options) : nullptr;
     auto engine = std::make_unique<detail::stream_engine>(
         core, detail::make_job<Unpack, F, T>(*core, f, false, options),
-        std::make_unique<detail::range_input<T, R, view>>(core, options.transfer,
-                                                          std::views::all(std::forward<Xs>(xs))),
+        detail::make_as<detail::stream_input, detail::range_input<T, R, view>>(core, options.transfer,
+                                                                               std::views::all(std::forward<Xs>(xs))),
         detail::stream_engine::settings{.ordered = ordered,
                                         .retries = options.retries,
                                         .terms = detail::terms_of(options),
@@ -385,14 +414,14 @@ private:
                                         .window = options.window,
                                         .route = self().route(),
                                         .progress = std::move(progress)});
-    return stream<R>(std::make_unique<detail::batch_stream<R>>(core, std::move(engine)));
+    return stream<R>(detail::make_as<detail::stream_source<R>, detail::batch_stream<R>>(core, std::move(engine)));
   }
 
   template <bool Unpack, class R, class F, class Xs>
   auto stream_tasks(F f, Xs&& xs) const {
     using input = detail::range_walk<std::views::all_t<Xs>>;
     auto submit = element_submitter<Unpack, R>(std::move(f));
-    return stream<R>(std::make_unique<detail::task_stream<R, input, decltype(submit)>>(
+    return stream<R>(detail::make_as<detail::stream_source<R>, detail::task_stream<R, input, decltype(submit)>>(
         self().core(), input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window_of(self().options())));
   }
 
@@ -401,9 +430,9 @@ private:
     using input = detail::range_walk<std::views::all_t<Xs>>;
     auto submit = element_submitter<Unpack, R>(std::move(f));
     using source = detail::slow_stream<R, input, decltype(submit)>;
-    return stream<R>(
-        std::make_unique<source>(self().core(), input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
-                                 typename source::settings{.ordered = ordered, .window = window_of(self().options())}));
+    return stream<R>(detail::make_as<detail::stream_source<R>, source>(
+        self().core(), input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
+        typename source::settings{.ordered = ordered, .window = window_of(self().options())}));
   }
 
   // What makes a task of an element.

@@ -41,16 +41,19 @@ struct carried_blocks {
 /// Thread safety: an object belongs to the worker's thread.
 class worker_cache {
 public:
+  /// A value of the cache, which it may outlive.
+  template <class T>
+  class kept;
+
   /// The value made from block `key`, or the one that `make()` makes now. Throws what `make` throws.
   template <class T, class Make>
-  [[nodiscard]] std::shared_ptr<T> find_or_make(block_ref key, Make make) {
-    for (const auto& each : entries_) {
-      if (each.key == key && each.type == type_mark<T>()) return std::static_pointer_cast<T>(each.value);
+  [[nodiscard]] kept<T> find_or_make(block_ref key, Make make) {
+    auto found = find(key, type_mark<T>());
+    if (found == nullptr) {
+      found = std::unique_ptr<any_value>(new value_of<T>(make));
+      keep(key, type_mark<T>(), found);
     }
-    auto made = std::make_shared<T>(make());
-    entries_[next_] = {.key = key, .type = type_mark<T>(), .value = made};
-    next_ = (next_ + 1) % entries_.size();
-    return made;
+    return kept<T>(std::move(found));
   }
 
   void clear() noexcept { entries_ = {}; }
@@ -66,11 +69,35 @@ public:
   }
 
 private:
+  // There is one for each callable that a program maps, so little is made for each: no std::shared_ptr of its own.
+  struct any_value {
+    any_value() = default;
+    any_value(const any_value&) = delete;
+    any_value& operator=(const any_value&) = delete;
+    virtual ~any_value() = default;
+  };
+  template <class T>
+  struct value_of final : any_value {
+    template <class Make>
+    explicit value_of(Make& make) : value(make()) {}
+    T value;
+  };
   struct entry {
     block_ref key;
     const void* type = nullptr;
-    std::shared_ptr<void> value;
+    std::shared_ptr<any_value> value;
   };
+
+  [[nodiscard]] std::shared_ptr<any_value> find(block_ref key, const void* type) const noexcept {
+    for (const auto& each : entries_) {
+      if (each.key == key && each.type == type) return each.value;
+    }
+    return nullptr;
+  }
+  void keep(block_ref key, const void* type, const std::shared_ptr<any_value>& value) noexcept {
+    entries_[next_] = {.key = key, .type = type, .value = value};
+    next_ = (next_ + 1) % entries_.size();
+  }
 
   // A different address for each type; within one process that is identity enough.
   template <class T>
@@ -82,6 +109,19 @@ private:
   std::array<entry, 4> entries_;
   std::unique_ptr<carried_blocks> spare_;
   std::size_t next_ = 0;
+};
+
+template <class T>
+class worker_cache::kept {
+public:
+  [[nodiscard]] T& operator*() const noexcept { return static_cast<value_of<T>&>(*value_).value; }
+  [[nodiscard]] T* operator->() const noexcept { return &**this; }
+
+private:
+  friend worker_cache;
+  explicit kept(std::shared_ptr<any_value> value) noexcept : value_(std::move(value)) {}
+
+  std::shared_ptr<any_value> value_;
 };
 
 }  // namespace muster

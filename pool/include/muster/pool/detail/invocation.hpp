@@ -75,8 +75,8 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
       std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
       auto callable = callable_wire<Callable>::restore(sent, call.functions());
       const auto invoke = [&]() -> decltype(auto) {
-        return std::invoke(callable, std::as_const(std::get<sizeof...(S) + B>(values))...,
-                           std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
+        return callable(std::as_const(std::get<sizeof...(S) + B>(values))...,
+                        std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
       };
       call.enter(task_call::step::running);
       if constexpr (std::is_void_v<result>) {

@@ -192,11 +192,9 @@ private:
 
   static decltype(auto) invoke(local_callable<F>& callable, T&& element) {
     if constexpr (Unpack) {
-      return std::apply(
-          [&]<class... Parts>(Parts&&... parts) -> decltype(auto) {
-            return call_locally(callable, std::forward<Parts>(parts)...);
-          },
-          std::move(element));
+      return [&]<std::size_t... P>(std::index_sequence<P...>) -> decltype(auto) {
+        return call_locally(callable, std::get<P>(std::move(element))...);
+      }(std::make_index_sequence<std::tuple_size_v<T>>{});
     } else {
       return call_locally(callable, std::move(element));
     }
@@ -207,9 +205,11 @@ private:
   local_results<R> results_;
 };
 
-/// One thread's part in a map.
+/// One thread's part in a map, whatever the types.
+class local_map_part : public local_job, public std::enable_shared_from_this<local_map_part> {};
+
 template <class Work, class F>
-class local_map_helper final : public local_job, public std::enable_shared_from_this<local_map_helper<Work, F>> {
+class local_map_helper final : public local_map_part {
 public:
   explicit local_map_helper(std::shared_ptr<Work> work) : work_(std::move(work)), callable_(work_->make_callable()) {}
 

@@ -146,11 +146,13 @@ struct local_callable<bind_front_t<F, Bound...>> {
 /// Calls it as a worker process would: bound values as const references, arguments as rvalues.
 template <class F, class... Args>
 decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
-  return std::apply(
-      [&](const auto&... bound) -> decltype(auto) {
-        return std::invoke(what.callable, bound..., std::forward<Args>(args)...);
-      },
-      what.bound);
+  return [&]<std::size_t... B>(std::index_sequence<B...>) -> decltype(auto) {
+    if constexpr (std::is_member_pointer_v<decltype(what.callable)>) {
+      return std::invoke(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
+    } else {
+      return what.callable(std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
+    }
+  }(std::make_index_sequence<std::tuple_size_v<typename local_callable<F>::bound_values>>{});
 }
 
 /// The call of `F` with `Args`, which it owns.
@@ -172,8 +174,9 @@ private:
   };
 
   result call() override {
-    return std::apply([this](Args&... args) -> result { return call_locally(parts_->callable, std::move(args)...); },
-                      parts_->args);
+    return [this]<std::size_t... A>(std::index_sequence<A...>) -> result {
+      return call_locally(parts_->callable, std::move(std::get<A>(parts_->args))...);
+    }(std::index_sequence_for<Args...>{});
   }
   void forget_call() noexcept override { parts_.reset(); }
 
