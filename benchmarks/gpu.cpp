@@ -3,6 +3,9 @@
 //
 //   gpu_tensor_ref            a call with another process's tensor of 4 GiB on the device (of half of what is free, if
 //                             that is less), which reads an element of it ÷ a call that reads one of its process's own
+//   gpu_tensor_vs_torch       a call with another's tensor of 4 GiB (of a quarter of what is free, if that is less) ÷
+//   one of
+//                             torch.multiprocessing, by cudaIpc
 //   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
 //                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
@@ -17,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <muster/cuda/cuda_device.hpp>
@@ -32,6 +36,7 @@
 #include "gpu_machine.hpp"
 #include "gpu_mlp.hpp"
 #include "gpu_nccl.hpp"
+#include "python_peer.hpp"
 
 namespace bench {
 namespace {
@@ -70,6 +75,32 @@ row tensor_ref(const effort& how) {
                     }
                   }};
   return compare("gpu_tensor_ref", how, ours, peer);
+}
+
+// A worker of its own reads the first of so many bytes on the device; `int` is what any process can be told to call.
+python_program with_torch_by_ipc(std::size_t bytes) {
+  return {.setup =
+              "import torch, torch.multiprocessing\n"
+              "pool = torch.multiprocessing.get_context('spawn').Pool(1)\n"
+              "t = torch.zeros(" +
+              std::to_string(bytes) + ", dtype=torch.uint8, device='cuda')\n",
+          .body = "for _ in range(count): assert pool.apply(int, (t[0],)) == 0"};
+}
+
+row tensor_vs_torch(const effort& how) {
+  constexpr std::size_t most = std::size_t{4} << 30U;
+  const muster::pool pool({.workers = 2, .devices = first_gpu()});
+  const auto bytes = std::min(most, pool.on(0).apply(free_bytes) / 4);
+  const auto there = pool.on(0).apply(made_there, bytes);
+  const auto other = pool.on(1);
+  python_peer torch(with_torch_by_ipc(bytes));
+  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
+                    for (std::size_t index = 0; index < count; ++index) {
+                      if (other.apply(first_of, there) != 0) std::abort();
+                    }
+                  }};
+  return compare("gpu_tensor_vs_torch", how, ours,
+                 {.name = "torch.multiprocessing, by cudaIpc", .run = [&](std::size_t count) { torch.run(count); }});
 }
 
 // ---- copies
@@ -193,6 +224,7 @@ std::string why_not_beside_torch() {
 std::vector<workload> all_workloads() {
   std::vector<workload> all = {
       on_gpu("gpu_tensor_ref", tensor_ref, why_no_gpu),
+      {.name = "gpu_tensor_vs_torch", .run = tensor_vs_torch, .hindrance = why_not_beside_torch},
       on_gpu("h2d", copy_to_device),
       on_gpu("d2h", copy_to_host),
       on_gpu("gpu_accumulate_f32", accumulate),

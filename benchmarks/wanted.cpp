@@ -46,6 +46,7 @@ constexpr std::array goals = {
     named_goal{"kill_recovery", at_most(5)},
     named_goal{"ddp_step", at_most(0.15)},
     named_goal{"gpu_tensor_ref", at_most(1.5)},
+    named_goal{"gpu_tensor_vs_torch", at_most(0.05)},
     named_goal{"h2d", at_least(0.97)},
     named_goal{"d2h", at_least(0.97)},
     named_goal{"gpu_accumulate_f32", at_least(0.9)},

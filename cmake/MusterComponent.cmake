@@ -38,4 +38,7 @@ function(muster_install_package)
   write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake COMPATIBILITY SameMajorVersion)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake
     DESTINATION ${where})
+  if(MUSTER_HAS_CUDA)
+    install(FILES cmake/MusterCudaImage.cmake DESTINATION ${where})
+  endif()
 endfunction()

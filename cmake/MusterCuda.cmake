@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSL-1.0
-# Whether muster::cuda is built, and how its kernels are compiled. CMake's CUDA language is not used: it would want a
-# compiler that works before anything else is configured, and CMake 3.25 knows no C++20 for nvcc 13.
+# Whether muster::cuda is built.
 
 set(MUSTER_CUDA AUTO CACHE STRING "Build muster::cuda, which takes the CUDA Toolkit: AUTO (where it is found), ON or OFF")
 set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
+include(MusterCudaImage)
 set(MUSTER_CUDA_ARCHITECTURES "80;90" CACHE STRING
   "Compute capabilities that kernels are compiled for; drivers of newer devices compile the last one's PTX")
 
@@ -55,35 +55,4 @@ function(muster_least_cuda_capability variable)
     message(FATAL_ERROR "MUSTER_CUDA_ARCHITECTURES is empty: name the compute capabilities of your GPUs, 80 for 8.0")
   endif()
   set(${variable} ${least} PARENT_SCOPE)
-endfunction()
-
-# muster_cuda_image(TARGET KERNELS SOURCE): compiles KERNELS, a .cu file, with the include path of TARGET, and defines
-# MUSTER_CUDA_IMAGE, the path of what comes of it, in SOURCE, which is one of TARGET's and embeds it
-# (muster/cuda/embed.hpp).
-function(muster_cuda_image target kernels source)
-  cmake_path(GET kernels STEM name)
-  set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
-  set(codes)
-  list(GET MUSTER_CUDA_ARCHITECTURES -1 newest)
-  foreach(each IN LISTS MUSTER_CUDA_ARCHITECTURES)
-    if(each STREQUAL newest)
-      list(APPEND codes -gencode=arch=compute_${each},code=[sm_${each},compute_${each}])
-    else()
-      list(APPEND codes -gencode=arch=compute_${each},code=sm_${each})
-    endif()
-  endforeach()
-  set(warnings)
-  if(CMAKE_CXX_FLAGS MATCHES "-Werror")
-    set(warnings -Werror all-warnings)
-  endif()
-  # Products are not fused with sums: the results have the bits that the CPU's have.
-  add_custom_command(OUTPUT ${image}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -std=c++20 --expt-relaxed-constexpr -fmad=false ${codes}
-      -Xfatbin=-compress-all ${warnings} -ccbin ${MUSTER_CUDA_HOST_COMPILER}
-      "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
-      -MD -MF ${image}.d -MT ${image} -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
-    DEPENDS ${kernels} DEPFILE ${image}.d COMMAND_EXPAND_LISTS VERBATIM
-    COMMENT "Compiling the kernels of ${target}")
-  set_source_files_properties(${source} PROPERTIES
-    OBJECT_DEPENDS ${image} COMPILE_DEFINITIONS MUSTER_CUDA_IMAGE="${image}" SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -50,8 +50,33 @@ install_missing() {
 install_peers() {
   local each
   for each in "$@"; do
-    (install_missing "$each") || say "$each could not be had: rows that need it say 'peer missing'"
+    (install_missing "$each") || say "$each could not be had: what needs it is left out"
   done
+}
+
+# newest_cuda: of names of packages, a line each, the newest version of CUDA, as 13-0, whose compiler, runtime and
+# cuBLAS are among them; 12-4 at least. Nothing where there is none.
+newest_cuda() {
+  awk '
+    match($0, /^(cuda-nvcc|cuda-cudart-dev|libcublas-dev)-[0-9]+-[0-9]+$/) {
+      split($0, parts, "-"); count = length(parts)
+      version = parts[count - 1] "-" parts[count]
+      if (parts[count - 1] * 1000 + parts[count] >= 12004) ++found[version]
+    }
+    END { for (each in found) if (found[each] == 3) print each }' | sort -t- -k1,1n -k2,2n | tail -n 1
+}
+
+has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+
+# install_cuda: the CUDA Toolkit and NCCL, where there are none and the machine's sources of packages have them, which
+# are NVIDIA's and not Debian's. A build without them is whole, but for muster::cuda and muster::nccl.
+install_cuda() {
+  has_nvcc && return
+  command -v apt-cache >/dev/null || return 0
+  local version
+  version=$(apt-cache pkgnames | newest_cuda)
+  [ -n "$version" ] || return 0
+  install_peers "cuda-nvcc-$version" "cuda-cudart-dev-$version" "libcublas-dev-$version" libnccl-dev
 }
 
 # Elsewhere than on Debian: names what cannot be found, and lets the build tell the rest.

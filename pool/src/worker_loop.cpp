@@ -19,6 +19,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/log.hpp>
+#include <muster/base/own_device.hpp>
 #include <muster/base/sanitizer.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
@@ -76,6 +77,16 @@ bool prepare(worker_environment& environment, const char* what, Run run) {
     auto why = capture_current_exception();
     environment.report_failure(error_info(errc::start_failed, text(what, " failed: ", why.describe())));
     return false;
+  }
+}
+
+// A full device is no reason not to start: its tasks may not need it, and those that do say what is wrong.
+void open_own_device() {
+  if (self().device.is_cpu()) return;
+  try {
+    detail::own_device::open();
+  } catch (const error& failure) {
+    if (failure.code() != errc::out_of_memory) throw;
   }
 }
 
@@ -228,7 +239,9 @@ int detail::run_pool_worker(worker_environment& environment) {
   keep_heap(settings.heap_bytes);
   auto& unfit = replacement::of_this_process();
   unfit.prepare();
+  const auto opening = text("opening ", who.device, ", which is cuda:0 for the worker,");
   const bool ready =
+      prepare(environment, opening.c_str(), open_own_device) &&
       prepare(environment, "the initializer", [&] { run_task(settings.initializer, environment); }) &&
       prepare(environment, "making the worker's context", [&] { make_own_context(settings, environment); });
   if (!ready) return EXIT_FAILURE;

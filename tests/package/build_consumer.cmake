@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# Builds and runs the outside program, HOW = installed or subdirectory, in an empty folder WORK, with no flags of ours.
+# Builds and runs the outside program, HOW = installed, installed_with_kernels or subdirectory, in an empty folder WORK, with no flags of ours.
 # Also given: SOURCE and BUILD of this tree, COMPILER.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -11,9 +11,12 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
-if(HOW STREQUAL installed)
+if(HOW MATCHES "^installed")
   run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
   set(where -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Debug)
+  if(HOW STREQUAL installed_with_kernels)
+    list(APPEND where -DKERNELS=ON)
+  endif()
 else()
   # All of the library is compiled once more, without debug information, and as a program that wants a unity build has it.
   set(where -DMUSTER_SOURCE=${SOURCE} -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
@@ -27,5 +30,11 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 if(NOT output MATCHES "sum of squares: 14")
   message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+if(HOW STREQUAL installed_with_kernels)
+  run(${WORK}/build/gpu_consumer)
+  if(NOT output MATCHES "sum on the GPU: 6|no GPU: .+")
+    message(FATAL_ERROR "unexpected output: ${output}")
+  endif()
 endif()
 file(REMOVE_RECURSE ${WORK})

@@ -280,6 +280,48 @@ TEST_F(CudaTensorPool, WorkersWithDevicesHaveOneContextOnTheirOwnAndTheProgramHa
   }
 }
 
+TEST_F(CudaTensorPool, AWorkersOwnDeviceIsOpenAndHasWorkedBeforeItsFirstTask) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver does not say what it was told";
+  const test::gpus_here gpus;
+  const auto contexts = [] { return test::fake_cuda().live(fake_cuda_contexts); };
+  pool_ =
+      std::make_unique<pool>(pool_options{.workers = 2, .devices = gpus.all(), .quarantine_after = 0, .log = discard});
+  EXPECT_THAT(pool_->broadcast(contexts), testing::Each(1U));
+  EXPECT_THAT(pool_->broadcast([] { return cuda_device::open(gpu)->memory().held_bytes; }), testing::Each(0U));
+}
+
+class CudaTensorPoolStarts : public CudaTensorPool {
+protected:
+  // What the driver of workers says, once each.
+  void start_with(const std::string& failure) {
+    const test::gpus_here gpus;
+    ::setenv("FAKE_CUDA_FAIL", failure.c_str(), 1);
+    pool_ = std::make_unique<pool>(
+        pool_options{.workers = 1, .devices = gpus.all(), .wait_for_start = false, .log = discard});
+  }
+  void TearDown() override {
+    ::unsetenv("FAKE_CUDA_FAIL");
+    CudaTensorPool::TearDown();
+  }
+};
+
+TEST_F(CudaTensorPoolStarts, AWorkerWhoseDeviceDoesNotWorkSaysSoBeforeItsFirstTask) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  start_with("kernel:" + std::to_string(CUDA_ERROR_ILLEGAL_ADDRESS));
+  const auto problem = pool_->apply_async(own_pid).get_result().error();
+  EXPECT_THAT(problem.describe(),
+              testing::AllOf(testing::HasSubstr("opening cuda:0, which is cuda:0 for the worker, failed"),
+                             testing::HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")));
+}
+
+TEST_F(CudaTensorPoolStarts, AWorkerWhoseDeviceIsFullServesWhatDoesNotNeedIt) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  start_with("cuDevicePrimaryCtxRetain:" + std::to_string(CUDA_ERROR_OUT_OF_MEMORY));
+  EXPECT_EQ(pool_->apply(incarnation), 1U);
+  EXPECT_EQ(pool_->apply(sum, make(2)), 2000) << "there is room by now";
+}
+
 // A result whose kernel will fail when the gate opens, long after the reference has been sent.
 tensor make_what_breaks(const tensor& gate) {
   const auto device = cuda_device::open(gpu);

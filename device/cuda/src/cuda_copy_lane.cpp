@@ -29,9 +29,9 @@ cuda_copy_lane::~cuda_copy_lane() {
   }
 }
 
-bool cuda_copy_lane::takes(const tensor& from) const {
-  if (!from.device().is_cpu() || !from.is_shared() || !from.is_contiguous()) return false;
-  return cuda_devices::of_program().pins().has(from.storage()->bytes().data());
+bool cuda_copy_lane::takes(const tensor& here) const {
+  if (!here.device().is_cpu() || !here.is_shared() || !here.is_contiguous()) return false;
+  return cuda_devices::of_program().pins().has(here.storage()->bytes().data());
 }
 
 void cuda_copy_lane::begin() {
@@ -41,15 +41,22 @@ void cuda_copy_lane::begin() {
 }
 
 void cuda_copy_lane::copy(const tensor& to, const tensor& from) {
+  const auto address = [](const tensor& of) {
+    return of.device().is_cpu() ? reinterpret_cast<CUdeviceptr>(of.data()) : of.device_address();
+  };
   const cuda_device::scope current(*of_);
-  of_->driver().copy_async(to.device_address(), reinterpret_cast<CUdeviceptr>(from.data()), to.nbytes(),
-                           of_->copies().handle());
+  of_->driver().copy_async(address(to), address(from), to.nbytes(), of_->copies().handle());
 }
 
 void cuda_copy_lane::await() {
   const cuda_device::scope current(*of_);
   of_->copies().record(*copied_);
   of_->compute().wait_for(*copied_);
+}
+
+void cuda_copy_lane::wait() {
+  const cuda_device::scope current(*of_);
+  of_->copies().synchronize();
 }
 
 }  // namespace detail

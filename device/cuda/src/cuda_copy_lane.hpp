@@ -17,10 +17,11 @@ public:
   explicit cuda_copy_lane(std::shared_ptr<cuda_device> of);
   ~cuda_copy_lane() override;
 
-  [[nodiscard]] bool takes(const tensor& from) const override;
+  [[nodiscard]] bool takes(const tensor& here) const override;
   void begin() override;
   void copy(const tensor& to, const tensor& from) override;
   void await() override;
+  void wait() override;
 
 private:
   const std::shared_ptr<cuda_device> of_;

@@ -9,6 +9,10 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/kept_for_next_task.hpp>
+#include <muster/base/own_device.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/device/tensor_compare.hpp>
 
 #include "cuda_block.hpp"
 #include "device_share.hpp"
@@ -25,6 +29,26 @@ namespace {
 
 cuda_devices the_devices;
 const device_kind_entry entry(device::kind::cuda, the_devices);
+
+// Of a worker, whose own device is its first. A kernel of this build runs there, and what it wrote comes to the host.
+void open_own_device() {
+  const auto own = cuda_device::open(device::cuda(0));
+  {
+    const auto written = tensor::full<float>({256}, 1.0F, own->where());
+    scale(written, 2);
+    if (!equal(written, tensor::full<float>({256}, 2.0F))) {
+      throw error(errc::device_lost, text(own->where(), " (", own->name(),
+                                          ") computes what is wrong: have it checked (nvidia-smi -q), and "
+                                          "leave it out of pool_options::devices"));
+    }
+  }
+  own->trim();
+}
+
+struct own_device_entry {
+  own_device_entry() noexcept { own_device::note(open_own_device); }
+};
+const own_device_entry own_entry;
 
 }  // namespace
 

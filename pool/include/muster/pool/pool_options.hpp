@@ -52,8 +52,10 @@ struct pool_options {
   /// takes no time from the tasks, however long an initializer takes, but there are two processes for a while. false:
   /// the next one is started when it has gone.
   bool early_successors = true;
-  /// Which GPUs workers are pinned to, each to one; by default none. A task that finds its device broken ends with
-  /// errc::device_lost, and its worker is replaced. See device_choice, this_worker::replace_after_task.
+  /// Which GPUs workers are pinned to, each to one; by default none. In a program that is linked with muster::cuda a
+  /// worker opens its device, and sees that it works, before the initializer; that it does not counts as a start that
+  /// failed. A task that finds its device broken ends with errc::device_lost, and its worker is replaced. See
+  /// device_choice, this_worker::replace_after_task.
   device_choice devices{};
   /// Which processors workers may run on; by default all that the program may, or, with `devices`, those near the
   /// worker's device. See pinning.
