@@ -4,8 +4,7 @@
 //   gpu_tensor_ref            a call with another process's tensor of 4 GiB on the device (of half of what is free, if
 //                             that is less), which reads an element of it ÷ a call that reads one of its process's own
 //   gpu_tensor_vs_torch       a call with another's tensor of 4 GiB (of a quarter of what is free, if that is less) ÷
-//   one of
-//                             torch.multiprocessing, by cudaIpc
+//                             one of torch.multiprocessing, by cudaIpc
 //   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
 //                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device

@@ -5,10 +5,17 @@
 
 # muster_cuda_image(TARGET KERNELS SOURCE): compiles KERNELS, a .cu file, with the include path of TARGET, and defines
 # MUSTER_CUDA_IMAGE, the path of what comes of it, in SOURCE, which is one of TARGET's and embeds it
-# (muster/cuda/embed.hpp). For whom: MUSTER_CUDA_ARCHITECTURES.
+# (muster/cuda/embed.hpp). For the devices of MUSTER_CUDA_ARCHITECTURES, by default those that the library is for.
 function(muster_cuda_image target kernels source)
   if(NOT CUDAToolkit_NVCC_EXECUTABLE)
     find_package(CUDAToolkit 12.4 REQUIRED)
+  endif()
+  if(NOT CUDAToolkit_NVCC_EXECUTABLE)
+    message(FATAL_ERROR "muster_cuda_image needs nvcc, and the CUDA Toolkit in ${CUDAToolkit_INCLUDE_DIRS} has none. "
+      "Install NVIDIA's package cuda-nvcc, or say where it is by -DCUDAToolkit_ROOT=…")
+  endif()
+  if(NOT MUSTER_CUDA_ARCHITECTURES)
+    get_property(MUSTER_CUDA_ARCHITECTURES GLOBAL PROPERTY MUSTER_CUDA_ARCHITECTURES)
   endif()
   find_program(MUSTER_CUDA_HOST_COMPILER g++ DOC "The g++ whose headers kernels are compiled with" REQUIRED)
   cmake_path(GET kernels STEM name)

@@ -54,16 +54,24 @@ install_peers() {
   done
 }
 
-# newest_cuda: of names of packages, a line each, the newest version of CUDA, as 13-0, whose compiler, runtime and
-# cuBLAS are among them; 12-4 at least. Nothing where there is none.
+# newest_cuda [MOST]: of names of packages, a line each, the newest version of CUDA, as 13-0, whose compiler, runtime and
+# cuBLAS are among them; 12-4 at least, MOST at most. Nothing where there is none.
 newest_cuda() {
-  awk '
+  awk -v most="${1:-}" '
+    function number(major, minor) { return major * 1000 + minor }
+    BEGIN { limit = split(most, parts, "-") == 2 ? number(parts[1], parts[2]) : 1000000 }
     match($0, /^(cuda-nvcc|cuda-cudart-dev|libcublas-dev)-[0-9]+-[0-9]+$/) {
       split($0, parts, "-"); count = length(parts)
       version = parts[count - 1] "-" parts[count]
-      if (parts[count - 1] * 1000 + parts[count] >= 12004) ++found[version]
+      this = number(parts[count - 1], parts[count])
+      if (this >= 12004 && this <= limit) ++found[version]
     }
     END { for (each in found) if (found[each] == 3) print each }' | sort -t- -k1,1n -k2,2n | tail -n 1
+}
+
+# The newest CUDA that the machine's driver knows, as 12-4; nothing where there is no driver.
+cuda_of_driver() {
+  { nvidia-smi 2>/dev/null || true; } | sed -nE 's/.*CUDA Version: *([0-9]+)\.([0-9]+).*/\1-\2/p' | head -n 1
 }
 
 has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
@@ -74,7 +82,7 @@ install_cuda() {
   has_nvcc && return
   command -v apt-cache >/dev/null || return 0
   local version
-  version=$(apt-cache pkgnames | newest_cuda)
+  version=$(apt-cache pkgnames | newest_cuda "$(cuda_of_driver)")
   [ -n "$version" ] || return 0
   install_peers "cuda-nvcc-$version" "cuda-cudart-dev-$version" "libcublas-dev-$version" libnccl-dev
 }
@@ -83,7 +91,7 @@ install_cuda() {
 need_commands() {
   local each missing=()
   for each in g++ cmake ninja git; do command -v "$each" >/dev/null || missing+=("$each"); done
-  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81 and cereal; its examples CLI11, Eigen, nlohmann-json and xxHash; its tests GoogleTest and Clang 19; its benchmarks Google Benchmark and TBB"
+  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81 and cereal; its examples CLI11, Eigen, nlohmann-json and xxHash; its tests GoogleTest, Clang 19 and its linker lld; its benchmarks Google Benchmark and TBB"
 }
 
 # quietly LOG COMMAND… : runs it with its output in LOG; shows the end of that if it fails.

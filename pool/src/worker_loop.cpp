@@ -90,6 +90,17 @@ void open_own_device() {
   }
 }
 
+// Of who has stood by: while its predecessor was at work the device had no room to spare for two. What is wrong with
+// it, its first task says.
+void open_own_device_late() noexcept {
+  try {
+    open_own_device();
+  } catch (const std::exception& problem) {
+    log_to_stderr(log_level::warning, text("worker ", self().id, " of '", self().pool_name, "' (process ", ::getpid(),
+                                           ") could not open ", self().device, ": ", problem.what()));
+  }
+}
+
 // Without mappings of their own, large pieces come from the heap, whose end is given back above the threshold only.
 void keep_heap(std::uint64_t bytes) {
 #if defined(__GLIBC__)
@@ -241,11 +252,12 @@ int detail::run_pool_worker(worker_environment& environment) {
   unfit.prepare();
   const auto opening = text("opening ", who.device, ", which is cuda:0 for the worker,");
   const bool ready =
-      prepare(environment, opening.c_str(), open_own_device) &&
+      (who.stands_by || prepare(environment, opening.c_str(), open_own_device)) &&
       prepare(environment, "the initializer", [&] { run_task(settings.initializer, environment); }) &&
       prepare(environment, "making the worker's context", [&] { make_own_context(settings, environment); });
   if (!ready) return EXIT_FAILURE;
   if (environment.report_ready()) {
+    if (who.stands_by) open_own_device_late();
     unfit.serve(environment);
     run_tasks(settings, environment);
     unfit.leave();

@@ -20,6 +20,7 @@
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/cuda/pinned_memory.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/device/copy_lane.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
@@ -289,6 +290,37 @@ TEST_F(CudaTensorPool, AWorkersOwnDeviceIsOpenAndHasWorkedBeforeItsFirstTask) {
       std::make_unique<pool>(pool_options{.workers = 2, .devices = gpus.all(), .quarantine_after = 0, .log = discard});
   EXPECT_THAT(pool_->broadcast(contexts), testing::Each(1U));
   EXPECT_THAT(pool_->broadcast([] { return cuda_device::open(gpu)->memory().held_bytes; }), testing::Each(0U));
+}
+
+// By a copy beside what this process computes, which asks for the tensor first.
+double sum_of_what_a_lane_copies(const tensor& of) {
+  const auto here = cuda_device::open(gpu);
+  static const auto* const pinned = new pinned_memory(*here, tensor::zeros<float>({1U << 15U}));
+  const auto copied = pinned->what().slice(0, 1000);
+  const auto lane = here->make_copy_lane();
+  lane->begin();
+  lane->copy(copied, of);
+  lane->wait();
+  return sum(copied);
+}
+
+TEST_F(CudaTensorPool, ACopyBesideWhatIsComputedHasWhatItsOwnerWasStillComputing) {
+  {
+    const test::late_streams of_workers(7);
+    pool_ = std::make_unique<pool>(pool_options{.workers = 2, .log = discard});
+    static_cast<void>(pool_->on(0).apply(is_on_gpu, make(1)));
+    static_cast<void>(pool_->on(1).apply(is_on_gpu, make(1)));
+  }
+  for (int round = 1; round <= 20; ++round) {
+    const auto made = pool_->on(0).apply(
+        [](float value) {
+          auto there = make(value);
+          for (int times = 0; times < 8; ++times) scale(there, 2);
+          return there;
+        },
+        static_cast<float>(round));
+    EXPECT_EQ(pool_->on(1).apply(sum_of_what_a_lane_copies, made), 256000.0 * round);
+  }
 }
 
 class CudaTensorPoolStarts : public CudaTensorPool {

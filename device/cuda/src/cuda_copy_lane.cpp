@@ -7,6 +7,7 @@
 #include <muster/device/storage.hpp>
 
 #include "cuda_devices.hpp"
+#include "device_share.hpp"
 
 namespace muster {
 
@@ -41,11 +42,21 @@ void cuda_copy_lane::begin() {
 }
 
 void cuda_copy_lane::copy(const tensor& to, const tensor& from) {
-  const auto address = [](const tensor& of) {
-    return of.device().is_cpu() ? reinterpret_cast<CUdeviceptr>(of.data()) : of.device_address();
-  };
+  const auto target = address_of(to);
+  const auto source = address_of(from);
   const cuda_device::scope current(*of_);
-  of_->driver().copy_async(address(to), address(from), to.nbytes(), of_->copies().handle());
+  of_->driver().copy_async(target, source, to.nbytes(), of_->copies().handle());
+}
+
+// One of another process is opened when its address is first asked for: the stream compute() waits then for whoever
+// writes it, so the copies wait for that stream once more.
+CUdeviceptr cuda_copy_lane::address_of(const tensor& which) {
+  if (which.device().is_cpu()) return reinterpret_cast<CUdeviceptr>(which.data());
+  const auto* const received = dynamic_cast<const received_block*>(&*which.storage()->on_device());
+  const bool is_new = received != nullptr && !received->is_open();
+  const auto address = which.device_address();
+  if (is_new) begin();
+  return address;
 }
 
 void cuda_copy_lane::await() {
@@ -57,6 +68,7 @@ void cuda_copy_lane::await() {
 void cuda_copy_lane::wait() {
   const cuda_device::scope current(*of_);
   of_->copies().synchronize();
+  of_->require_awaited();
 }
 
 }  // namespace detail

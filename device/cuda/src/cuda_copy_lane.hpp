@@ -24,6 +24,8 @@ public:
   void wait() override;
 
 private:
+  [[nodiscard]] CUdeviceptr address_of(const tensor& which);
+
   const std::shared_ptr<cuda_device> of_;
   // A stream that waits for a mark waits for what it was when that was asked for: both are used again and again.
   std::optional<cuda_event> computed_;

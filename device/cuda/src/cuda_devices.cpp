@@ -30,17 +30,23 @@ namespace {
 cuda_devices the_devices;
 const device_kind_entry entry(device::kind::cuda, the_devices);
 
-// Of a worker, whose own device is its first. A kernel of this build runs there, and what it wrote comes to the host.
+// A kernel of this build runs there, and what it wrote comes to the host.
+void require_works(const cuda_device& device) {
+  const auto written = tensor::full<float>({256}, 1.0F, device.where());
+  scale(written, 2);
+  if (equal(written, tensor::full<float>({256}, 2.0F))) return;
+  throw error(errc::device_lost, text(device.where(), " (", device.name(), ") computes what is wrong: have it checked ",
+                                      "(nvidia-smi -q), and leave it out of pool_options::devices"));
+}
+
+// Of a worker, whose own device is its first.
 void open_own_device() {
   const auto own = cuda_device::open(device::cuda(0));
-  {
-    const auto written = tensor::full<float>({256}, 1.0F, own->where());
-    scale(written, 2);
-    if (!equal(written, tensor::full<float>({256}, 2.0F))) {
-      throw error(errc::device_lost, text(own->where(), " (", own->name(),
-                                          ") computes what is wrong: have it checked (nvidia-smi -q), and "
-                                          "leave it out of pool_options::devices"));
-    }
+  try {
+    require_works(*own);
+  } catch (const error& problem) {
+    if (problem.code() == errc::out_of_memory) own->trim();  // of what it has, nothing is used
+    throw;
   }
   own->trim();
 }

@@ -155,6 +155,8 @@ public:
   [[nodiscard]] bool outlives_its_process() const noexcept override { return tag_.means == sharing_means::descriptor; }
   void write_to(frame_writer& out) const override;
   void open_to(const cuda_device& peer) const override;
+  /// Whether it has been used here.
+  [[nodiscard]] bool is_open() const MUSTER_EXCLUDES(mutex_);
 
 private:
   struct opening {
@@ -168,7 +170,6 @@ private:
   [[nodiscard]] const opening& opened() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] opening open() const;
   [[nodiscard]] device_promise promise_of(device where) const;
-  [[nodiscard]] bool is_open() const MUSTER_EXCLUDES(mutex_);
 
   const process_mark made_in_;
   const device_tag tag_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cstddef>
 #include <iostream>
+#include <vector>
 
 #include <muster/collectives/graph.hpp>
 #include <muster/parallel/world.hpp>
@@ -10,6 +12,9 @@ int main(int argc, char** argv) {
   const muster::pool pool({.workers = 2});
   int sum = 0;
   for (const int each : pool.map([](int x) { return x * x; }, {1, 2, 3})) sum += each;
+  // Narrowed as by a call of std::invoke, whatever warnings the program asks for: tests/package/consumer/CMakeLists.txt
+  if (pool.apply([](std::size_t n) { return n; }, sum) != 14) return 1;
+  if (pool.map([](float x) { return x; }, std::vector<double>{0.5}).front() != 0.5F) return 1;
   std::cout << "sum of squares: " << sum << '\n';
   muster::graph graph;
   graph.on(0).send(graph.on(0).input("x", {muster::dtype::f32, {3}}), {.to = 1, .tag = 1});

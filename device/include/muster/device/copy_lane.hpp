@@ -40,12 +40,14 @@ public:
   [[nodiscard]] virtual bool takes(const tensor& here) const = 0;
   /// Copies from now on are made when the device has done all that it was given before this.
   virtual void begin() = 0;
-  /// Returns at once. Requires: begin() was called since the tensor on the device was allocated, or computed; of the
-  /// two, one is contiguous on the lane's device, and takes() the other; elements of one dtype and shape.
+  /// Returns at once. Requires: begin() was called since the tensor on the device was allocated, computed, or, of one
+  /// of another process, first used here otherwise; of the two, one is contiguous on the lane's device, and takes() the
+  /// other; elements of one dtype and shape.
   virtual void copy(const tensor& to, const tensor& from) = 0;
   /// What the device is given from now on waits for the copies that were asked for so far. Returns at once.
   virtual void await() = 0;
-  /// Returns when the copies that were asked for so far have been made. Throws errc::device_lost where they never are.
+  /// Returns when the copies that were asked for so far have been made. Throws errc::device_lost where they never are,
+  /// and errc::peer_lost, once, when a tensor of another process was never finished there.
   /// Unblocked by: the device, when it is done with them, or breaks.
   virtual void wait() = 0;
 };

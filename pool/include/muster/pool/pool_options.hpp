@@ -54,7 +54,8 @@ struct pool_options {
   bool early_successors = true;
   /// Which GPUs workers are pinned to, each to one; by default none. In a program that is linked with muster::cuda a
   /// worker opens its device, and sees that it works, before the initializer; that it does not counts as a start that
-  /// failed. A task that finds its device broken ends with errc::device_lost, and its worker is replaced. See
+  /// failed. One whose device is full starts all the same, and tasks that need it fail with errc::out_of_memory; one of
+  /// early_successors opens it when its predecessor has gone. A task that finds its device broken ends with errc::device_lost, and its worker is replaced. See
   /// device_choice, this_worker::replace_after_task.
   device_choice devices{};
   /// Which processors workers may run on; by default all that the program may, or, with `devices`, those near the
@@ -113,7 +114,8 @@ struct pool_options {
   muster::huge_pages huge_pages = muster::huge_pages::none;
   /// A domain of its own: no shared memory in common with other pools.
   bool isolated = false;
-  /// Starts in a row that may fail before the pool is broken, and how long one may take, initializer included.
+  /// Starts in a row that may fail before the pool is broken, and how long one may take, opening its device and the
+  /// initializer included.
   unsigned start_tries = 3;
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   /// Starts that fail for want of processes, memory or descriptors are not among those: they are tried again, after

@@ -35,6 +35,7 @@ class shared_block;
 
 namespace detail {
 class cuda_block;
+class cuda_copy_lane;
 class cuda_devices;
 class device_extent;
 class device_heap;
@@ -165,6 +166,7 @@ public:
 
 private:
   friend class detail::cuda_block;
+  friend class detail::cuda_copy_lane;
   friend class detail::cuda_devices;
   friend class detail::exported_extent;
   friend class detail::imported_extent;

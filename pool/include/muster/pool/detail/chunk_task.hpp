@@ -136,16 +136,16 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
 
   using result = typename std::conditional_t<Unpack, unpacked<T>, result_of<T>>::type;
 
-  // Called as it is, and its values named by their places, not by std::invoke and std::apply: of those a dozen
-  // functions would be made for each callable that a program maps.
+  // Values are named by their places, not by std::apply, of which several functions would be made for each callable.
   static decltype(auto) invoke(state& with, T&& element) {
     return [&]<std::size_t... B>(std::index_sequence<B...>) -> decltype(auto) {
       if constexpr (Unpack) {
         return [&]<std::size_t... P>(std::index_sequence<P...>) -> decltype(auto) {
-          return with.callable(std::as_const(std::get<B>(with.bound))..., std::get<P>(std::move(element))...);
+          return call_with(with.callable, std::as_const(std::get<B>(with.bound))...,
+                           std::get<P>(std::move(element))...);
         }(std::make_index_sequence<std::tuple_size_v<T>>{});
       } else {
-        return with.callable(std::as_const(std::get<B>(with.bound))..., std::move(element));
+        return call_with(with.callable, std::as_const(std::get<B>(with.bound))..., std::move(element));
       }
     }(std::index_sequence_for<Bound...>{});
   }

@@ -4,7 +4,6 @@
 // How one call travels: the frame that the parent encodes and the function that the worker runs for it, both made from
 // the types of callable and arguments.
 
-#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -30,6 +29,22 @@ struct invoke_with_bound<Callable, std::tuple<Bound...>, Args...> {
       sent_result<typename std::conditional_t<possible, std::invoke_result<Callable&, const Bound&..., Args&&...>,
                                               std::type_identity<void>>::type>;
 };
+
+// A parameter may narrow its argument, as in a call of std::invoke: that is for the program to say, and no warning of
+// this header's where its includer asks for such.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
+
+/// Calls what is no pointer to a member. There is a call for each callable of a program: std::invoke would be three
+/// functions for each.
+template <class F, class... Args>
+decltype(auto) call_with(F& callable, Args&&... args) {
+  return callable(std::forward<Args>(args)...);
+}
+
+#pragma GCC diagnostic pop
 
 /// The result of calling `F` (bound arguments included) in a worker with `Args`, as sent.
 template <class F, class... Args>
@@ -75,8 +90,8 @@ struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> 
       std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
       auto callable = callable_wire<Callable>::restore(sent, call.functions());
       const auto invoke = [&]() -> decltype(auto) {
-        return callable(std::as_const(std::get<sizeof...(S) + B>(values))...,
-                        std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
+        return call_with(callable, std::as_const(std::get<sizeof...(S) + B>(values))...,
+                         std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
       };
       call.enter(task_call::step::running);
       if constexpr (std::is_void_v<result>) {

@@ -150,7 +150,7 @@ decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
     if constexpr (std::is_member_pointer_v<decltype(what.callable)>) {
       return std::invoke(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
     } else {
-      return what.callable(std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
+      return call_with(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
     }
   }(std::make_index_sequence<std::tuple_size_v<typename local_callable<F>::bound_values>>{});
 }
