@@ -356,7 +356,7 @@ private:
 
   template <class Ending>
   auto start_job(std::shared_ptr<detail::map_job> job, const task_terms& terms, detail::packed_batch batch,
-                 std::shared_ptr<detail::progress_meter> progress) const {
+                 const std::shared_ptr<detail::progress_meter>& progress) const {
     const auto& core = self().core();
     const auto& options = self().options();
     auto run = std::make_shared<detail::batch_run>(
@@ -371,7 +371,7 @@ private:
                                                  .most = core->max_tasks_per_worker()},
                                     .route = self().route(),
                                     .needs_place = true,
-                                    .progress = std::move(progress)});
+                                    .progress = progress});
     auto source = std::make_shared<detail::map_source<Ending>>(std::move(run));
     source->start();
     return detail::future_access::of_source<typename Ending::type>(core, std::move(source));
