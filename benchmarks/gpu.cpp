@@ -57,23 +57,39 @@ int first_of_own(int /*unused*/) {
   return first_of(own);
 }
 
+/// A tensor of one worker's, at most 4 GiB and that part of what is free, and another worker.
+class lent_tensor {
+public:
+  explicit lent_tensor(std::size_t part)
+      : bytes_(std::min(std::size_t{4} << 30U, pool_.on(0).apply(free_bytes) / part)),
+        there_(pool_.on(0).apply(made_there, bytes_)) {}
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Calls of that other worker.
+  [[nodiscard]] side calls_with_it() const {
+    return {.name = "apply with a tensor", .run = [this](std::size_t count) {
+              for (std::size_t index = 0; index < count; ++index) {
+                if (pool_.on(1).apply(first_of, there_) != 0) std::abort();
+              }
+            }};
+  }
+  [[nodiscard]] side calls_without() const {
+    return {.name = "apply, of its own", .run = [this](std::size_t count) {
+              for (std::size_t index = 0; index < count; ++index) {
+                if (pool_.on(1).apply(first_of_own, 0) != 0) std::abort();
+              }
+            }};
+  }
+
+private:
+  const muster::pool pool_{muster::pool_options{.workers = 2, .devices = first_gpu()}};
+  const std::size_t bytes_;
+  const tensor there_;
+};
+
 row tensor_ref(const effort& how) {
-  constexpr std::size_t most = std::size_t{4} << 30U;
-  const muster::pool pool({.workers = 2, .devices = first_gpu()});
-  const auto bytes = std::min(most, pool.on(0).apply(free_bytes) / 2);
-  const auto there = pool.on(0).apply(made_there, bytes);
-  const auto other = pool.on(1);
-  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      if (other.apply(first_of, there) != 0) std::abort();
-                    }
-                  }};
-  const side peer{.name = "apply, of its own", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      if (other.apply(first_of_own, 0) != 0) std::abort();
-                    }
-                  }};
-  return compare("gpu_tensor_ref", how, ours, peer);
+  const lent_tensor lent(2);
+  return compare("gpu_tensor_ref", how, lent.calls_with_it(), lent.calls_without());
 }
 
 // A worker of its own reads the first of so many bytes on the device; `int` is what any process can be told to call.
@@ -87,18 +103,9 @@ python_program with_torch_by_ipc(std::size_t bytes) {
 }
 
 row tensor_vs_torch(const effort& how) {
-  constexpr std::size_t most = std::size_t{4} << 30U;
-  const muster::pool pool({.workers = 2, .devices = first_gpu()});
-  const auto bytes = std::min(most, pool.on(0).apply(free_bytes) / 4);
-  const auto there = pool.on(0).apply(made_there, bytes);
-  const auto other = pool.on(1);
-  python_peer torch(with_torch_by_ipc(bytes));
-  const side ours{.name = "apply with a tensor", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      if (other.apply(first_of, there) != 0) std::abort();
-                    }
-                  }};
-  return compare("gpu_tensor_vs_torch", how, ours,
+  const lent_tensor lent(4);
+  python_peer torch(with_torch_by_ipc(lent.bytes()));
+  return compare("gpu_tensor_vs_torch", how, lent.calls_with_it(),
                  {.name = "torch.multiprocessing, by cudaIpc", .run = [&](std::size_t count) { torch.run(count); }});
 }
 

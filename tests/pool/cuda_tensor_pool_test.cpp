@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -354,6 +355,21 @@ TEST_F(CudaTensorPoolStarts, AWorkerWhoseDeviceIsFullServesWhatDoesNotNeedIt) {
   EXPECT_EQ(pool_->apply(sum, make(2)), 2000) << "there is room by now";
 }
 
+TEST_F(CudaTensorPoolStarts, WhoTakesAWorkersPlaceHasItsDeviceOpenBeforeItsFirstTask) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver does not say what it was told";
+  const test::gpus_here gpus;
+  pool_ = std::make_unique<pool>(pool_options{
+      .workers = 1, .max_worker_age = std::chrono::milliseconds(20), .devices = gpus.all(), .log = discard});
+  const auto who_and_contexts = [] {
+    return std::pair(this_worker::incarnation(), test::fake_cuda().live(fake_cuda_contexts));
+  };
+  for (std::uint32_t who = 0; who < 3;) {  // a worker goes on until another is there to take its place
+    const auto [now, contexts] = pool_->apply(who_and_contexts);
+    EXPECT_EQ(contexts, 1U) << "in process " << now;
+    who = now;
+  }
+}
+
 // A result whose kernel will fail when the gate opens, long after the reference has been sent.
 tensor make_what_breaks(const tensor& gate) {
   const auto device = cuda_device::open(gpu);
@@ -383,6 +399,26 @@ TEST_F(CudaTensorPool, WhatABrokenContextNeverFinishedIsAnErrorForThoseWhoWait) 
   EXPECT_THAT(problem_of([&] { static_cast<void>(pool_->on(1).apply_async(sum, made)); }), is_explained);
   EXPECT_EQ(pool_->on(0).apply(incarnation), 1U) << "its process lives on";
   EXPECT_EQ(pool_->on(1).apply(incarnation), 1U) << "this one's device is well";
+  EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
+}
+
+// The copy is asked for while the owner can still finish, and waited for when it cannot any more.
+std::string problem_of_a_lane(const tensor& of, const tensor& gate) {
+  const auto here = cuda_device::open(gpu);
+  static const auto* const pinned = new pinned_memory(*here, tensor::zeros<float>({1U << 15U}));
+  const auto lane = here->make_copy_lane();
+  lane->begin();
+  lane->copy(pinned->what().slice(0, 1000), of);
+  std::atomic_ref(gate.span<std::uint64_t>()[0]).store(1);
+  return problem_of([&] { lane->wait(); });
+}
+
+TEST_F(CudaTensorPool, ACopyBesideWhatIsComputedTellsThatItsOwnerNeverFinished) {
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto gate = tensor::zeros<std::uint64_t>({1U << 15U});
+  const auto made = pool_->on(0).apply(make_what_breaks, gate);
+  EXPECT_THAT(pool_->on(1).apply(problem_of_a_lane, made, gate),
+              testing::HasSubstr("the context of that process broke"));
   EXPECT_EQ(pool_->on(1).apply(sum, make(2)), 2000);
 }
 

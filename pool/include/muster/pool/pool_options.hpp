@@ -55,8 +55,8 @@ struct pool_options {
   /// Which GPUs workers are pinned to, each to one; by default none. In a program that is linked with muster::cuda a
   /// worker opens its device, and sees that it works, before the initializer; that it does not counts as a start that
   /// failed. One whose device is full starts all the same, and tasks that need it fail with errc::out_of_memory; one of
-  /// early_successors opens it when its predecessor has gone. A task that finds its device broken ends with errc::device_lost, and its worker is replaced. See
-  /// device_choice, this_worker::replace_after_task.
+  /// early_successors opens it when its predecessor has gone. A task that finds its device broken ends with
+  /// errc::device_lost, and its worker is replaced. See device_choice, this_worker::replace_after_task.
   device_choice devices{};
   /// Which processors workers may run on; by default all that the program may, or, with `devices`, those near the
   /// worker's device. See pinning.

@@ -208,6 +208,7 @@ private:
 /// One thread's part in a map, whatever the types.
 class local_map_part : public local_job, public std::enable_shared_from_this<local_map_part> {};
 
+/// … of these types.
 template <class Work, class F>
 class local_map_helper final : public local_map_part {
 public:

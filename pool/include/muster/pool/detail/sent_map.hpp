@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What workers are sent of a map or stream: the callable once, as the job of all chunks, and the input in batches.
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/batch_run.hpp>
+#include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/progress.hpp>
+#include <muster/pool/task_options.hpp>
+#include <muster/serialize/callable.hpp>
+
+namespace muster::detail {
+
+/// What runs for the chunks of a map, and how it ends.
+struct job_terms {
+  function_token code;
+  const std::type_info& callable;
+  bool fail_fast = true;
+  const task_options& options;
+};
+
+/// A job with that state: what the callable sends of itself, and its bound values.
+template <class... State>
+std::shared_ptr<map_job> encode_job(pool_core& core, const job_terms& terms, const State&... state) {
+  using frame = codec<State...>;
+  const bool attaches = terms.options.transfer != transfer::copy;
+  const bool stops = terms.fail_fast && !(terms.options.retries > 0 && terms.options.retry_on.after_exceptions());
+  const auto needed = frame::measure(attaches, state...);
+  if (core.names_functions()) core.name_function(terms.code, terms.callable);
+  auto job = std::make_shared<map_job>(core.memory(), needed.bytes, terms.code, terms.fail_fast, stops);
+  attachment_lender attachments(core.memory(), job->attachments(), needed.attachments);
+  frame::encode_with(job->state().first(needed.bytes), attaches ? &attachments : nullptr, state...);
+  return job;
+}
+
+/// The callable of a map, encoded once for all chunks.
+template <bool Unpack, class F, class T>
+std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast, const task_options& options) {
+  using parts = callable_parts<F>;
+  using innermost = typename parts::innermost;
+  const auto sent = callable_wire<innermost>::send(parts::callable_of(callable), core.functions());
+  const job_terms terms{.code = core.functions().encode(&chunk_code_of<Unpack, F, T>::run),
+                        .callable = typeid(innermost),
+                        .fail_fast = fail_fast,
+                        .options = options};
+  return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
+    const auto& bound = parts::bound_of(callable);
+    return encode_job(core, terms, std::get<S>(sent)..., std::get<B>(bound)...);
+  }(std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(sent)>>>{},
+         std::make_index_sequence<std::tuple_size_v<typename parts::bound>>{});
+}
+
+/// The whole input of a map in one batch. Ranges that make their elements on the fly are gone over once.
+template <class T, class R, class Xs>
+packed_batch batch_of_range(arena& memory, transfer how, Xs&& xs) {
+  if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<std::ranges::range_reference_t<Xs>>) {
+    return make_batch<T, R>(memory, std::ranges::begin(xs), static_cast<std::size_t>(std::ranges::distance(xs)), how);
+  } else {
+    std::vector<T> elements;
+    for (auto&& each : xs) elements.push_back(std::forward<decltype(each)>(each));
+    return make_batch<T, R>(memory, elements.begin(), elements.size(), how);
+  }
+}
+
+/// What shows the progress over a range.
+template <class Xs>
+std::shared_ptr<progress_meter> meter_of(const Xs& xs, const task_options& options) {
+  std::optional<std::size_t> total;
+  if constexpr (std::ranges::sized_range<const Xs>) total = static_cast<std::size_t>(std::ranges::size(xs));
+  return std::make_shared<progress_meter>(std::string(options.label.view()), total);
+}
+
+}  // namespace muster::detail
