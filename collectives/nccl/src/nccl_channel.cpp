@@ -45,7 +45,9 @@ std::optional<ncclRedOp_t> op_of(reduction_op op) noexcept {
   }
 }
 
-void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+void* pointer(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the device's, not ours
+}
 
 }  // namespace
 

@@ -178,8 +178,8 @@ void cuda_device::give_back(const detail::device_piece& what, shared_block tag) 
     const scope current(*this);
     if (tag && !sharing_->is_ours_alone(tag)) return sharing_->keep(what, std::move(tag));
     heap_->release(what);
-  } catch (const error&) {
-  } catch (const std::bad_alloc&) {
+  } catch (const error&) {           // NOLINT(bugprone-empty-catch)
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
   }
 }
 
@@ -195,7 +195,7 @@ void cuda_device::settle() noexcept {
     const scope current(*this);
     static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
     static_cast<void>(driver_->stream_synchronize.attempt(copies_->handle()));
-  } catch (const std::exception&) {  // the context is gone, and its streams with it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the context is gone, and its streams with it
   }
 }
 

@@ -124,7 +124,7 @@ std::shared_ptr<const imported_extent> cuda_devices::kept_mapping(std::uint64_t 
 void cuda_devices::drop_kept() noexcept try {
   if (is_elsewhere()) return;
   for (const auto& each : opened()) each->drop_kept();
-} catch (const std::bad_alloc&) {  // they go with those of another task
+} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): they go with those of another task
 }
 
 void cuda_devices::require_index(device which) {
@@ -218,7 +218,7 @@ void cuda_devices::note_copied(copy_cause why, device where) noexcept try {
     log(log_level::warning, text("a tensor on ", where, " goes to another process as a copy, by way of the host: ",
                                  cause, ". This is said once"));
   }
-} catch (const std::exception&) {
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a warning
 }
 
 std::shared_ptr<const device_block> cuda_devices::over(device where, std::uintptr_t address, std::size_t bytes,

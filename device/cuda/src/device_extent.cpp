@@ -87,7 +87,8 @@ device_extent::device_extent(const cuda_driver& driver, CUdevice device, std::si
 }
 
 void device_extent::import(const unique_fd& descriptor) {
-  auto* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
+  const auto value = static_cast<std::intptr_t>(descriptor.get());
+  auto* const number = reinterpret_cast<void*>(value);  // NOLINT(performance-no-int-to-ptr): as the driver takes it
   const auto result = driver_.memory_import.attempt(&handle_, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE) {
     throw_corrupted(descriptor, bytes_, says_not(result));

@@ -68,7 +68,7 @@ void device_heap::release(const device_piece& what) {
   if (!of->ranges.is_all_free() || unused_bytes() <= keep_bytes) return;
   try {
     drop_unused(keep_bytes);
-  } catch (const error&) {
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
     // The device is lost, and its memory with it: whoever uses it next is told.
   }
 }

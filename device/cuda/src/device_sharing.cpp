@@ -46,13 +46,13 @@ void cuda_device::let_go_later(std::unique_ptr<detail::left_blocks> what) noexce
   try {
     const scope current(*this);
     driver_->stream_host_function(compute_->handle(), let_go, what.get());
-    static_cast<void>(what.release());
+    static_cast<void>(what.release());  // NOLINT(bugprone-unused-return-value): let_go deletes it
   } catch (const error& failure) {
     // A device that is lost does nothing any more, so that they go now. Whatever else failed says nothing of what it
     // still does: they go when this process does.
-    if (failure.code() != errc::device_lost) static_cast<void>(what.release());
-  } catch (const std::bad_alloc&) {  // while that was to be said
-    static_cast<void>(what.release());
+    if (failure.code() != errc::device_lost) static_cast<void>(what.release());  // NOLINT(bugprone-unused-return-value)
+  } catch (const std::bad_alloc&) {                                              // while that was to be said
+    static_cast<void>(what.release());  // NOLINT(bugprone-unused-return-value): as above
   }
 }
 

@@ -15,7 +15,7 @@ namespace muster::detail {
 
 /// An address on a device, as kernels are told it.
 [[nodiscard]] inline std::byte* device_pointer(CUdeviceptr address) noexcept {
-  return reinterpret_cast<std::byte*>(address);
+  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): the device's, not ours
 }
 
 [[nodiscard]] bool is_complex_type(dtype type) noexcept;

@@ -53,7 +53,7 @@ kernel_set::~kernel_set() { static_cast<void>(driver_.module_unload.attempt(modu
 
 template <class Arguments>
 void kernel_set::launch(CUstream on, id which, std::uint64_t items, const Arguments& given) const {
-  constexpr std::uint64_t items_of_a_block = kernel_threads * kernel_loads;
+  constexpr auto items_of_a_block = std::uint64_t{kernel_threads} * kernel_loads;
   const auto blocks = std::clamp<std::uint64_t>((items + items_of_a_block - 1) / items_of_a_block, 1, most_blocks);
   auto argument = given;
   void* arguments[] = {&argument};

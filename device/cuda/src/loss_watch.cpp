@@ -28,7 +28,7 @@ void loss_watch::watch(const cuda_stream& stream, const shared_block& anchor) co
   stream.record(mark);
   stream_.wait_for(mark);
   driver_.stream_callback(stream_.handle(), look, given.get(), 0);
-  static_cast<void>(given.release());
+  static_cast<void>(given.release());  // NOLINT(bugprone-unused-return-value): look() deletes it
 }
 
 }  // namespace muster::detail

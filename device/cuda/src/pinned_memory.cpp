@@ -57,7 +57,7 @@ pinned_memory::~pinned_memory() {
   std::optional<cuda_device::scope> current;
   try {
     current.emplace(*device_);
-  } catch (const std::exception&) {  // the context is gone, and what was registered in it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the context is gone, and what was registered in it
   }
   table().remove(device_->driver(), pages_of(what_));
 }

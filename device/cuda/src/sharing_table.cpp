@@ -76,7 +76,8 @@ std::shared_ptr<const imported_extent> sharing_table::import(const std::shared_p
 
 // Whoever lets go of it last may be in another context, or in none.
 void sharing_table::unmap(const imported_extent* left, std::uint64_t name) {
-  const auto device = left->owner();  // this table's: it outlives the call
+  // This table's: it outlives the call.
+  const auto device = left->owner();  // NOLINT(performance-unnecessary-copy-initialization)
   if (!device->is_here()) return;     // in a forked child it is its parent's
   try {
     const cuda_device::scope current(*device);

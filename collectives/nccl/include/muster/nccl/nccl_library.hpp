@@ -120,6 +120,7 @@ private:
   const char* (*describe_)(ncclResult_t);  // before the functions, which are given it
 
 public:
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name stands in none
 #define MUSTER_NCCL_MEMBER(name, function) const nccl_function<decltype(function)> name;
   MUSTER_NCCL_FUNCTIONS(MUSTER_NCCL_MEMBER)
 #undef MUSTER_NCCL_MEMBER

@@ -32,7 +32,8 @@ namespace muster::detail {
 device exchange_called_device(device now) noexcept;
 
 /// Throws errc_of(cause) with the text "NAME(ARGUMENTS) on DEVICE failed in process PID: NUMBER, CAUSE: WHAT TO DO",
-/// without "on DEVICE" where that is not known.
+/// without "on DEVICE" where that is not known. A task of a pool that ends with errc::device_lost has its worker
+/// replaced.
 [[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 }  // namespace muster::detail

@@ -16,14 +16,11 @@
 
 #include <muster/base/text.hpp>
 
+#include <muster/cuda/cuda_error.hpp>
+
 namespace muster {
 
 namespace detail {
-
-/// Throws what a failed call means (cuda_error.hpp says which errc), with the text "NAME(ARGUMENTS) on DEVICE failed in
-/// process PID: CODE, CAUSE". One after which the context is of no use any more is errc::device_lost: a task of a pool
-/// that ends with it has its worker replaced.
-[[noreturn]] void throw_cuda_error(CUresult cause, std::string_view name, const std::string& arguments);
 
 template <class Argument>
 void print_cuda_argument(std::ostringstream& out, const char*& separator, const Argument& argument) {
@@ -149,6 +146,7 @@ public:
   /// Why load() would throw; nothing where it would not. For programs that do without, and for tests that are skipped.
   [[nodiscard]] static std::optional<std::string> problem();
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name stands in none
 #define MUSTER_CUDA_MEMBER(name, function) const cuda_function<decltype(function)> name;
   MUSTER_CUDA_FUNCTIONS(MUSTER_CUDA_MEMBER)
 #undef MUSTER_CUDA_MEMBER
