@@ -132,6 +132,7 @@ void callback_executor::work() {
     running_ = false;
     if (ready_ != 0) turn_.notify_one();
   }
+  changed_.notify_all();  // others may have gone to sleep over a job that this one has run since
   running_here = before;
 }
 

@@ -105,7 +105,7 @@ void local_core::work(std::size_t index, const context_maker& make_context) noex
 
 void local_core::run(local_job& job, local_worker& here) noexcept {
   if (!stopping_.is_requested()) return job.run(here);
-  job.withdraw(error_info(errc::cancelled, "the pool was terminated before the task had begun"));
+  job.withdraw(terminated_error());
 }
 
 void local_core::run_finalizer(std::size_t index) noexcept {

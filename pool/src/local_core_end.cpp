@@ -123,11 +123,16 @@ void local_core::close() noexcept {
 void local_core::terminate() {
   stopping_.request();
   close();
-  const error_info why(errc::cancelled, "the pool was terminated before the task had begun");
+  const auto why = terminated_error();
   while (const auto job = queue_.pop()) job->withdraw(why);
   for (auto& each : workers_) {
     while (const auto job = each->own.pop()) job->withdraw(why);
   }
+  waiting().end_all(why);
+}
+
+error_info local_core::terminated_error() {
+  return {errc::cancelled, "the pool was terminated before the task had begun"};
 }
 
 bool local_core::wait_until_empty(deadline until) {

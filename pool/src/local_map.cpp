@@ -11,7 +11,7 @@ local_map_run::local_map_run(local_core& core, settings how)
 
 local_map_run::range local_map_run::take() {
   const scoped_lock lock(mutex_);
-  if (is_stopped() || untouched_ == settings_.count) return {};
+  if (is_stopped() || given_up_ || untouched_ == settings_.count) return {};
   const range next{.first = untouched_, .count = policy_.next(settings_.count - untouched_)};
   untouched_ += next.count;
   ++running_;
@@ -33,14 +33,17 @@ void local_map_run::settle(const range& which, std::size_t finished, std::vector
   announce(end);
 }
 
+// Said before anybody is asked to stop: whoever then leaves out elements must not be taken to have finished them.
 bool local_map_run::give_up(const error_info& why) {
-  if (is_done()) return false;
-  stop_.request();
-  ending end;
   {
     const scoped_lock lock(mutex_);
     if (is_done()) return false;
     if (!given_up_) given_up_ = why;
+  }
+  stop_.request();  // calls back: not under the lock
+  ending end;
+  {
+    const scoped_lock lock(mutex_);
     end = end_if_complete();
   }
   announce(end);
@@ -88,7 +91,7 @@ void local_map_run::when_done(std::function<void()> then) {
   {
     const scoped_lock lock(mutex_);
     if (!is_done()) {
-      then_ = std::move(then);
+      then_.swap(then);
       return;
     }
   }

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <muster/pool/detail/local_state.hpp>
+
 namespace muster::detail {
 
 namespace {
@@ -12,6 +14,8 @@ thread_local constinit local_worker* this_thread = nullptr;
 }  // namespace
 
 local_worker* local_worker::current() noexcept { return this_thread; }
+
+bool is_local_worker() noexcept { return this_thread != nullptr; }
 
 local_worker::scope::scope(local_worker& who) noexcept : outer_(std::exchange(this_thread, &who)) {}
 

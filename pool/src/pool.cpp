@@ -187,7 +187,9 @@ public:
     closing_ = true;
     core_->tasks().close(error_info(errc::pool_closed, "the pool was terminated: it takes no more tasks"));
     crew_->stop(grace);
-    core_->tasks().stop(error_info(errc::cancelled, "the pool was terminated before the task had ended"));
+    const error_info why(errc::cancelled, "the pool was terminated before the task had ended");
+    core_->tasks().stop(why);
+    core_->waiting().end_all(why);
     core_->start().end(error_info(errc::cancelled, "the pool was terminated before its workers had started"));
   }
 

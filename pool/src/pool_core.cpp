@@ -149,7 +149,11 @@ void pool_core::worker_ended(std::size_t worker, const exit_status& how, const l
 }
 
 void pool_core::crew_broken(const error_info& why) noexcept {
-  tasks_.stop(error_info(errc::pool_broken, text("the pool is broken: ", why.describe())));
+  const error_info broken(errc::pool_broken, text("the pool is broken: ", why.describe()));
+  tasks_.stop(broken);
+  steps().post([weak = weak_from_this(), broken] {
+    if (const auto self = weak.lock()) self->waiting().end_all(broken);
+  });
   // Behind it: who has learned that it did not start finds that it takes no tasks.
   start_.end(error_info(why.code(), text("the pool '", name_, "' cannot be started: ", why.describe())));
 }

@@ -60,16 +60,18 @@ task_record& dispatcher::post(task_request&& request) {
   }
   const bool overflows = request.admitted == admission::limited && is_full();
   auto& record = new_record(request);
+  const bool is_late = record.has_terms_ && terms_.of(record).asked.deadline <= clock::now();
   bool placed = false;
   if (overflows) {
     settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
-  } else if (record.has_terms_ && terms_.of(record).asked.deadline <= clock::now()) {
+  } else if (is_late && record.sink_ == nullptr) {
     fail_unbegun(record, finished);
   } else {
     const auto& line = request.frame.line();
     record.reply_.keep(request.frame.take_payload());
     record.reply_.keep(request.frame.take_attachments());
-    const auto delay = delay_of(record);
+    // Its sink is told of nothing inside this call, whose caller may hold what it needs: check_times() ends it.
+    const auto delay = is_late ? std::chrono::nanoseconds(1) : delay_of(record);
     placed = delay.count() == 0 && may_place_in(request.lane) && try_place(record, line);
     if (!placed) {
       record.keep_arguments(line);

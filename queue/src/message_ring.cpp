@@ -209,10 +209,17 @@ void message_ring::close() noexcept {
 
 bool message_ring::is_closed() const noexcept { return ring_.closed().load(std::memory_order_seq_cst) != 0; }
 
+// What was freed out of order, or by whoever buried its producer, is passed by the next look for a message only.
 std::size_t message_ring::size() const noexcept {
-  const auto head = ring_.head();
-  const auto waiting = ring_.tail().ahead_of(head, capacity());
-  return std::min(static_cast<std::size_t>(std::max<std::int64_t>(waiting, 0)), capacity());
+  auto head = ring_.head();
+  const auto behind = std::max<std::int64_t>(ring_.tail().ahead_of(head, capacity()), 0);
+  auto waiting = std::min(static_cast<std::size_t>(behind), capacity());
+  const auto is_past = [&] {
+    const message_word found(ring_.cell(head.index()).load(std::memory_order_acquire));
+    return laps_ahead(found.lap(), head.lap()) > 0;
+  };
+  for (; waiting > 0 && is_past(); --waiting) head = head.next(capacity());
+  return waiting;
 }
 
 }  // namespace muster

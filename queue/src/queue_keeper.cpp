@@ -16,8 +16,10 @@ queue_keeper::queue_keeper(domain& where, shared_block memory, const ring_memory
       ring_(ring),
       recovery_(where.recoveries().add(recovery_stage::queues, [this](participant_id dead) { recover(dead); })) {}
 
+// In a forked child what is left in it is its parent's.
 queue_keeper::~queue_keeper() {
   recovery_ = {};
+  if (!made_in_.is_here()) return;
   for (std::size_t index = 0; index < ring_.capacity(); ++index) drop_message(index);
 }
 

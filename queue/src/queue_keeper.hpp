@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/ring_memory.hpp>
 
@@ -27,6 +28,7 @@ private:
   void inherit_holds(std::size_t index, participant_id dead) noexcept;
   void drop_message(std::size_t index) noexcept;
 
+  const process_mark made_in_;
   domain& domain_;
   shared_block memory_;
   const ring_memory ring_;

@@ -163,6 +163,28 @@ TEST_F(CallbackExecutor, WhileAJobWaitsThoseBehindItRun) {
   EXPECT_THAT(order, testing::ElementsAre("begins", "is behind it", "goes on"));
 }
 
+// A second thread, which the first job has needed, finds at the end that the last jobs are being run already.
+TEST_F(CallbackExecutor, StoppingEndsThreadsThatSleepWhileAnotherRunsTheLastJobs) {
+  std::promise<void> made;
+  executor_->post([&] {
+    const callback_pause pause;
+    made.get_future().wait();
+  });
+  executor_->post([&] { made.set_value(); });
+  executor_->post([&] {
+    while (executor_->post_at(clock::now() + 100h, [] {})) std::this_thread::yield();  // until it is stopped
+  });
+  int ran = 0;
+  for (int each = 0; each < 100; ++each) {
+    executor_->post([&] {
+      std::this_thread::yield();
+      ++ran;
+    });
+  }
+  executor_->stop();
+  EXPECT_EQ(ran, 100);
+}
+
 TEST_F(CallbackExecutor, TooManyThatWaitAreAnErrorAndNotADeadlock) {
   std::promise<void> refused;
   const auto was_refused = refused.get_future().share();

@@ -140,6 +140,30 @@ TEST_F(SeveralPools, WhenAllOfWhichOneIsOfNothingMayBeContinued) {
   }
 }
 
+TYPED_TEST(Combining, WhatALoopThatWasLeftHasNotSeenCanBeGoneOverAgain) {
+  const auto pool = TypeParam::make(2);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<future<int>> calls;
+    std::vector<future<std::vector<int>>> maps;
+    for (int each = 0; each < 4; ++each) {
+      calls.push_back(pool.apply_async(add, each, 1));
+      maps.push_back(pool.map_async([](int x) { return x; }, std::vector{each}));
+    }
+    for (auto& each : as_completed(calls)) {
+      static_cast<void>(each.get());
+      break;
+    }
+    std::erase_if(calls, [](const auto& each) { return !each.valid(); });
+    int seen = 0;
+    for (auto& each : as_completed(calls)) seen += each.get() > 0 ? 1 : 0;
+    EXPECT_EQ(seen, 3);
+    for (auto& each : as_completed(std::move(maps))) {
+      EXPECT_EQ(each.get().size(), 1U);
+      break;
+    }
+  }
+}
+
 TYPED_TEST(Combining, AFailureOfAnArgumentIsTheCalls) {
   const auto pool = TypeParam::make(2);
   auto sum = pool.apply_async(add, pool.apply_async(fail), 1);
@@ -161,6 +185,27 @@ TYPED_TEST(Combining, ACallThatWaitsForItsArgumentsIsAcceptedWhenThePoolIsClosed
     end.set();
     EXPECT_EQ(sum.get(), 2);
     pool.join();
+  }
+}
+
+TYPED_TEST(Combining, ACallWhoseArgumentsHaveNotComeEndsWithItsPool) {
+  if constexpr (!TypeParam::waits) {
+    GTEST_SKIP() << "nothing waits where tasks run as they are submitted";
+  } else {
+    const auto others = TypeParam::make(1);
+    auto pool = TypeParam::make(1);
+    const event began;
+    const event end;
+    const auto to_int = [](bool asked) { return asked ? 1 : 2; };
+    auto one = pool.apply_async(to_int, others.apply_async(run_until, began, end));
+    auto behind = pool.apply_async(add, std::move(one), 1);
+    auto drained = pool.drain_async();
+    began.wait();
+    pool.terminate();
+    EXPECT_EQ(behind.get_result().error(), errc::cancelled);
+    drained.get();
+    pool.join();
+    end.set();
   }
 }
 
@@ -246,6 +291,24 @@ TEST(Broadcast, ReachesContexts) {
   ctx_pool<int> pool([](std::size_t index) { return static_cast<int>(index) * 10; }, {.workers = 2});
   pool.broadcast([](int& context, int more) { context += more; }, 1);
   EXPECT_THAT(pool.broadcast([](int& context) { return context; }), ElementsAre(1, 11));
+}
+
+TEST(CombiningPools, ACallWhoseArgumentsHaveNotComeEndsWithABrokenPool) {
+  const pool others(quiet(1));
+  auto options = quiet(1);
+  options.wait_for_start = false;
+  options.initializer = fail;
+  const event began;
+  const event end;
+  const pool broken(options);
+  try {
+    auto sum = broken.apply_async([](bool) { return 1; }, others.apply_async(run_until, began, end));
+    EXPECT_EQ(sum.get_result().error(), errc::pool_broken);
+    began.wait();
+  } catch (const error& refused) {  // it was broken before
+    EXPECT_EQ(refused.code(), errc::pool_broken);
+  }
+  end.set();
 }
 
 TEST(CombiningPools, ACallThatWaitsForAPoolThatIsTerminatedIsCancelled) {

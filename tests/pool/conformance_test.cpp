@@ -369,6 +369,19 @@ TYPED_TEST(Conformance, StreamsAreWaitedForAsLongAsOneLikes) {
     while (all.wait_for(60s) && all.next()) ++count;
     EXPECT_EQ(count, 3);
   }
+  int made = 0;
+  const auto generate = [&made]() -> std::optional<int> { return made < 3 ? std::optional(made++) : std::nullopt; };
+  auto generated = pool.imap(call<square>, generate);
+  for (int x = 0; x < 3; ++x) {
+    EXPECT_TRUE(generated.wait_for(60s)) << "of an input that may make wait";
+    EXPECT_EQ(generated.next(), x * x);
+  }
+  EXPECT_TRUE(generated.wait_for(60s)) << "the end";
+  EXPECT_EQ(generated.next(), std::nullopt);
+  made = 0;
+  auto looked_at = pool.imap_unordered(call<square>, generate);
+  while (!looked_at.wait_for(0s)) std::this_thread::yield();
+  EXPECT_TRUE(looked_at.next()) << "although nobody waited";
   if constexpr (!TypeParam::is_serial) {
     const event end;
     auto late = pool.imap(call<wait_for_it>, std::vector{end});

@@ -11,18 +11,24 @@
 #include <future>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/pool/as_completed.hpp>
 #include <muster/pool/ctx_thread_pool.hpp>
 #include <muster/pool/serial_pool.hpp>
 #include <muster/pool/this_pool.hpp>
+#include <muster/pool/when_all.hpp>
+#include <muster/pool/when_any.hpp>
 
 #include "processes.hpp"
 
@@ -139,6 +145,32 @@ TEST(ThreadPool, MapsAndStreamsInATaskDoNotLockUpOneThread) {
             14 + 2 * 2470 + 1);
 }
 
+TEST(ThreadPool, CombinedFuturesInATaskDoNotLockUpOneThread) {
+  const thread_pool pool({.workers = 1});
+  const auto add = [](int a, int b) { return a + b; };
+  const auto post = [&](int x) { return pool.apply_async(add, x, 1); };
+  const auto several = [&] {
+    std::vector<future<int>> made;
+    for (int each = 0; each < 3; ++each) made.push_back(post(each));
+    return made;
+  };
+  EXPECT_THAT(pool.apply([&] { return when_all(several()).get(); }), ElementsAre(1, 2, 3));
+  EXPECT_EQ(pool.apply([&] { return when_all(post(1), post(2)).get(); }), std::tuple(2, 3));
+  EXPECT_EQ(pool.apply([&] { return when_any(several()).get().index; }), 0U);
+  EXPECT_EQ(pool.apply([&] { return post(1).then([](int x) { return x * 10; }).get(); }), 20);
+  EXPECT_EQ(pool.apply([&] { return pool.apply_async(add, post(1), post(2)).get(); }), 5);
+  EXPECT_EQ(pool.apply([&] { return when_all(pool.apply_async(add, post(1), post(2)), post(3)).get(); }),
+            std::tuple(5, 4));
+  EXPECT_THAT(pool.apply([&] { return pool.broadcast(add, 1, 2); }), ElementsAre(3));
+  EXPECT_EQ(pool.apply([&] {
+    auto made = several();
+    int sum = 0;
+    for (auto& each : as_completed(made)) sum += each.get();
+    return sum;
+  }),
+            6);
+}
+
 TEST(ThreadPool, ATaskMaySubmitToItsClosedPool) {
   thread_pool pool({.workers = 1});
   std::promise<void> closed;
@@ -221,6 +253,51 @@ TEST(ThreadPool, TerminateAsksWhatRunsToStopAndCancelsTheRest) {
   EXPECT_EQ(waiting.get_result().error(), errc::cancelled);
   EXPECT_EQ(whole.get_result().error(), errc::cancelled);
   EXPECT_EQ(there.get_result().error(), errc::cancelled);
+}
+
+TEST(ThreadPool, TerminateEndsAMapThatAllThreadsWorkOn) {
+  thread_pool pool({.workers = 1});
+  std::promise<void> begun;
+  std::atomic<int> runs = 0;
+  auto whole = pool.with({.chunk = 2})
+                   .map_async(
+                       [&](int x) {
+                         if (runs++ == 0) begun.set_value();
+                         while (!this_task::stop_requested()) ::sched_yield();
+                         return x;
+                       },
+                       std::views::iota(0, 4));
+  begun.get_future().wait();
+  pool.terminate();
+  pool.join();
+  EXPECT_EQ(whole.get_result().error(), errc::cancelled);
+  EXPECT_EQ(runs, 1);
+}
+
+// Who is asked to stop may end before cancel() has gone on.
+TEST(ThreadPool, AMapThatIsCancelledHasNoResultsHoweverSoonItsThreadsStop) {
+  const thread_pool pool({.workers = 1});
+  using callback = std::stop_callback<std::function<void()>>;
+  std::optional<callback> asked;
+  std::promise<void> begun;
+  std::atomic<bool> stopping = false;
+  future<std::vector<std::string>> whole;
+  const auto note_and_wait_for_the_end = [&] {
+    stopping = true;
+    while (!whole.ready()) ::sched_yield();
+  };
+  whole = pool.with({.chunk = 3})
+              .map_async(
+                  [&](int x) {
+                    asked.emplace(this_task::stop_token(), note_and_wait_for_the_end);
+                    begun.set_value();
+                    while (!stopping) ::sched_yield();
+                    return std::to_string(x);
+                  },
+                  std::views::iota(0, 3));
+  begun.get_future().wait();
+  EXPECT_TRUE(whole.cancel());
+  EXPECT_EQ(whole.get_result().error(), errc::cancelled);
 }
 
 TEST(ThreadPool, TheDestructorWaitsForTasksThatRun) {

@@ -134,6 +134,25 @@ TEST_F(DispatcherTime, ADeadlineEndsAQueuedTaskWithoutAWorker) {
   EXPECT_EQ(world_.tasks().read_statistics().timed_out, 1U);
 }
 
+// Whoever posts may hold what the sink needs.
+TEST_F(DispatcherTime, ASinkIsToldOfADeadlineThatHasPassedBehindThePostOnly) {
+  struct note final : completion_sink {
+    void settled(task_record& record) noexcept override { told = &record; }
+    task_record* told = nullptr;
+  };
+  note sink;
+  const task_terms terms{.deadline = clock::now() - 1ms};
+  auto request = world_.request<add>(1, 2);
+  request.terms = &terms;
+  request.sink = &sink;
+  auto& record = world_.tasks().post(std::move(request));
+  EXPECT_EQ(sink.told, nullptr);
+  EXPECT_EQ(record.phase(), task_phase::waiting) << "no worker gets it";
+  EXPECT_THAT(world_.tasks().check_times().workers, IsEmpty());
+  ASSERT_EQ(sink.told, &record);
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
+}
+
 TEST_F(DispatcherTime, ADeadlineDoomsWhoRunsTheTask) {
   const auto deadline = clock::now() + limit;
   auto& record = post({.timeout = 1h, .deadline = deadline});

@@ -638,6 +638,33 @@ TYPED_TEST(MessageQueue, AForkedChildLeavesALeaseToItsParentAndCannotUseTheQueue
   EXPECT_EQ(queue.size(), 0U);
 }
 
+TYPED_TEST(MessageQueue, AForkedChildThatDropsItLeavesTheMessagesToItsParent) {
+  auto queue = std::make_optional(this->make_parcels(2));
+  queue->push(parcel::of(1, 2, std::string(1000, 'x')));
+  const auto child = test::spawn(1, [&](std::size_t) {
+    queue.reset();
+    return 0;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  EXPECT_TRUE(queue->pop()->is_whole());
+}
+
+TYPED_TEST(MessageQueue, WhatWasTakenOutOfOrderIsNotCounted) {
+  if constexpr (std::is_same_v<TypeParam, shared_kind>) {
+    const auto queue = this->make_numbers(4);
+    queue.push(1);
+    queue.push(2);
+    auto first = queue.lease();
+    auto second = queue.lease();
+    second->ack();
+    EXPECT_EQ(queue.size(), 2U) << "behind what somebody has";
+    first->ack();
+    EXPECT_EQ(queue.size(), 0U);
+  } else {
+    GTEST_SKIP() << "of which one is taken at a time";
+  }
+}
+
 TYPED_TEST(MessageQueue, WhoeverSleepsGetsWhatADeadConsumerHad) {
   const auto queue = this->make_numbers(2);
   queue.push(1);

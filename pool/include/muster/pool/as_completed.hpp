@@ -64,12 +64,13 @@ public:
     return index;
   }
 
-private:
+  /// Whether wait_for_next() would not wait.
   [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
     return !indices_.empty();
   }
 
+private:
   mutex mutex_;
   condition changed_;
   std::deque<std::size_t> indices_ MUSTER_GUARDED_BY(mutex_);
@@ -108,13 +109,12 @@ public:
     iterator() = default;
     explicit iterator(completed_range& range) : range_(&range) { ++*this; }
 
-    [[nodiscard]] value_type& operator*() const { return range_->futures_[static_cast<difference_type>(index_)]; }
+    [[nodiscard]] value_type& operator*() const { return range_->futures_[as_difference(index_)]; }
     /// Waits for the next one, in a callback too, as future::then() says. Unblocked by: the end of any of them.
     iterator& operator++() {
       done_ = range_->missing_ == 0;
       if (done_) return *this;
-      index_ = range_->arrivals_->wait_for_next();
-      --range_->missing_;
+      index_ = range_->next();
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -130,6 +130,7 @@ public:
     for (auto& each : futures_) {
       detail::future_access::observe(each, *new detail::arrival_observer(arrivals_, missing_++));
     }
+    came_up_.resize(missing_);
   }
 
   [[nodiscard]] iterator begin() { return iterator(*this); }
@@ -138,9 +139,27 @@ public:
 private:
   friend class iterator;
 
+  std::size_t next() {
+    if (detail::is_local_worker()) run_one();
+    const auto index = arrivals_->wait_for_next();
+    came_up_[index] = true;
+    --missing_;
+    return index;
+  }
+
+  // A thread of a pool may have to run one of them itself.
+  void run_one() {
+    for (std::size_t index = 0; index < came_up_.size() && !arrivals_->has_some(); ++index) {
+      if (!came_up_[index]) static_cast<void>(futures_[as_difference(index)].wait_until(deadline(clock::time_point())));
+    }
+  }
+
+  static auto as_difference(std::size_t index) { return static_cast<std::ranges::range_difference_t<Futures>>(index); }
+
   Futures futures_;
   std::shared_ptr<detail::arrivals> arrivals_ = std::make_shared<detail::arrivals>();
   std::size_t missing_ = 0;
+  std::vector<bool> came_up_;  // which may be used or moved since
 };
 
 /// Goes over futures, of one pool or several, in the order in which they get done: `for (auto& each :

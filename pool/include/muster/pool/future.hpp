@@ -100,6 +100,23 @@ protected:
   ~end_observer() = default;
 };
 
+/// Has an observer told that there is nothing to notice, unless it was told before that there is.
+///
+/// Thread safety: tell() is called once.
+class told_observer {
+public:
+  explicit told_observer(end_observer& whom) noexcept : whom_(&whom) {}
+  told_observer(const told_observer&) = delete;
+  told_observer& operator=(const told_observer&) = delete;
+  ~told_observer() {
+    if (whom_ != nullptr) whom_->abandoned();
+  }
+  void tell() noexcept { std::exchange(whom_, nullptr)->noticed(); }
+
+private:
+  end_observer* whom_;
+};
+
 /// Access for the functions that make futures and take them apart.
 struct future_access {
   template <class R>
@@ -137,6 +154,13 @@ struct future_access {
   /// As future::cancel, also when the future is used up; callable by any thread, at any time.
   template <class R>
   [[nodiscard]] static std::function<void(cancellation)> canceller_of(const future<R>& which);
+  /// As future::wait_until, also when the future is used up; callable by any thread, at any time. Nothing for a task in
+  /// a worker process, which no thread of this one can run.
+  template <class R>
+  [[nodiscard]] static std::function<void(deadline)> waiter_of(const future<R>& which) {
+    if (which.source_ == nullptr) return nullptr;
+    return [source = which.source_](deadline until) { static_cast<void>(source->wait(until)); };
+  }
   /// Tells `observer` once it is done, or gives it up. The future stays as it is.
   template <class R>
   static void observe(future<R>& which, end_observer& observer);
@@ -333,7 +357,7 @@ void detail::future_access::observe(future<R>& which, end_observer& observer) {
   if (which.record_ != nullptr) {
     which.tasks().subscribe(*which.record_, observer);
   } else {
-    which.source_->when_done([&observer] { observer.noticed(); });
+    which.source_->when_done([told = std::make_shared<told_observer>(observer)] { told->tell(); });
   }
 }
 
@@ -342,7 +366,8 @@ template <class F>
 auto future<R>::then(F next) {
   using U = typename std::conditional_t<std::is_void_v<R>, std::invoke_result<F>, std::invoke_result<F, R>>::type;
   require_valid();
-  auto state = std::make_shared<detail::local_state<U>>(detail::future_access::canceller_of(*this));
+  auto state = std::make_shared<detail::local_state<U>>(detail::future_access::canceller_of(*this),
+                                                        detail::future_access::waiter_of(*this));
   const auto home = home_;
   detail::future_access::call_back<R>(
       std::move(*this), [state, next = std::make_shared<F>(std::move(next))](detail::outcome<R> how) {

@@ -122,7 +122,8 @@ public:
   /// asynchronous operation too: `co_await pool.drain_async()(boost::asio::use_awaitable)`. Cancelling it does nothing.
   [[nodiscard]] future<void> drain_async();
 
-  /// Kills the workers, whatever they do, and fails everything pending with errc::cancelled. Bounded in time.
+  /// Kills the workers, whatever they do, and fails everything pending with errc::cancelled, calls whose arguments have
+  /// not come too. Bounded in time.
   void terminate();
 
   /// Waits until the workers have left. Throws errc::invalid_argument unless close() or terminate() was called.

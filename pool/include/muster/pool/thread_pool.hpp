@@ -90,8 +90,8 @@ public:
   /// As close; the future is ready once every accepted task has ended, also by terminate(). Cancelling it does nothing.
   [[nodiscard]] future<void> drain_async();
 
-  /// What has not begun fails with errc::cancelled; what runs is asked to stop (this_task::stop_requested()), and no
-  /// task is accepted any more. Returns at once.
+  /// What has not begun fails with errc::cancelled, and so does a map after the elements that run; what runs is asked
+  /// to stop (this_task::stop_requested()), and no task is accepted any more. Returns at once.
   void terminate() { core()->terminate(); }
 
   /// Waits until the threads have ended. Throws errc::invalid_argument unless close() or terminate() was called.

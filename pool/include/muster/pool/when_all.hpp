@@ -40,6 +40,24 @@ template <class R>
     for (const auto& cancel : all) cancel(how);
   };
 }
+/// Waits for all of them, likewise.
+template <class R>
+[[nodiscard]] std::function<void(deadline)> waiter_of_all(const std::vector<future<R>>& futures) {
+  std::vector<std::function<void(deadline)>> all;
+  for (const auto& each : futures) {
+    if (auto wait = future_access::waiter_of(each)) all.push_back(std::move(wait));
+  }
+  if (all.empty()) return nullptr;
+  return [all = std::move(all)](deadline until) {
+    for (const auto& wait : all) wait(until);
+  };
+}
+template <class... Rs>
+[[nodiscard]] std::function<void(deadline)> waiter_of_each(const future<Rs>&... futures) {
+  return [all = std::make_tuple(future_access::waiter_of(futures)...)](deadline until) {
+    std::apply([until](const auto&... wait) { ((wait ? wait(until) : void()), ...); }, all);
+  };
+}
 template <class... Rs>
 [[nodiscard]] std::function<void(cancellation)> canceller_of_each(const future<Rs>&... futures) {
   return [all = std::make_tuple(future_access::canceller_of(futures)...)](cancellation how) {
@@ -72,7 +90,8 @@ template <class R>
   auto together = std::make_shared<gathering>();
   together->outcomes.resize(futures.size());
   together->missing = futures.size();
-  together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_all(futures));
+  together->state =
+      std::make_shared<detail::local_state<values>>(detail::canceller_of_all(futures), detail::waiter_of_all(futures));
   std::shared_ptr<detail::future_home> home;
   for (const auto& each : futures) {
     if (home == nullptr) home = detail::future_access::home_of(each);
@@ -103,7 +122,8 @@ template <class... Rs>
     }
   };
   auto together = std::make_shared<gathering>();
-  together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_each(futures...));
+  together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_each(futures...),
+                                                                  detail::waiter_of_each(futures...));
   std::shared_ptr<detail::future_home> home;
   const auto add = [&]<std::size_t Index, class R>(std::integral_constant<std::size_t, Index>, future<R>& each) {
     if (home == nullptr) home = detail::future_access::home_of(each);

@@ -33,10 +33,10 @@ class first_of : public std::enable_shared_from_this<first_of<R>> {
 public:
   first_of(std::vector<future<R>>& futures, cancellation losers) : losers_(losers) {
     for (const auto& each : futures) cancellers_.push_back(future_access::canceller_of(each));
-    state = std::make_shared<local_state<first_ended<R>>>(canceller_of_all(futures));
   }
 
   void begin(std::vector<future<R>> futures) {
+    state = std::make_shared<local_state<first_ended<R>>>(canceller_of_all(futures), runner_of(futures));
     for (std::size_t index = 0; index < futures.size(); ++index) {
       future_access::when_done<R>(std::move(futures[index]), [self = this->shared_from_this(), index](outcome<R> how) {
         self->ended(index, std::move(how));
@@ -47,6 +47,22 @@ public:
   std::shared_ptr<local_state<first_ended<R>>> state;
 
 private:
+  // By a thread that may have to run one of them itself: the first that it can.
+  [[nodiscard]] std::function<void(deadline)> runner_of(const std::vector<future<R>>& futures) {
+    std::vector<std::function<void(deadline)>> all;
+    for (const auto& each : futures) {
+      if (auto wait = future_access::waiter_of(each)) all.push_back(std::move(wait));
+    }
+    if (all.empty()) return nullptr;
+    return [weak = this->weak_from_this(), all = std::move(all)](deadline /*until*/) {
+      for (const auto& look : all) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->decided_.load()) return;
+        look(deadline(clock::time_point()));
+      }
+    };
+  }
+
   void ended(std::size_t index, outcome<R> how) {
     if (decided_.exchange(true)) return;
     for (std::size_t each = 0; each < cancellers_.size(); ++each) {
@@ -73,9 +89,8 @@ template <class R>
   if (futures.empty()) throw error(errc::invalid_argument, "when_any() of no futures: none of them could ever end");
   const auto home = detail::future_access::home_of(futures.front());
   auto race = std::make_shared<detail::first_of<R>>(futures, losers);
-  auto state = race->state;
   race->begin(std::move(futures));
-  return detail::future_access::of_source<first_ended<R>>(home, std::move(state));
+  return detail::future_access::of_source<first_ended<R>>(home, race->state);
 }
 
 }  // namespace muster

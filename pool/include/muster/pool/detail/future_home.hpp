@@ -6,11 +6,12 @@
 
 #include <muster/base/fork_count.hpp>
 #include <muster/pool/detail/callback_executor.hpp>
+#include <muster/pool/detail/waiting_calls.hpp>
 
 namespace muster::detail {
 
-/// What futures need of the pool that they come from, whatever it runs tasks on: where their callbacks run. A future
-/// that outlives its pool keeps it.
+/// What futures need of the pool that they come from, whatever it runs tasks on: where their callbacks run, and which
+/// calls wait for their arguments. A future that outlives its pool keeps it.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class future_home {
@@ -25,6 +26,7 @@ public:
   [[nodiscard]] callback_executor& callbacks() noexcept { return *callbacks_; }
   [[nodiscard]] const std::shared_ptr<callback_executor>& shared_callbacks() const noexcept { return callbacks_; }
   [[nodiscard]] const std::shared_ptr<callback_executor>& shared_steps() const noexcept { return steps_; }
+  [[nodiscard]] waiting_calls& waiting() noexcept { return waiting_; }
   /// Until what is returned is given up a loop of the program's, if the pool has one, waits for ends.
   [[nodiscard]] virtual std::shared_ptr<void> listen() { return nullptr; }
   /// Whether this is the process to which threads and workers belong.
@@ -49,6 +51,7 @@ private:
   const process_mark made_in_;
   const std::shared_ptr<callback_executor> steps_;
   const std::shared_ptr<callback_executor> callbacks_;
+  waiting_calls waiting_;
 };
 
 }  // namespace muster::detail

@@ -82,6 +82,10 @@ public:
   void close() noexcept;
   /// What has not begun ends with errc::cancelled; what runs is asked to stop.
   void terminate();
+  /// Whether terminate() was called. Cost: one load.
+  [[nodiscard]] bool is_stopping() const noexcept { return stopping_.is_requested(); }
+  /// What then becomes of what has not begun.
+  [[nodiscard]] static error_info terminated_error();
   bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);
   /// Requires: closed.
   bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_);

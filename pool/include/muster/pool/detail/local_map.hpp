@@ -170,7 +170,7 @@ public:
     const auto start = clock::now();
     std::vector<failure> failures;
     auto index = chunk.first;
-    for (; index < chunk.first + chunk.count && !is_stopped(); ++index) {
+    for (; index < chunk.first + chunk.count && !must_stop(); ++index) {
       if (!run_element(callable, index, failures) && fails_fast()) break;
     }
     settle(chunk, index - chunk.first, std::move(failures), clock::now() - start);
@@ -180,6 +180,12 @@ public:
   [[nodiscard]] local_results<R>& results() noexcept { return results_; }
 
 private:
+  // Nobody else tells a map whose helpers all run that the pool was terminated.
+  bool must_stop() {
+    if (core().is_stopping() && !is_stopped()) give_up(local_core::terminated_error());
+    return is_stopped();
+  }
+
   bool run_element(local_callable<F>& callable, std::size_t index, std::vector<failure>& failures) {
     try {
       results_.keep(index, [&]() -> decltype(auto) { return invoke(callable, std::move(elements_[index])); });

@@ -135,25 +135,31 @@ public:
   [[nodiscard]] virtual bool is_done() const = 0;
   /// Requires: is_done(); called once.
   virtual outcome<R> take() = 0;
-  /// Calls `then` once it is done, at once if it is already; by any thread, so `then` only passes the news on.
-  /// Requires: called once.
+  /// Calls `then` once it is done, at once if it is already; by any thread, so `then` only passes the news on. Who
+  /// asked before is forgotten. Called by whoever holds the future.
   virtual void when_done(std::function<void()> then) = 0;
   /// As future::cancel.
   virtual bool cancel(cancellation /*how*/) { return false; }
 };
 
+/// Whether the calling thread is one of a pool of threads: what it waits for may be behind it.
+[[nodiscard]] bool is_local_worker() noexcept;
+
 /// The source of a future whose value a callback makes: of then(), when_all() and the like. Cancelling it is cancelling
-/// what it is made of.
+/// what it is made of; and a thread of a pool that waits for it waits for that first, since it may have to run it
+/// itself.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class R>
 class local_state final : public future_source<R> {
 public:
   using canceller = std::function<void(cancellation)>;
+  /// Waits for what it is made of, until then at most.
+  using waiter = std::function<void(deadline)>;
 
   local_state() = default;
-  /// `cancel` may be called by any thread, at any time.
-  explicit local_state(canceller cancel) : cancel_(std::move(cancel)) {}
+  /// Both may be called by any thread, at any time.
+  explicit local_state(canceller cancel, waiter wait = nullptr) : cancel_(std::move(cancel)), wait_(std::move(wait)) {}
 
   /// Requires: called once.
   void complete(outcome<R> how) MUSTER_EXCLUDES(mutex_) {
@@ -169,7 +175,8 @@ public:
 
   bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
     if (is_done()) return true;
-    if (until.expired()) return false;
+    if (wait_ && is_local_worker()) wait_(until);
+    if (until.expired()) return is_done();
     const callback_pause what_makes_it_may_be_behind_us;
     scoped_lock lock(mutex_);
     while (!outcome_ && changed_.wait_until(lock, until)) continue;
@@ -190,7 +197,7 @@ public:
     {
       const scoped_lock lock(mutex_);
       if (!outcome_) {
-        then_ = std::move(then);
+        then_.swap(then);  // what was there may have something to say when it is dropped: not under the lock
         return;
       }
     }
@@ -205,6 +212,7 @@ public:
 
 private:
   const canceller cancel_;
+  const waiter wait_;
   mutable mutex mutex_;
   condition changed_;
   std::optional<outcome<R>> outcome_ MUSTER_GUARDED_BY(mutex_);

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include <muster/base/mutex.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/pool/detail/local_state.hpp>
@@ -91,9 +92,12 @@ public:
     return false;
   }
 
-  void when_done(std::function<void()> then) override {
-    then_ = std::move(then);
-    if (!progress_.ask_to_be_told()) std::exchange(then_, nullptr)();
+  void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      then_.swap(then);
+    }
+    if (!progress_.ask_to_be_told()) tell();
   }
 
 protected:
@@ -113,8 +117,18 @@ private:
   void finish(outcome<R> how) noexcept {
     outcome_.emplace(std::move(how));
     if (has_place_) core_.free_place();
-    if (progress_.finish()) std::exchange(then_, nullptr)();
+    if (progress_.finish()) tell();
     core_.end_unit();
+  }
+
+  // Somebody else may have asked again meanwhile, and found it done: then he is told by himself, or was told here.
+  void tell() MUSTER_EXCLUDES(mutex_) {
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      then.swap(then_);
+    }
+    if (then) then();
   }
 
   local_core& core_;
@@ -123,7 +137,8 @@ private:
   bool has_place_ = false;
   stop_flag stop_;
   std::optional<outcome<R>> outcome_;  // written by whoever began it, before progress_.finish()
-  std::function<void()> then_;         // written before ask_to_be_told()
+  mutex mutex_;
+  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);  // written before ask_to_be_told()
 };
 
 /// A callable with its bound values, taken apart.

@@ -93,7 +93,7 @@ public:
     {
       const scoped_lock lock(mutex_);
       if (!told_) {
-        then_ = std::move(then);
+        then_.swap(then);
         return;
       }
     }

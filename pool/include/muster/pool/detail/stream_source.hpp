@@ -60,13 +60,20 @@ public:
   [[nodiscard]] virtual std::shared_ptr<future_home> home() const = 0;
 };
 
-/// Whether next() would not wait; false when `until` passed first.
+/// Whether next() would not wait; false when `until` passed first. The input is asked once in any case, if it is time
+/// for that: whoever only ever looks whether there is something gets on too.
 template <class R>
 bool await_next(stream_source<R>& from, deadline until) {
-  const auto is_ready = std::make_shared<local_state<void>>();  // may be told when nobody waits any more
   const auto listening = from.home()->listen();
-  from.when_ready([is_ready] { is_ready->complete(outcome<void>::of_value()); });
-  return is_ready->wait(until);
+  for (bool asked = false;; asked = true) {
+    const auto is_ready = std::make_shared<local_state<void>>();  // may be told when nobody waits any more
+    const auto patience = from.when_ready([is_ready] { is_ready->complete(outcome<void>::of_value()); });
+    if (!patience || (asked && until.expired())) return is_ready->wait(until);
+    const auto time_to_ask = deadline::after(*patience);
+    if (is_ready->wait(time_to_ask.when() < until.when() ? time_to_ask : until)) return true;
+    if (!time_to_ask.expired()) return false;
+    from.pull_one();
+  }
 }
 
 }  // namespace muster::detail
