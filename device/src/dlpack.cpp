@@ -79,7 +79,7 @@ struct imported {
   Managed* theirs = nullptr;
 };
 
-[[noreturn]] void refuse(const std::string& given, const char* expected) {
+[[noreturn]] void refuse(const std::string& given, std::string_view expected) {
   throw error(errc::invalid_argument, text("from_dlpack: the tensor ", given, ": ", expected));
 }
 
@@ -132,6 +132,14 @@ std::shared_ptr<const storage> storage_over(const dlpack_device& where, std::spa
       kind_of(device).over(device, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), std::move(owner)));
 }
 
+// Looked at here, since of a device's memory the storage has no address.
+void require_aligned(const std::byte* first, dtype type) {
+  const auto alignment = detail::alignment_of(type);
+  if (reinterpret_cast<std::uintptr_t>(first) % alignment == 0) return;
+  refuse(text("of ", type, " begins at ", static_cast<const void*>(first)),
+         text("addresses must be multiples of ", alignment));
+}
+
 template <class Managed>
 tensor import_from(Managed* theirs) {
   const auto& given = theirs->dl_tensor;
@@ -143,6 +151,7 @@ tensor import_from(Managed* theirs) {
            "its elements must be in memory");
   }
   auto* const first = is_empty ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
+  require_aligned(first, found.type);
   const auto size = static_cast<std::size_t>(reach->last - reach->first);
   const auto owner = std::make_shared<imported<Managed>>();
   auto made = tensor::over(storage_over(given.device, {first + reach->first, size}, owner), found.type, found.shape,

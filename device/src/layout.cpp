@@ -17,17 +17,17 @@ bool multiply(std::ptrdiff_t a, std::ptrdiff_t b, std::ptrdiff_t& product) noexc
 
 bool add(std::ptrdiff_t& sum, std::ptrdiff_t more) noexcept { return !__builtin_add_overflow(sum, more, &sum); }
 
-std::size_t alignment_of(dtype type) noexcept {
-  const bool is_complex = type == dtype::c64 || type == dtype::c128;
-  return is_complex ? dtype_size(type) / 2 : dtype_size(type);
-}
-
 const char* hint_of_sign(const tensor_shape& shape) {
   const bool negative = std::any_of(shape.begin(), shape.end(), [](std::size_t size) { return size > PTRDIFF_MAX; });
   return negative ? ", one size being negative or beyond all addresses" : "";
 }
 
 }  // namespace
+
+std::size_t alignment_of(dtype type) noexcept {
+  const bool is_complex = type == dtype::c64 || type == dtype::c128;
+  return is_complex ? dtype_size(type) / 2 : dtype_size(type);
+}
 
 void throw_too_many_dimensions(std::size_t count, std::size_t most) {
   throw error(errc::invalid_argument, text("a tensor was to have ", count, " dimensions, but it can have at most ",

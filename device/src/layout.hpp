@@ -53,6 +53,9 @@ struct placement {
   std::size_t offset_bytes = 0;
 };
 
+/// What addresses of elements are multiples of.
+[[nodiscard]] std::size_t alignment_of(dtype type) noexcept;
+
 /// Whether these elements can lie in `bytes`.
 [[nodiscard]] bool fits(const placement& what, std::span<const std::byte> bytes) noexcept;
 

@@ -25,7 +25,25 @@ std::string without_nesting_wrapper(std::string name) {
   return name;
 }
 
+// Where the exception that is being handled was thrown, if that is another process: it stays what it was there, however
+// many it goes through. Requires: called inside a catch block, in which what is returned is used.
+const error_info* origin_of_current_exception() {
+  const error_info* found = nullptr;
+  try {
+    throw;
+  } catch (const remote_details& exception) {
+    found = &exception.info();
+  } catch (const task_error& exception) {
+    found = &exception.info();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it is of here
+  }
+  return found != nullptr && !found->type_name().empty() ? found : nullptr;
+}
+
 nested_error describe_current_exception() {
+  if (const auto* origin = origin_of_current_exception()) {
+    return {.type_name = origin->type_name(), .message = origin->message()};
+  }
   const auto* type = ::abi::__cxa_current_exception_type();
   nested_error found{.type_name = type != nullptr ? without_nesting_wrapper(name_of(*type)) : "unknown",
                      .message = "an exception that is not derived from std::exception"};
@@ -56,7 +74,10 @@ void append_nested(std::vector<nested_error>& chain) {
       chain.push_back(describe_current_exception());
       append_nested(chain);
     }
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the end of the chain
+  } catch (...) {  // of another process, or the end of the chain
+    if (const auto* origin = origin_of_current_exception()) {
+      chain.insert(chain.end(), origin->nested().begin(), origin->nested().end());
+    }
   }
 }
 
@@ -133,7 +154,9 @@ error_info capture_current_exception() noexcept {
     captured.message_ = std::move(outermost.message);
     captured.type_name_ = std::move(outermost.type_name);
     append_nested(captured.nested_);
-    if (const auto* type = exception_type::find(captured.type_name_)) {
+    if (const auto* origin = origin_of_current_exception()) {
+      captured.state_ = origin->state_;
+    } else if (const auto* type = exception_type::find(captured.type_name_)) {
       captured.state_ = type->save(std::current_exception());
     }
     return captured;

@@ -160,6 +160,9 @@ TEST_F(CudaTensor, GoesThroughDLPackWithoutACopy) {
   auto handle = to_dlpack(there);
   EXPECT_EQ(handle->dl_tensor.device.device_type, dlpack_device::cuda);
   EXPECT_EQ(handle->dl_tensor.device.device_id, 0);
+  handle->dl_tensor.byte_offset += 2;
+  EXPECT_THAT(problem_of([&] { static_cast<void>(from_dlpack(handle.get())); }), HasSubstr("multiples of 4"));
+  handle->dl_tensor.byte_offset -= 2;
   const auto back = from_dlpack(std::move(handle));
   EXPECT_EQ(back.device(), gpu);
   EXPECT_EQ(back.device_address(), there.device_address());

@@ -118,6 +118,32 @@ TEST(ErrorInfo, AnUnregisteredTypeArrivesAsRemoteException) {
   }
 }
 
+// What the next process gets that lets it pass.
+error_info passed_on(const error_info& received) {
+  error_info sent;
+  try {
+    received.raise();
+  } catch (...) {
+    sent = capture_current_exception();
+  }
+  return sent_to_another_process(sent);
+}
+
+TEST(ErrorInfo, AnExceptionStaysWhatItIsThroughAnyNumberOfProcesses) {
+  EXPECT_THROW(passed_on(passed_on(captured(std::out_of_range("no 7")))).raise(), std::out_of_range);
+  try {
+    passed_on(captured(error(errc::overflow, "x"))).raise();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), errc::overflow);
+    EXPECT_STREQ(caught.what(), "x");
+  }
+  const auto unknown = passed_on(passed_on(captured(unknown_to_muster("what happened"))));
+  EXPECT_THAT(unknown.type_name(), HasSubstr("unknown_to_muster"));
+  EXPECT_EQ(unknown.message(), "what happened");
+  EXPECT_THROW(passed_on(error_info::died(exit_status::killed(9), "worker 1")).raise(), remote_exception)
+      << "this one's worker lives";
+}
+
 TEST(ErrorInfo, AnythingThrownArrives) {
   EXPECT_EQ(captured(42).type_name(), "int");
   EXPECT_EQ(captured(std::string("text")).message(), "text");
@@ -143,6 +169,8 @@ TEST(ErrorInfo, NestedExceptionsArriveAsAChain) {
   EXPECT_EQ(found.nested().front().message, "inner");
   EXPECT_THAT(found.describe(), HasSubstr("caused by std::out_of_range: inner"));
   EXPECT_THROW(found.raise(), std::runtime_error);
+  ASSERT_EQ(passed_on(found).nested().size(), 1U);
+  EXPECT_EQ(passed_on(found).nested().front().message, "inner");
 }
 
 TEST(ErrorInfo, AMebibyteOfTextArrives) {

@@ -84,6 +84,16 @@ TEST(RegisteredException, ComesBackWithItsState) {
   }
 }
 
+TEST(RegisteredException, KeepsItsStateWhenItIsPassedOn) {
+  error_info passed_on;
+  try {
+    captured(exception_type_test::with_state(12, "main.cpp")).raise();
+  } catch (...) {
+    passed_on = capture_current_exception();
+  }
+  EXPECT_THROW(passed_on.raise(), exception_type_test::with_state);
+}
+
 TEST(RegisteredException, MayBeMadeFromWhat) {
   try {
     captured(exception_type_test::from_text("words")).raise();
