@@ -107,11 +107,11 @@ number_traits traits_of(const tensor_shape& shape, const tensor_strides& strides
   return found;
 }
 
-header header_of(const tensor& what, std::size_t offset, bool attaches) {
+header header_of(const tensor& what, std::size_t offset, bool refers) {
   const auto numbers = traits_of(what.shape(), what.strides());
   unsigned flags = 0;
   bool narrow = numbers.narrow_shape;
-  if (attaches && what.is_shared() && !numbers.empty) {
+  if (refers && what.is_shared() && !numbers.empty) {
     flags = by_reference;
     if (offset != 0) flags |= with_offset;
     narrow &= offset <= INT32_MAX;
@@ -219,12 +219,12 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
-  if (on_device_ && (size() == 0 || !out.attaches() || !is_shared())) {
-    if (size() != 0 && out.attaches() && !out.only_counts()) storage_->on_device()->note_copied();
+  if (on_device_ && (size() == 0 || !out.refers() || !is_shared())) {
+    if (size() != 0 && out.refers() && !out.only_counts()) storage_->on_device()->note_copied();
     return to(muster::device::cpu()).write_to(out);
   }
   const auto offset = is_shared() ? static_cast<std::size_t>(data_ - storage_->bytes().data()) : 0;
-  const auto head = header_of(*this, offset, out.attaches());
+  const auto head = header_of(*this, offset, out.refers());
   if (out.only_counts()) {
     out.count(sizeof head + bytes_of_numbers(head) + (head.has(by_reference) ? 0 : nbytes()));
     if (head.has(by_reference)) write_storage(out, *storage_);

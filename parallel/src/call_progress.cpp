@@ -31,6 +31,16 @@ bool call_progress::is_anybody_awaited() const noexcept {
   return false;
 }
 
+std::optional<std::size_t> call_progress::late() const noexcept {
+  std::optional<std::size_t> found;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (!is_awaited(rank)) continue;
+    if (phases_[rank] != rank_phase::computed) return rank;
+    if (!found) found = rank;
+  }
+  return found;
+}
+
 call_progress::next call_progress::decide() noexcept {
   if (fails_ && !aborted_) {
     aborted_ = true;

@@ -10,6 +10,8 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/parallel/detail/tensor_accumulator.hpp>
+#include <muster/parallel/detail/value_name.hpp>
 
 namespace muster {
 
@@ -31,6 +33,15 @@ reduction_op op_for_rule(output_op op) {
   }
 }
 
+void require_whole_op(const function_spec& spec, std::size_t index, const variable& which) {
+  const auto op = spec.updates[index].op;
+  const auto made = result_type(op, which.dtype(), value_name(spec, value_name::kind::update, index));
+  if (made == which.dtype()) return;
+  refuse(spec, text("update ", index, " of variable '", which.name(), "', which is ", which.dtype(),
+                    ", is to be joined by ", output_op_name(op), ", but an average of integers is ", made,
+                    ": give sum, prod, min or max, or make the variable one of ", made));
+}
+
 void require_update(const function_spec& spec, std::size_t index, const variable& which) {
   const auto& update = spec.updates[index];
   if (update.op == output_op::gather || update.op == output_op::none) {
@@ -38,7 +49,7 @@ void require_update(const function_spec& spec, std::size_t index, const variable
            text("update ", index, " of variable '", which.name(), "' is to be joined by ", output_op_name(update.op),
                 ", which makes no single value: avg, sum, prod, min, max are possible"));
   }
-  if (update.kind != update_kind::reduced_into) return;
+  if (update.kind != update_kind::reduced_into) return require_whole_op(spec, index, which);
   if (which.is_scattered()) {
     refuse(spec, text("variable '", which.name(),
                       "' is scattered, so that its parts in the ranks differ, but what is reduced is the same in all "

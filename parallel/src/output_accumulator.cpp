@@ -33,6 +33,12 @@ std::vector<tensor> tensor_list::clones() const {
   return made;
 }
 
+void tensor_list::require_rows(const tensor& value) const {
+  if (value.dimensions() > 0) return;
+  throw error(errc::invalid_argument,
+              text(what_, " has no dimensions, so no rows to gather: give it shape (1,), or use none()"));
+}
+
 void tensor_list::require_joinable(std::size_t first_unknown) const {
   for (auto index = first_unknown; index < all_.size(); ++index) {
     const auto& first = all_.front();
@@ -66,13 +72,29 @@ tensor tensor_list::joined() const {
 
 // ---- one tensor
 
+namespace {
+
+// An unrounded tensor, or one of its own dtype; so it is also joined when a rank is broken that wrote something else.
+void require_sent_dtype(output_op op, const tensor& value, dtype type) {
+  const auto number = static_cast<std::size_t>(type);
+  const bool is_summed = op != output_op::prod && op != output_op::min && op != output_op::max;
+  const bool is_wide = is_summed && type >= dtype::f16 && number < dtype_count && value.dtype() == unrounded_type(type);
+  if (is_wide || value.dtype() == type) return;
+  throw error(errc::corrupted, text("an output came as ", value.dtype(), " that is to be dtype number ", number,
+                                    ": whoever sent it misbehaves"));
+}
+
+}  // namespace
+
 void tensor_output::save(frame_writer& out) {
   const double weight = joined_.weight();
   const bool some = !joined_.is_empty();
   out.write(&weight, sizeof weight);
   out.write(&some, sizeof some);
   if (!some) return;
-  if (!sent_) sent_ = joined_.value().to(device::cpu());
+  const auto type = joined_.result_dtype();
+  out.write(&type, sizeof type);
+  if (!sent_) sent_ = joined_.unrounded().to(device::cpu());
   sent_->write_to(out);
 }
 
@@ -80,7 +102,11 @@ void tensor_output::merge(frame_reader& in) {
   double weight = 0;
   in.read(&weight, sizeof weight);
   if (*in.take(1) == std::byte{0}) return;
-  joined_.add(tensor::read_from(in), op_ == output_op::mean_of_ranks ? 1.0 : weight);
+  dtype type{};
+  in.read(&type, sizeof type);
+  const auto value = tensor::read_from(in);
+  require_sent_dtype(op_, value, type);
+  joined_.add(value, op_ == output_op::mean_of_ranks ? 1.0 : weight, type);
 }
 
 tensor tensor_output::finish() const {

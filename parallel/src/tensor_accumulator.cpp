@@ -39,9 +39,6 @@ element_op element_op_of(output_op op) {
   }
 }
 
-// What sums of it are computed in.
-dtype wide_type(dtype type) { return type == dtype::c64 || type == dtype::c128 ? dtype::c128 : dtype::f64; }
-
 // The host's sums are rounded to 16 bits by way of float.
 tensor rounded_to(dtype type, const tensor& wide) {
   const bool is_half = type == dtype::f16 || type == dtype::bf16;
@@ -66,6 +63,10 @@ tensor joined_there(output_op op, const tensor& a, const tensor& b, bool in_plac
 
 }  // namespace
 
+dtype unrounded_type(dtype type) noexcept {
+  return type == dtype::c64 || type == dtype::c128 ? dtype::c128 : dtype::f64;
+}
+
 dtype result_type(output_op op, dtype type, const value_name& what) {
   if (is_average(op)) {
     if (type == dtype::boolean) {
@@ -79,24 +80,25 @@ dtype result_type(output_op op, dtype type, const value_name& what) {
 }
 
 bool tensor_accumulator::sums_up() const noexcept {
-  return is_average(op_) || (op_ == output_op::sum && has_fractions(joined_.dtype()));
+  return is_average(op_) || (op_ == output_op::sum && has_fractions(type_));
 }
 
-void tensor_accumulator::require_alike(const tensor& value) const {
-  if (value.dtype() == joined_.dtype() && value.shape() == joined_.shape()) return;
+void tensor_accumulator::require_alike(const tensor& value, dtype type) const {
+  if (type == type_ && value.shape() == joined_.shape()) return;
   throw error(errc::invalid_argument,
-              text(what_, " is ", value.dtype(), " of shape ", value.shape(), " in one place and ", joined_.dtype(),
-                   " of shape ", joined_.shape(), " in another: ", output_op_name(op_),
+              text(what_, " is ", type, " of shape ", value.shape(), " in one place and ", type_, " of shape ",
+                   joined_.shape(), " in another: ", output_op_name(op_),
                    " needs the same everywhere. Is the function to give one value for each row? Then gather them"));
 }
 
-void tensor_accumulator::add(const tensor& given, double weight) {
+void tensor_accumulator::add(const tensor& given, double weight, dtype type) {
   const auto value = is_empty() ? given : given.to(joined_.device());
   if (is_empty()) {
-    static_cast<void>(result_type(op_, value.dtype(), what_));
+    result_ = result_type(op_, type, what_);
+    type_ = type;
     joined_ = value;
   } else {
-    require_alike(value);
+    require_alike(value, type);
     if (sums_up()) {
       if (count_ == 1) sum_up(joined_, weight_);
       sum_up(value, weight);
@@ -111,7 +113,7 @@ void tensor_accumulator::add(const tensor& given, double weight) {
 // TODO(perf): in one pass, which takes a kernel of its own.
 void tensor_accumulator::sum_up(const tensor& value, double weight) {
   if (!is_here()) {
-    const auto type = wide_type(value.dtype());
+    const auto type = unrounded_type(value.dtype());
     if (sums_there_.shape() != value.shape() || sums_there_.dtype() != type) {
       sums_there_ = tensor::zeros(type, value.shape(), value.device());
     }
@@ -123,23 +125,22 @@ void tensor_accumulator::sum_up(const tensor& value, double weight) {
 
 tensor tensor_accumulator::value() const {
   MUSTER_ASSERT(!is_empty());
-  const auto type = result_type(op_, joined_.dtype(), what_);
-  const bool is_converted = type != joined_.dtype();
-  if (!sums_up() || (count_ == 1 && !is_converted)) return joined_;
-  if (!is_here()) return value_there(type);
+  if (!sums_up() || is_borrowed()) return joined_;
+  return count_ == 1 ? rounded_to(result_, joined_) : sums_as(result_);
+}
+
+tensor tensor_accumulator::unrounded() const {
+  return sums_up() && count_ > 1 ? sums_as(unrounded_type(result_)) : value();
+}
+
+tensor tensor_accumulator::sums_as(dtype type) const {
+  if (!is_here()) return sums_there_as(type);
   auto made = tensor::empty(type, joined_.shape());
-  if (count_ > 1) {
-    write_divided(made.data(), type, sums_, is_average(op_) ? weight_ : 1.0);
-  } else {
-    std::vector<double> only(joined_.size());
-    add_scaled(only, joined_.contiguous().data(), joined_.dtype(), 1.0);
-    write_divided(made.data(), type, only, 1.0);
-  }
+  write_divided(made.data(), type, sums_, is_average(op_) ? weight_ : 1.0);
   return made;
 }
 
-tensor tensor_accumulator::value_there(dtype type) const {
-  if (count_ == 1) return convert(joined_, type);
+tensor tensor_accumulator::sums_there_as(dtype type) const {
   if (joined_.size() == 0) return tensor::empty(type, joined_.shape(), joined_.device());
   const auto quotients = sums_there_.clone();
   if (is_average(op_)) quotients.storage()->on_device()->operations().divide(quotients, weight_);

@@ -151,6 +151,7 @@ void world_core::conduct(outcome& ended, const world_request& request) {
     switch (progress_.decide()) {
       case call_progress::next::wait: await_answers(ended); break;
       case call_progress::next::abort:
+        if (!ended.late) ended.late = progress_.late();  // the caller's own share may have waited for it
         order(world_order::abort);
         ended.aborted = true;
         ended.until = deadline::after(options_.grace);
@@ -202,9 +203,13 @@ void world_core::await_answers(outcome& ended) {
   // Only what progress_ does not know yet ends a wait: what it knows would end each at once, and no time would pass.
   const auto done = [&] { return have_answered() || has_somebody_died(); };
   if (sleeper_.wait([&] { return have_answered(); }, done, ended.until)) return;
-  if (!ended.aborted) return progress_.give_up();
-  ended.until = deadline::never();
   look_at_ranks();  // who has answered while others did not
+  if (!ended.aborted) {
+    ended.late = progress_.late();
+    if (ended.late) progress_.give_up();
+    return;
+  }
+  ended.until = deadline::never();
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (!progress_.is_awaited(rank) || process_of(rank) == nullptr) continue;
     process_of(rank)->kill();
@@ -250,7 +255,7 @@ void world_core::read_replies(outcome& ended, const world_request& request) {
       }
     }
     if (ended.what == world_order::run) request.finish_outputs();
-    lent_.end();  // values that are lists may hold tensors
+    lent_.end();  // values may hold handles: of events, of queues
   } catch (...) {
     lent_.forget();
     ended.refused = std::current_exception();
@@ -260,7 +265,7 @@ void world_core::read_replies(outcome& ended, const world_request& request) {
 
 void world_core::commit(registered_function& function, const world_request& request) {
   if (is_resident_) {
-    commit_there(function);
+    commit_there(function, request.is_for_nothing);
   } else {
     for (const auto& update : function.spec.updates) {
       variables_.at(update.variable).live ^= 1U;
@@ -308,8 +313,8 @@ void world_core::fail(outcome& ended, const registered_function& function) {
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (progress_.is_dead(rank)) throw_death(rank, function, true);
   }
-  throw error(errc::timed_out, text("a call of function '", function.spec.name, "' of world '", options_.name,
-                                    "' took longer than it may: nothing of it has happened"));
+  // There is none if the others were done just when the caller's own share gave up waiting for them.
+  throw_late(ended.late.value_or(own_rank_.value_or(0)), function);
 }
 
 void world_core::throw_failure(std::size_t rank, const registered_function& function) {
@@ -332,6 +337,13 @@ void world_core::end_rank(std::size_t rank) {
   process->kill();
   const auto gone = [&] { return process->is_gone(*domain_); };
   sleeper_.wait(gone, gone, deadline::after(end_patience));
+}
+
+void world_core::throw_late(std::size_t rank, const registered_function& function) {
+  throw rank_error({errc::timed_out, "it did not answer in time"},
+                   text("rank ", rank, " of world '", options_.name, "' was too late in function '", function.spec.name,
+                        "': the call took longer than it may, and nothing of it has happened"),
+                   rank, function.spec.name);
 }
 
 void world_core::throw_death(std::size_t rank, const registered_function& function, bool was_killed) {

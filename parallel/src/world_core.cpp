@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/detail/world_core.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include <muster/base/effective_cpus.hpp>
@@ -10,27 +9,17 @@
 #include <muster/queue/spin_policy.hpp>
 
 #include "call_guard.hpp"
+#include "world_size.hpp"
 
 namespace muster::detail {
 
 namespace {
 
-std::size_t ranks_of(const world_options& options) {
-  constexpr std::size_t most = 256;
-  const std::size_t ranks = options.ranks != 0 ? options.ranks : effective_cpus();
-  const auto refuse = [&](const auto&... what) { throw error(errc::invalid_argument, text("a world with ", what...)); };
-  if (ranks > most)
-    refuse("ranks = ", ranks, " was asked for: 1 to ", most, " are possible, or 0 for one per processor");
-  if (options.caller_computes && options.master_rank >= ranks) {
-    refuse("master_rank = ", options.master_rank, " and ", ranks, " ranks was asked for: the ranks are 0 to ",
-           ranks - 1);
-  }
-  return ranks;
-}
-
-world_shape shape_of(std::size_t ranks) {
+world_shape shape_of(const world_options& options) {
   static const auto spin = spin_policy::calibrate().budget;  // of the machine, and the same for all worlds
-  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > effective_cpus()};
+  const std::size_t processors = effective_cpus();
+  const auto ranks = ranks_of(options, processors);
+  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > processors};
 }
 
 std::shared_ptr<domain> domain_for_worlds() {
@@ -53,7 +42,7 @@ shared_block memory_for(domain& where, const world_shape& shape) {
 world_core::world_core(const world_options& options)
     : options_(options),
       domain_(domain_for_worlds()),
-      ticket_{memory_for(*domain_, shape_of(ranks_of(options)))},
+      ticket_{memory_for(*domain_, shape_of(options))},
       memory_(world_memory::attach(ticket_.memory.bytes())),
       encoder_(memory_.modules()),
       own_rank_(options.caller_computes ? std::optional<std::size_t>(options.master_rank) : std::nullopt),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/detail/world_member.hpp>
 
+#include <exception>
+#include <stdexcept>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -143,7 +145,7 @@ void world_member::fail(std::uint64_t epoch) noexcept {
 // By now it may have been aborted; what the arguments are goes by what was ordered.
 void world_member::run(std::uint64_t epoch, world_order what) {
   read_news();
-  if (what == world_order::learn) return;
+  if (what == world_order::learn) return require_code();
   if (what == world_order::tend) return tend();
   auto& memory = domain_->blocks();
   const frame_view frame(memory, memory_.command().arguments);
@@ -154,6 +156,7 @@ void world_member::run(std::uint64_t epoch, world_order what) {
     throw error(errc::corrupted, text("rank ", rank_, " was asked for a function with number ", header.function,
                                       ", of which it was not told: somebody has overwritten the world's memory"));
   }
+  make_code(found->second);
   if (found->second.code->has_archived_values()) {
     input_archive values(frame.bytes(), &lent_);
     run(epoch, header, found->second, values);
@@ -207,9 +210,12 @@ void world_member::read_news() {
   for (auto& each : told) {
     forget(each.number);
     if (each.is_gone) continue;
-    input_archive sent(each.sent);
-    auto code = decoder_.decode<rank_function_factory>(each.factory)(sent, decoder_);
-    functions_[each.number] = {.spec = std::move(each.spec), .code = std::move(code)};
+    auto& made = functions_[each.number];
+    made = {.spec = std::move(each.spec), .factory = each.factory, .sent = std::move(each.sent)};
+    try {
+      make_code(made);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): its own calls fail, and no others
+    }
   }
   std::vector<variable_news> changed;
   in(changed);
@@ -218,6 +224,24 @@ void world_member::read_news() {
       variables_.erase(each.number);
     } else {
       variables_[each.number] = std::move(each.what);
+    }
+  }
+}
+
+// What could not be made before is tried again: it may have been for want of memory.
+void world_member::make_code(function& what) {
+  if (what.code) return;
+  input_archive sent(what.sent);
+  what.code = decoder_.decode<rank_function_factory>(what.factory)(sent, decoder_);
+  what.sent = {};
+}
+
+void world_member::require_code() {
+  for (auto& [number, each] : functions_) {
+    try {
+      make_code(each);
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error(text("function '", each.spec.name, "' cannot be made in this rank")));
     }
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstddef>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include <muster/parallel/detail/world_core.hpp>
@@ -16,7 +18,8 @@ struct world_core::outcome {
   bool aborted = false;
   bool failed = false;
   world_order what = world_order::run;
-  std::exception_ptr refused{};  ///< the outputs do not go together
+  std::optional<std::size_t> late{};  ///< the rank that was waited for when the call was given up
+  std::exception_ptr refused{};       ///< the outputs do not go together
   std::vector<rank_times> times{};
   std::vector<std::vector<resident_copies>>
       made{};  ///< by rank, if ranks tend to variables: for each job that makes some

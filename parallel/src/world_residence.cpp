@@ -194,10 +194,13 @@ void world_core::read_made(std::size_t rank, outcome& ended) {
   in(ended.made[rank]);
 }
 
-void world_core::commit_there(const registered_function& function) {
+// Without rows each rank leaves its replica as it is.
+void world_core::commit_there(const registered_function& function, bool is_for_nothing) {
   for (const auto number : live_order(function.spec)) variables_.at(number).is_fresh_there = true;
   for (const auto& update : function.spec.updates) {
-    variables_.at(update.variable).change_there(update.kind == update_kind::reduced_into || ranks() == 1);
+    auto& found = variables_.at(update.variable);
+    const bool stays_alike = is_for_nothing ? found.is_alike : update.kind == update_kind::reduced_into;
+    found.change_there(stays_alike || ranks() == 1);
     for (const auto state : update.states) variables_.at(state).change_there(true);
   }
 }

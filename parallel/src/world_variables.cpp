@@ -195,7 +195,8 @@ detail::rank_variable empty_copies(std::string name, bool is_scattered, std::siz
 
 variable world::replicate(std::string name, const tensor& value) {
   auto made = empty_copies(name, false, ranks(), value.dtype());
-  for (auto& each : made.copies) each[0] = value.clone();
+  const auto here = value.to(device::cpu());
+  for (auto& each : made.copies) each[0] = here.clone();
   const auto number = core_->add(std::move(made));
   return variable(
       std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), false));

@@ -94,6 +94,29 @@ TEST_F(TensorArchive, ATensorInSharedMemoryArrivesAsTheSameMemory) {
   EXPECT_EQ(arrived.at<std::int32_t>(0, 0), 8);
 }
 
+TEST_F(TensorArchive, WhereOnlyHandlesAreToGoAlongATensorInSharedMemoryIsCopied) {
+  const auto made = counted({4, 6});
+  const auto part = made.slice(1, 3, 1);
+  sender handles(*host_);
+  const auto write = [&](frame_writer& out) {
+    const frame_writer::copying content(out);
+    EXPECT_TRUE(out.attaches());
+    EXPECT_FALSE(out.refers());
+    part.write_to(out);
+  };
+  frame_writer counter(true);
+  write(counter);
+  EXPECT_TRUE(counter.refers());
+  EXPECT_EQ(counter.attached(), 0U);
+  aligned_bytes bytes(counter.written());
+  frame_writer out(bytes, &handles);
+  write(out);
+  const auto arrived = decode(bytes);
+  EXPECT_TRUE(equal(arrived, part));
+  made.fill(7);
+  EXPECT_EQ(arrived.at<std::int32_t>(0, 0), 1);
+}
+
 TEST_F(TensorArchive, WhatArrivedOutlivesWhatWasSentAndAllMemoryIsFreeAfterwards) {
   auto made = counted({4, 6});
   auto arrived = sent(made.slice(1, 2));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // The examples of Synkhronos, with results that a serial program gives.
 #include <map>
+#include <optional>
 #include <thread>
 
 #include <muster/collectives/group.hpp>
+#include <muster/queue/event.hpp>
 
 #include "world_support.hpp"
 
@@ -15,6 +17,7 @@ using test::expect_close;
 using test::in_worlds;
 using test::noise;
 using test::total;
+using testing::Each;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 
@@ -247,6 +250,39 @@ TEST(WorldAcceptance, TheMeanOfRowsIsExactForAnyNumberOfRanksAndSlices) {
   });
 }
 
+template <class T>
+tensor rows_added(const tensor& x) {
+  double sum = 0;
+  for (const auto each : x.span<T>()) sum += static_cast<double>(static_cast<float>(each));
+  return tensor::full<T>({1}, T(static_cast<float>(sum)));
+}
+
+// The four rows one by one, in every way.
+template <class T>
+void expect_sum(std::initializer_list<float> values, float expected) {
+  std::vector<T> all;
+  for (const auto each : values) all.push_back(T(each));
+  in_worlds({1, 2, 4}, [&](world& w) {
+    const auto slices = static_cast<unsigned>(4 / w.ranks());
+    auto f = w.function(rows_added<T>, rows("x"), outputs(sum("sum")));
+    EXPECT_EQ(static_cast<float>(f.with({.num_slices = slices})(tensor::from(all)).template at<T>(0)), expected);
+    EXPECT_EQ(static_cast<float>(f.with({.num_slices = 4}).local(tensor::from(all)).template at<T>(0)), expected);
+  });
+}
+
+TEST(WorldAcceptance, SumsOfFractionsAreRoundedOnceForAnyNumberOfRanksAndSlices) {
+  expect_sum<f16>({40000, 40000, -40000, -40000}, 0);
+  expect_sum<bf16>({256, 1, 1, 0}, 258);
+  expect_sum<float>({16777216, 1, 1, 0}, 16777218);  // 2^24, to which a float cannot add 1
+}
+
+TEST(WorldAcceptance, RanksOfOneSliceAndOfSeveralAreSummedTogether) {
+  world w({.ranks = 2});
+  auto f = w.function(rows_added<float>, rows("x"), outputs(sum("sum")));
+  const std::vector<float> both[] = {{16777216, 1, 1}, {1, 1, 16777216}};
+  for (const auto& rows : both) EXPECT_EQ(f.with({.num_slices = 2})(tensor::from(rows)).at<float>(0), 16777218);
+}
+
 TEST(WorldAcceptance, WhoHasNoRowsDoesNotComputeAndIsNotCounted) {
   const auto measure = [](const tensor& x, const tensor& seen) {
     test::visits::add(seen);
@@ -388,6 +424,50 @@ TEST(WorldAcceptance, WhatAFunctionKeepsStaysGood) {
   }
 }
 
+/// A tensor that is a part of something.
+struct snapshot {
+  tensor value;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(value);
+  }
+};
+
+TEST(WorldAcceptance, TensorsInsideOfWhatNoneGivesAreTheCallersOwn) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto v = w.replicate("v", tensor::zeros<float>({4}));
+    auto f = w.function(
+        [](const tensor& x, const tensor& now) {
+          return std::tuple(snapshot{now}, std::vector{now, x}, std::optional(now), tensor::ones<float>({4}));
+        },
+        rows("x"), replicas(v), outputs(none("struct"), none("list"), none("perhaps")), updates(reduced_into(v, sum)));
+    const auto x = tensor::full<float>({6}, 5);
+    const auto [structs, lists, perhaps] = f(x);
+    for (int call = 0; call < 2; ++call) f(tensor::ones<float>({6}));
+    x.fill(9);
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      EXPECT_THAT(structs[rank].value.to_vector<float>(), Each(0));
+      EXPECT_THAT(lists[rank][0].to_vector<float>(), Each(0));
+      EXPECT_THAT(lists[rank][1].to_vector<float>(), Each(5));
+      EXPECT_THAT(perhaps[rank]->to_vector<float>(), Each(0));
+    }
+  });
+}
+
+const event& own_event() {
+  static const event made;
+  return made;
+}
+
+TEST(WorldAcceptance, HandlesInsideOfWhatNoneGivesAreTheRanks) {
+  world w(test::options_for(3, test::caller::none));  // what is kept here would be there until the program ends
+  auto f = w.function([] { return own_event(); }, outputs(none("events")));
+  auto is_set = w.function([] { return own_event().is_set() ? 1 : 0; }, outputs(none("are set")));
+  EXPECT_THAT(is_set(), Each(0));
+  for (const auto& each : f()) each.set();
+  EXPECT_THAT(is_set(), Each(1));
+}
+
 // Each has a call's header of its own, and gets no other's.
 TEST(WorldAcceptance, AGroupBesideAWorldHasItsOwnCalls) {
   world w({.ranks = 2});
@@ -413,7 +493,10 @@ TEST(WorldAcceptance, WorldsThatCannotBeAreRefused) {
   EXPECT_THAT(test::refusal([] { world({.ranks = 257}); }), testing::HasSubstr("257"));
   const auto no_machine = device_choice({device::cuda(1)}).on_machine("/dev/null");
   EXPECT_THAT(test::refusal([&] { world({.ranks = 2, .devices = no_machine}); }), testing::HasSubstr("cuda:1"));
-  EXPECT_THAT(test::refusal([] { world({.ranks = 2, .master_rank = 2}); }), testing::HasSubstr("master_rank = 2"));
+  for (const bool computes : {true, false}) {
+    EXPECT_THAT(test::refusal([&] { world({.ranks = 2, .master_rank = 2, .caller_computes = computes}); }),
+                testing::HasSubstr("master_rank = 2"));
+  }
   world any;
   EXPECT_GE(any.ranks(), 1U);
 }

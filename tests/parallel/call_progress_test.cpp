@@ -55,6 +55,21 @@ TEST_F(CallProgress, WhoIsDoneInSpiteOfAnAbortDoesNotMakeTheCallCount) {
   EXPECT_EQ(progress_.decide(), next::settled);
 }
 
+TEST_F(CallProgress, LateIsWhoHasNotComputedBeforeWhoHasAndNobodyWhoIsQuiet) {
+  call_progress three(3);
+  three.begin(epoch);
+  EXPECT_EQ(three.late(), 0U);
+  three.answered(0, {.epoch = epoch, .what = rank_phase::computed});
+  three.answered(1, {.epoch = epoch, .what = rank_phase::done});
+  EXPECT_EQ(three.late(), 2U);
+  three.answered(2, {.epoch = epoch, .what = rank_phase::computed});
+  EXPECT_EQ(three.late(), 0U);
+  three.died(0);
+  EXPECT_EQ(three.late(), 2U);
+  three.answered(2, {.epoch = epoch, .what = rank_phase::dropped});
+  EXPECT_EQ(three.late(), std::nullopt);
+}
+
 TEST_F(CallProgress, ADeathIsNotWaitedFor) {
   progress_.died(1);
   EXPECT_TRUE(progress_.is_dead(1));

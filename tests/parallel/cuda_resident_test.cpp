@@ -225,6 +225,24 @@ TEST_P(Resident, WhatIsSetBetweenCallsIsWhatTheNextOneFinds) {
   expect_bits(w.get_value(w.ranks() - 1, weights), w.get_value(0, weights));
 }
 
+TEST_P(Resident, ReplicasThatDifferStayAsTheyAreInACallWithoutRows) {
+  world there(on_devices());
+  world here(on_processors());
+  const auto run = [](world& w) {
+    const auto weights = w.replicate("weights", tensor::ones<float>({width}));
+    auto step = w.function([](const tensor& x, const tensor& now) { return gradient_of(x, now); }, rows("x"),
+                           replicas(weights), updates(reduced_into(weights, sum, adam{.rate = 0.1})));
+    w.set_value(w.ranks() - 1, weights, tensor::full<float>({width}, 5));
+    std::vector<tensor> found;
+    for (const std::size_t count : {0U, 4U, 0U}) {
+      step(test::noise({count, width}));
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) found.push_back(w.get_value(rank, weights));
+    }
+    return found;
+  };
+  expect_all_bits(run(there), run(here));
+}
+
 TEST_P(Resident, LocalUpdatesAndScatteredVariablesStayInTheirRank) {
   world there(on_devices());
   world here(on_processors());

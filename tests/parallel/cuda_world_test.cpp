@@ -48,6 +48,32 @@ TEST_P(CudaWorld, FunctionsGetTheirTensorsOnTheRanksDevice) {
   EXPECT_EQ(f(tensor::ones<float>({8, 2}), tensor::ones<float>({5})), 1);
 }
 
+TEST_P(CudaWorld, ATensorOnADeviceIsReplicatedOnTheHost) {
+  const auto given = tensor::full<float>({3}, 2.0F, device::cuda(0));
+  for (const bool on_devices : {true, false}) {
+    world w(on_devices ? options() : world_options{.ranks = GetParam()});
+    const auto weights = w.replicate("weights", given);
+    EXPECT_TRUE(w.get_value(0, weights).device().is_cpu());
+    auto f = w.function([](const tensor& now) { return now.to(cpu); }, replicas(weights), outputs(max("weights")));
+    EXPECT_TRUE(equal(f(), tensor::full<float>({3}, 2.0F)));
+    w.all_reduce(weights, sum);
+    EXPECT_TRUE(equal(w.get_value(0, weights), tensor::full<float>({3}, 2.0F * static_cast<float>(w.ranks()))));
+  }
+}
+
+TEST_P(CudaWorld, TensorsInsideOfWhatNoneGivesAreOnTheHostAndTheCallersOwn) {
+  world w(options());
+  const auto weights = w.replicate("weights", tensor::zeros<float>({4}));
+  auto f = w.function([](const tensor& now) { return std::tuple(std::vector{now}, tensor::ones<float>({4})); },
+                      replicas(weights), outputs(none("weights")), updates(increment(weights)));
+  const auto found = f();
+  for (int call = 0; call < 2; ++call) f();
+  for (const auto& of_rank : found) {
+    EXPECT_TRUE(of_rank[0].device().is_cpu());
+    EXPECT_TRUE(equal(of_rank[0], tensor::zeros<float>({4})));
+  }
+}
+
 TEST_P(CudaWorld, OutputsMayLieOnTheDevice) {
   world w(options());
   auto f = w.function(

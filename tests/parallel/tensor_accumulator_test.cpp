@@ -44,6 +44,44 @@ TEST(TensorAccumulator, SumsOfFloatsAreRoundedOnce) {
   EXPECT_EQ(all.value().item<float>(), 16777220.0F);
 }
 
+// As two ranks join what each has of its slices, and the caller what the ranks have.
+template <class T>
+tensor joined_twice(output_op op, const std::vector<std::vector<T>>& ranks) {
+  tensor_accumulator all(op, "output 'y'");
+  for (const auto& slices : ranks) {
+    tensor_accumulator own(op, "output 'y'");
+    for (const auto& each : slices) own.add(tensor::full<T>({2}, each), 1);
+    all.add(own.unrounded(), own.weight(), own.result_dtype());
+  }
+  return all.value();
+}
+
+TEST(TensorAccumulator, WhatIsJoinedOnceMoreIsRoundedOnce) {
+  const auto large = f16(40000);
+  EXPECT_EQ(joined_twice<f16>(output_op::sum, {{large, large}, {f16(-40000), f16(-40000)}}).at<f16>(1), f16(0));
+  EXPECT_EQ(joined_twice<float>(output_op::sum, {{16777216, 1}, {1}}).at<float>(1), 16777218.0F);
+  EXPECT_EQ(joined_twice<float>(output_op::sum, {{1}, {16777216, 1}}).at<float>(1), 16777218.0F);
+  EXPECT_EQ(joined_twice<float>(output_op::avg, {{16777216, 16777218, 1}, {3}}).at<float>(1), 8388609.5F);
+  const std::complex<float> power(16777216, 1);
+  EXPECT_EQ((joined_twice<std::complex<float>>(output_op::sum, {{power, 1}, {1}}).at<std::complex<float>>(1)),
+            std::complex<float>(16777218, 1));
+}
+
+TEST(TensorAccumulator, WhatIsJoinedOnceMoreHasItsDtypeAlsoIfItIsTheOnlyOne) {
+  EXPECT_EQ(joined_twice<f16>(output_op::sum, {{f16(1), f16(2)}}).dtype(), dtype::f16);
+  EXPECT_EQ(joined_twice<std::complex<float>>(output_op::avg, {{1, 2}}).dtype(), dtype::c64);
+  EXPECT_EQ(joined_twice<int>(output_op::sum, {{1, 2}, {3}}).dtype(), dtype::i32);
+  EXPECT_EQ(joined_twice<int>(output_op::avg, {{1, 2}, {3}}).at<double>(0), 2);
+}
+
+TEST(TensorAccumulator, SumsThatAreStillToBeRoundedToDifferentTypesAreNotJoined) {
+  tensor_accumulator all(output_op::sum, "output 'y'");
+  all.add(tensor::ones<double>({2}), 1, dtype::f32);
+  EXPECT_THROW(all.add(tensor::ones<double>({2}), 1), error);
+  all.add(tensor::ones<float>({2}), 1);
+  EXPECT_EQ(all.value().at<float>(1), 2.0F);
+}
+
 TEST(TensorAccumulator, IntegersKeepTheirTypeButInAverages) {
   EXPECT_THAT(joined<int>(output_op::sum, {{{1, 2}, 1}, {{3, 4}, 1}}).to_vector<int>(), ElementsAre(4, 6));
   EXPECT_THAT(joined<int>(output_op::prod, {{{1, 2}, 1}, {{3, 4}, 1}, {{5, 5}, 1}}).to_vector<int>(),

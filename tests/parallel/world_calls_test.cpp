@@ -193,12 +193,29 @@ TEST(WorldCalls, DistributingTellsTheRanksOfAllFunctions) {
     auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
     w.distribute();
     {
-      auto never = w.function(unwelcome{});
-      EXPECT_THAT(test::text_of(errc::remote_exception, [&] { w.distribute(); }),
-                  AllOf(HasSubstr("not in this rank"), HasSubstr("'distribute'"), HasSubstr("rank ")));
+      auto never = w.function(unwelcome{}, named("never"));
+      EXPECT_THAT(
+          test::text_of(errc::remote_exception, [&] { w.distribute(); }),
+          AllOf(HasSubstr("not in this rank"), HasSubstr("'distribute'"), HasSubstr("'never'"), HasSubstr("rank ")));
     }
     w.distribute();
     EXPECT_EQ(f(tensor::ones<float>({9})), 9.0F);
+    EXPECT_EQ(w.replaced_ranks(), 0U);
+  });
+}
+
+TEST(WorldCalls, AFunctionThatCannotBeMadeInTheRanksFailsItsOwnCallsAlone) {
+  in_worlds({2, 3}, [](world& w) {
+    auto before = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    auto never = w.function(unwelcome{}, named("never"));
+    auto after = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    const auto x = tensor::ones<float>({9});
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_EQ(before(x), 9.0F);
+      EXPECT_THAT(test::text_of(errc::remote_exception, [&] { never(); }),
+                  AllOf(HasSubstr("'never'"), HasSubstr("not in this rank")));
+      EXPECT_EQ(after(x), 9.0F);
+    }
     EXPECT_EQ(w.replaced_ranks(), 0U);
   });
 }

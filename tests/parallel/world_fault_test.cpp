@@ -260,6 +260,48 @@ TEST(WorldFaults, ATimeoutOfOneCallIsThatOfTheCall) {
   s.expect_good_call();
 }
 
+tensor late_by(const rank_context& context, const tensor& x, int late, std::chrono::milliseconds time,
+               const tensor& weights) {
+  if (static_cast<int>(context.rank) == late) std::this_thread::sleep_for(time);
+  return tensor::full<float>(weights.shape(), test::total(x));
+}
+
+/// The error of a call in which the rank is late; the caller may be late too.
+template <class Function>
+ending end_of_late_call(const Function& f, scene& s, int late) {
+  for (auto time = 50ms;; time *= 2) {
+    try {
+      f.with({.timeout = 20ms})(s.x, late, time);
+      s.w.broadcast(s.weights, tensor::full<float>({500}, 1.0F));
+    } catch (const rank_error& failure) {
+      return {.text = failure.what(), .code = failure.code(), .rank = failure.rank()};
+    } catch (const error& failure) {
+      return {.text = failure.what(), .code = failure.code(), .rank = {}};
+    }
+  }
+}
+
+TEST(WorldFaults, ARankThatIsTooLateAndComesBackInTheGraceIsNamed) {
+  for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
+    for (const bool together : {true, false}) {
+      SCOPED_TRACE(testing::Message() << "caller " << static_cast<int>(who) << ", together " << together);
+      auto options = test::options_for(3, who);
+      options.grace = in_time;
+      scene s(options);
+      auto f = s.w.function(late_by, rows("x"), whole("late", "time"), replicas(s.weights),
+                            updates(together ? reduced_into(s.weights, sum, sgd{.rate = 1}) : increment(s.weights)),
+                            named("slow"));
+      const auto found = end_of_late_call(f, s, 1);
+      EXPECT_EQ(found.code, errc::timed_out);
+      EXPECT_EQ(found.rank, 1U) << found.text;
+      EXPECT_THAT(found.text, AllOf(HasSubstr("rank 1"), HasSubstr("'slow'")));
+      EXPECT_EQ(s.w.replaced_ranks(), 0U);
+      s.expect_weights(1);
+      s.expect_good_call();
+    }
+  }
+}
+
 tensor after_the_other(const rank_context& context, const tensor& x, mishap what, int stuck, const tensor& seen,
                        const tensor& weights) {
   if (static_cast<int>(context.rank) == stuck) test::visits::add(seen);
@@ -382,6 +424,20 @@ TEST(WorldFaults, OutputsOfDifferentShapesAreAnErrorThatNamesThem) {
     EXPECT_EQ(s.w.replaced_ranks(), 0U);
     s.expect_good_call();
   });
+}
+
+TEST(WorldFaults, ATensorWithoutDimensionsHasNoRowsToGatherSaysTheRankThatGaveIt) {
+  scene s({.ranks = 3});
+  auto f = s.w.function(
+      [](const rank_context& context) {
+        return context.rank == 1 ? tensor::ones<float>({}) : tensor::ones<float>({1});
+      },
+      outputs(gather("loss")), named("scalar"));
+  const auto found = end_of([&] { f(); });
+  EXPECT_EQ(found.rank, 1U);
+  EXPECT_THAT(found.text,
+              AllOf(HasSubstr("'loss'"), HasSubstr("no dimensions"), HasSubstr("(1,)"), HasSubstr("none()")));
+  s.expect_good_call();
 }
 
 TEST(WorldFaults, AFunctionThatUsesItsOwnWorldIsRefused) {

@@ -347,6 +347,20 @@ TEST(WorldVariables, LocalUpdatesAreTheSameForAnySlicesAndWhateverOutputsAreAske
   }
 }
 
+TEST(WorldVariables, VariablesAreArgumentsInTheOrderOfTheirTags) {
+  in_worlds({1, 2}, [](world& w) {
+    auto d = w.scattered("d", tensor::ones<float>({4}));
+    auto v = w.replicate("v", tensor::full<float>({3}, 10));
+    const auto first_of_each = [](const tensor& one, const tensor& other) {
+      return std::tuple(one.at<float>(0), other.at<float>(0));
+    };
+    auto f = w.function(first_of_each, sliceable(d), replicas(v), outputs(max("first"), max("second")));
+    auto g = w.function(first_of_each, replicas(v), sliceable(d), outputs(max("first"), max("second")));
+    EXPECT_EQ(f(), std::tuple(1, 10));
+    EXPECT_EQ(g(), std::tuple(10, 1));
+  });
+}
+
 TEST(WorldVariables, AFunctionOfUpdatesAloneUpdates) {
   in_worlds({1, 2, 4}, [](world& w) {
     auto count = w.replicate("count", tensor::zeros<std::int64_t>({}));
@@ -400,6 +414,22 @@ TEST(WorldVariables, ARepeatedUpdateIsRefused) {
                                              updates(reduced_into(shares, sum))));
               }),
               HasSubstr("'shares'"));
+}
+
+TEST(WorldVariables, AnAverageIsRefusedForAVariableOfWholeNumbersWhenTheFunctionIsMade) {
+  world w({.ranks = 2});
+  auto n = w.replicate("n", tensor::zeros<std::int32_t>({3}));
+  auto flags = w.replicate("flags", tensor::zeros<bool>({3}));
+  const auto ones = [](const tensor& /*x*/) { return tensor::ones<std::int32_t>({3}); };
+  const auto made = [&](const auto& update) { return w.function(ones, rows("x"), updates(update), named("whole")); };
+  for (const auto& update : {assign(n), assign(n, mean_of_ranks), increment(n, avg)}) {
+    EXPECT_THAT(refusal([&] { static_cast<void>(made(update)); }),
+                AllOf(HasSubstr("'whole'"), HasSubstr("'n'"), HasSubstr("i32"), HasSubstr("f64"), HasSubstr("sum")));
+  }
+  EXPECT_THAT(refusal([&] { static_cast<void>(made(assign(flags))); }), AllOf(HasSubstr("'whole'"), HasSubstr("bool")));
+  made(assign(n, max))(tensor::ones<float>({4}));
+  made(increment(n))(tensor::ones<float>({4}));
+  EXPECT_THAT(w.gather(n).to_vector<std::int32_t>(), Each(2));
 }
 
 tensor gradient(const tensor& x, const tensor& weights) {

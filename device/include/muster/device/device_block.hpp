@@ -94,7 +94,7 @@ public:
   /// Whether it is there, for those who have a reference, also when the process that has allocated it has ended.
   [[nodiscard]] virtual bool outlives_its_process() const noexcept { return true; }
   /// Writes a reference, for device_kind::read_from, and attaches what it needs; twice the same number of bytes.
-  /// Requires: is_shareable(), out.attaches().
+  /// Requires: is_shareable(), out.refers().
   virtual void write_to(frame_writer& out) const = 0;
   /// Called when a copy goes where a reference could have gone: may say why. Requires: not is_shareable().
   virtual void note_copied() const noexcept {}

@@ -9,8 +9,9 @@
 //         updates(reduced_into(weights, avg, sgd{.rate = 0.1})));
 //
 // The callable takes, in this order: a `const rank_context&` if it wants one; the rows of each input; the whole inputs;
-// the replicas; the sliceable variables. It returns the outputs and then the values of the updates: nothing, one value,
-// or a tuple. Number and kind of them are part of the types, so that what does not fit does not compile.
+// the variables of replicas() and sliceable(), in the order in which they are given. It returns the outputs and then
+// the values of the updates: nothing, one value, or a tuple. Number and kind of them are part of the types, so that
+// what does not fit does not compile.
 //
 // Thread safety: values; distinct objects: safe. Shared objects: safe while nobody assigns.
 
@@ -145,8 +146,8 @@ template <std::same_as<detail::update_tag>... Updates>
   return {{std::move(each)...}};
 }
 
-/// The variable becomes the value, in each rank its own, joined over the rank's slices by `op`. Where a rank has no
-/// rows it stays as it is.
+/// The variable becomes the value, in each rank its own, joined over the rank's slices by `op`; a variable of integers
+/// needs another one than avg, which is a number with a fraction. Where a rank has no rows it stays as it is.
 [[nodiscard]] inline detail::update_tag assign(variable which, output_op op = output_op::avg) {
   return {std::move(which), detail::update_kind::assign, op, {}};
 }
@@ -155,7 +156,8 @@ template <std::same_as<detail::update_tag>... Updates>
   return {std::move(which), detail::update_kind::increment, op, {}};
 }
 /// The value, a gradient, is joined over slices and ranks by `op`, and the rule makes of it and of the variable what
-/// the variable is to be: the same bits in every rank.
+/// the variable is to be: the same bits in every rank. What a rank offers the others is of the variable's dtype: where
+/// it has several slices, their sum or mean is rounded to that first.
 [[nodiscard]] inline detail::update_tag reduced_into(variable which, output_op op = output_op::avg,
                                                      const update_rule& rule = {}) {
   return {std::move(which), detail::update_kind::reduced_into, op, rule};

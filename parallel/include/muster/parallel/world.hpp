@@ -63,7 +63,8 @@ public:
 
   /// A function of `callable`: a function pointer, a captureless lambda, a functor with a serialize function, or one of
   /// these with muster::bind_front; what the tags say is described in tags.hpp. No registration: ranks learn of it
-  /// with the next call of any function. At any time, as many as wanted.
+  /// with the next call of any function. At any time, as many as wanted. One that cannot be made anew there fails in
+  /// its own calls, and in distribute().
   /// Throws errc::invalid_argument for updates that cannot be, errc::pool_closed. What does not fit the callable does
   /// not compile.
   template <class Callable, class... Tags>
@@ -78,7 +79,7 @@ public:
   // devices what calls have changed comes to the host first, once, for which the ranks are asked: errors are those of a
   // call too.
 
-  /// A variable that every rank has a replica of, which begins as a copy of `value`.
+  /// A variable that every rank has a replica of, which begins as a copy of `value`, wherever that lies.
   [[nodiscard]] variable replicate(std::string name, const tensor& value);
   /// A variable whose rows are dealt out: rank r gets the r-th part of the selected rows (row_range.hpp).
   [[nodiscard]] variable scattered(std::string name, const tensor& value, const row_selection& batch = {});

@@ -18,7 +18,7 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct world_options {
   /// How many compute, the caller among them if `caller_computes`; at most 256. 0: as many as this process may keep
-  /// processors busy.
+  /// processors busy, or 256 if those are more.
   unsigned ranks = 0;
   /// What they compute on: with devices, rank `r` on the `r`-th of them, in turn, and its functions get their tensors
   /// there (rank_context::device). Variables stay there between calls, and come to the host when they are asked for;
@@ -26,7 +26,8 @@ struct world_options {
   /// pool_options::devices says; the program's own rank uses the device as the program numbers it. None: the
   /// processors. See docs/gpu.md.
   device_choice devices{};
-  /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default.
+  /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default, and so one
+  /// of the ranks in any case.
   unsigned master_rank = 0;
   /// Whether the program itself computes a share, in the thread that calls. Otherwise all ranks are worker processes.
   bool caller_computes = true;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include <muster/serialize/attachments.hpp>
 
@@ -51,6 +52,25 @@ public:
 
   /// Whether blocks can go along; else what they hold must be copied.
   [[nodiscard]] bool attaches() const noexcept { return attaches_; }
+  /// Whether a value may be named by its block. Never where attaches() is false; where that alone is true, only what is
+  /// one and the same thing for all processes (an event, a queue) may, and a value writes its content.
+  [[nodiscard]] bool refers() const noexcept { return attaches_ && !copies_; }
+
+  /// While it lives, values write their content.
+  ///
+  /// Thread safety: as frame_writer.
+  class copying {
+  public:
+    explicit copying(frame_writer& out) noexcept : out_(out), before_(std::exchange(out.copies_, true)) {}
+    copying(const copying&) = delete;
+    copying& operator=(const copying&) = delete;
+    ~copying() { out_.copies_ = before_; }
+
+  private:
+    frame_writer& out_;
+    bool before_;
+  };
+
   /// Sends a block along, and writes its name. Requires: attaches().
   /// Throws errc::not_serializable when the frame goes where none can follow, and what the carrier throws.
   void attach(const shared_block& what) {
@@ -72,6 +92,7 @@ private:
   std::size_t attached_ = 0;
   std::size_t written_ = 0;
   bool attaches_ = false;
+  bool copies_ = false;
   bool counting_ = true;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <muster/parallel/detail/world_words.hpp>
@@ -48,6 +49,9 @@ public:
   [[nodiscard]] bool is_awaited(std::size_t rank) const noexcept {
     return !is_dead(rank) && (is_doomed(rank) || !is_quiet(phases_[rank]));
   }
+  /// For whom the call waits: the first of those who have not computed, for whom others may wait too; else of those who
+  /// have.
+  [[nodiscard]] std::optional<std::size_t> late() const noexcept;
   [[nodiscard]] bool has_failed(std::size_t rank) const noexcept { return phases_[rank] == rank_phase::failed; }
 
 private:

@@ -135,7 +135,7 @@ private:
   wide_sum<T> joined_{};
 };
 
-/// All values, by rank, then by slice.
+/// All values, by rank, then by slice. Tensors in them are copied: they may be replicas, or inputs, which change.
 template <class T>
 class output_accumulator<T, output_op::none> {
 public:
@@ -144,7 +144,10 @@ public:
 
   void add(T value, double /*weight*/) { all_.push_back(std::move(value)); }
   static constexpr bool is_archived = true;
-  void save(frame_writer& out) const { static_cast<output_archive&>(out)(all_); }
+  void save(frame_writer& out) const {
+    const frame_writer::copying content(out);
+    static_cast<output_archive&>(out)(all_);
+  }
   void merge(frame_reader& in) {
     std::vector<T> more;
     static_cast<input_archive&>(in)(more);
@@ -169,6 +172,8 @@ public:
 protected:
   [[nodiscard]] std::vector<tensor> clones() const;
   [[nodiscard]] std::size_t count() const noexcept { return all_.size(); }
+  /// Throws errc::invalid_argument where there are no dimensions, so no rows.
+  void require_rows(const tensor& value) const;
   /// Throws errc::invalid_argument for tensors from `first_unknown` on that differ from the first one in more than the
   /// number of their rows, or have none.
   void require_joinable(std::size_t first_unknown) const;
@@ -193,6 +198,11 @@ class output_accumulator<tensor, output_op::gather> : public tensor_list {
 public:
   using result = tensor;
   using tensor_list::tensor_list;
+  /// Throws errc::invalid_argument for a tensor without dimensions.
+  void add(const tensor& value, double weight) {
+    require_rows(value);
+    tensor_list::add(value, weight);
+  }
   void merge(frame_reader& in) {
     const auto known = count();
     tensor_list::merge(in);

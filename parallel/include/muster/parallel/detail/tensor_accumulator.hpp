@@ -17,7 +17,7 @@ namespace muster::detail {
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Cost: the first value is kept as it is, by reference; from the second on, one pass over each. Sums of fractions, and
-/// averages, are kept in double; on a device each value that is none becomes one there first.
+/// averages, are kept in double, and rounded by value(); on a device each value that is none becomes one there first.
 class tensor_accumulator {
 public:
   tensor_accumulator() = default;
@@ -26,26 +26,36 @@ public:
 
   /// A value that `weight` rows gave. Throws errc::invalid_argument unless dtype and shape are those of the ones
   /// before, and the op is for that dtype.
-  void add(const tensor& value, double weight);
+  void add(const tensor& value, double weight) { add(value, weight, value.dtype()); }
+  /// The same with what another one has as unrounded(), of values of dtype `type`.
+  void add(const tensor& value, double weight, dtype type);
 
   [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
   [[nodiscard]] double weight() const noexcept { return weight_; }
   /// What has come of them; the value itself if there was only one. Requires: !is_empty().
   [[nodiscard]] tensor value() const;
+  /// The dtype of value(). Requires: !is_empty().
+  [[nodiscard]] dtype result_dtype() const noexcept { return result_; }
+  /// The same before it is rounded, if it is a sum or an average of several: of unrounded_type(result_dtype()), for
+  /// another one that rounds it. Else value(). Requires: !is_empty().
+  [[nodiscard]] tensor unrounded() const;
   /// Whether value() is a tensor that was given to add(), not one that was made here.
-  [[nodiscard]] bool is_borrowed() const noexcept { return count_ == 1; }
+  [[nodiscard]] bool is_borrowed() const noexcept { return count_ == 1 && joined_.dtype() == result_; }
 
 private:
   [[nodiscard]] bool sums_up() const noexcept;
-  void require_alike(const tensor& value) const;
+  void require_alike(const tensor& value, dtype type) const;
   void sum_up(const tensor& value, double weight);
   [[nodiscard]] bool is_here() const { return joined_.device().is_cpu(); }
-  [[nodiscard]] tensor value_there(dtype type) const;
+  [[nodiscard]] tensor sums_as(dtype type) const;
+  [[nodiscard]] tensor sums_there_as(dtype type) const;
 
   output_op op_ = output_op::sum;
   value_name what_;
   std::size_t count_ = 0;
   double weight_ = 0;
+  dtype type_{};              // of the values
+  dtype result_{};            // of what has come of them
   tensor joined_;             // the first value; then, unless sums_up(), what has come of them
   std::vector<double> sums_;  // if sums_up(), from the second value on, on the host
   tensor sums_there_;         // the same on a device
@@ -53,5 +63,8 @@ private:
 
 /// The dtype of what an op makes of values of that dtype. Throws errc::invalid_argument where it makes nothing.
 [[nodiscard]] dtype result_type(output_op op, dtype type, const value_name& what);
+
+/// What sums of fractions of that dtype are kept in.
+[[nodiscard]] dtype unrounded_type(dtype type) noexcept;
 
 }  // namespace muster::detail

@@ -165,7 +165,7 @@ private:
   void tend(const std::vector<residence_job>& jobs, const std::string& why, outcome& ended) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool has_lost_ranks() const noexcept;
   void read_made(std::size_t rank, outcome& ended) MUSTER_REQUIRES(mutex_);
-  void commit_there(const registered_function& function) MUSTER_REQUIRES(mutex_);
+  void commit_there(const registered_function& function, bool is_for_nothing) MUSTER_REQUIRES(mutex_);
 
   // world_call.cpp
   void require_open() const MUSTER_REQUIRES(mutex_);
@@ -199,6 +199,7 @@ private:
   [[noreturn]] void fail(outcome& ended, const registered_function& function) MUSTER_REQUIRES(mutex_);
   void end_rank(std::size_t rank) MUSTER_REQUIRES(mutex_);
   [[noreturn]] void throw_failure(std::size_t rank, const registered_function& function) MUSTER_REQUIRES(mutex_);
+  [[noreturn]] void throw_late(std::size_t rank, const registered_function& function);
   [[noreturn]] void throw_death(std::size_t rank, const registered_function& function, bool was_killed)
       MUSTER_REQUIRES(mutex_);
 

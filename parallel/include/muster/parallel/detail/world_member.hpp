@@ -31,7 +31,9 @@ class world_member final : private contribution_exchange {
 public:
   struct function {
     function_spec spec;
-    std::shared_ptr<rank_function> code;
+    std::shared_ptr<rank_function> code{};  ///< none: it could not be made of what was sent
+    function_token factory{};
+    std::vector<std::byte> sent{};
   };
 
   /// `bell`: where it sleeps; a process that is the rank, on that of its line.
@@ -67,6 +69,8 @@ private:
   [[nodiscard]] std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) override;
   [[nodiscard]] std::vector<contribution> read_contributions(std::size_t rank);
   void read_news();
+  void make_code(function& what);
+  void require_code();
   void tend();
   void wait_for_device();
   void run(std::uint64_t epoch, world_order what);
