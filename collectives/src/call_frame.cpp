@@ -110,7 +110,8 @@ void call_frame::refuse(const std::string& why) const {
   for (std::size_t rank = 0; rank < size(); ++rank) {
     out << (rank == 0 ? "" : "; ") << who(rank) << ": " << headers_[rank].describe();
   }
-  throw refusal(errc::invalid_argument, std::move(out).str());
+  is_refused_ = true;
+  throw error(errc::invalid_argument, std::move(out).str());
 }
 
 bool call_frame::somebody_is_in_place() const noexcept {

@@ -15,12 +15,6 @@
 
 namespace muster::detail {
 
-/// All ranks throw it of the same call, for the same reason.
-class refusal : public error {
-public:
-  using error::error;
-};
-
 /// A tensor of another rank: the name of its block, and where in the block its elements begin.
 struct tensor_place {
   std::uint64_t name = 0;
@@ -128,6 +122,9 @@ private:
     } catch (const std::exception& failure) {
       refuse_own(failure.what());
       throw;
+    } catch (...) {
+      refuse_own("what it threw is no std::exception");
+      throw;
     }
   }
   template <class Work>
@@ -148,10 +145,9 @@ private:
       direct();
     } catch (const group_error&) {
       throw;
-    } catch (const refusal&) {
-      throw;                                          // of all ranks, which have begun nothing
     } catch (const device_member::another_failed&) {  // NOLINT(bugprone-empty-catch): confirm() says which
     } catch (...) {
+      if (is_refused_) throw;  // by all ranks, which have begun nothing
       failure = std::current_exception();
     }
     confirm_direct(devices, failure);
@@ -183,6 +179,7 @@ private:
   const std::size_t extras_;
   const call_options how_;
   std::span<const call_header> headers_;
+  mutable bool is_refused_ = false;  // by all ranks, for the same reason
 };
 
 }  // namespace muster::detail

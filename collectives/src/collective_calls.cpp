@@ -131,6 +131,11 @@ std::vector<std::array<std::uint64_t, 2>> collective_calls::exchange_numbers(std
   return all;
 }
 
+void collective_calls::refuse(const std::exception_ptr& failure, const call_options& how) {
+  call_frame frame(end_, collective::refused, 0, how);
+  frame.run([&] { std::rethrow_exception(failure); }, [] {});
+}
+
 std::vector<std::byte> collective_calls::broadcast_bytes(std::span<const std::byte> bytes, std::size_t root,
                                                          const call_options& how) {
   const mapping_scope scope(*this);
@@ -147,7 +152,7 @@ std::vector<std::byte> collective_calls::broadcast_bytes(std::span<const std::by
         if (frame.fits(bytes.size())) {
           std::copy(bytes.begin(), bytes.end(), frame.own_data());
         } else {
-          sent = tensor::empty<std::uint8_t>({bytes.size()});
+          sent = shared_in(*end_.where(), dtype::u8, {bytes.size()});
           std::copy(bytes.begin(), bytes.end(), sent.data());
           frame.set_places(&sent, nullptr);
         }

@@ -64,6 +64,9 @@ public:
   void all_to_all(const tensor& in, const tensor& out, const call_options& how);
   /// The root's bytes, on all ranks.
   std::vector<std::byte> broadcast_bytes(std::span<const std::byte> bytes, std::size_t root, const call_options& how);
+  /// Instead of any call, of which this rank knows beforehand that it cannot make it: the others refuse theirs. Throws
+  /// `failure`.
+  void refuse(const std::exception_ptr& failure, const call_options& how);
   /// What this rank has of a transport between devices.
   [[nodiscard]] device_member& devices() noexcept { return devices_; }
   /// Two numbers of every rank.

@@ -306,6 +306,9 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
   const auto ranks = end_.size();
   call_frame frame(end_, collective::all_to_all, ranks + 1, how);
   frame.counts_differ = true;
+  // The others read it while what they send is written.
+  const bool is_in_place =
+      out != nullptr && in.size() > 0 && in.device().is_cpu() && out->device().is_cpu() && in.data() == out->data();
   local_input from(in);
   const tensor* there = &in;
   tensor result;
@@ -335,7 +338,7 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
       },
       [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
-        there = &from.reachable(*end_.where());
+        there = is_in_place ? &from.copied(*end_.where()) : &from.reachable(*end_.where());
         frame.set_places(there, nullptr);
       },
       [&] {

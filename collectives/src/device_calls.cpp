@@ -179,7 +179,8 @@ void device_calls::all_to_all_rows(const tensor& in, const tensor& out, std::spa
 void device_calls::all_to_all(const tensor& in, const tensor& out, std::span<const std::size_t> outgoing,
                               std::span<const std::size_t> incoming) {
   const row_out to(out);
-  all_to_all_rows(row_of(in), to.row(), outgoing, incoming);
+  const bool is_in_place = in.size() > 0 && in.device_address() == out.device_address();
+  all_to_all_rows(is_in_place ? in.clone() : row_of(in), to.row(), outgoing, incoming);
   to.finish();
 }
 

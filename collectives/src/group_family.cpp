@@ -10,6 +10,7 @@
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 
+#include "broken_word.hpp"
 #include "group_family.hpp"
 #include "group_impl.hpp"
 
@@ -141,34 +142,103 @@ auto as_subset(Make make) {
 
 }  // namespace
 
+namespace {
+
+/// The messages by which the ranks of a subset meet: the first of them, who leads, names the memory that it has made,
+/// and each of the others, the name that it has heard.
+///
+/// An attempt that a leader has given up leaves names behind, and answers: a follower hears the next one where the
+/// memory is gone, or void, and the leader does not take an older name for an answer.
+///
+/// Thread safety: belongs to the thread that made it.
+class meeting {
+public:
+  meeting(rank_end& end, detail::mailbox& mail, std::span<const std::size_t> ranks, const call_options& how)
+      : end_(end),
+        mail_(mail),
+        ranks_(ranks),
+        tag_(tag_of(ranks)),
+        until_(deadline::after(how.timeout.value_or(end.memory().shape().timeout))) {}
+
+  [[nodiscard]] shared_block lead() {
+    auto block = detail::make_group_memory(end_, ranks_);
+    const auto name = end_.where()->blocks().name_of(block);
+    try {
+      for (const auto each : ranks_.subspan(1)) say(each, name);
+      for (const auto each : ranks_.subspan(1)) {
+        while (hear(each) != name) continue;
+      }
+    } catch (const peer_lost&) {
+      throw;  // of whom all who have the memory are told
+    } catch (...) {
+      make_void(block);
+      throw;
+    }
+    return block;
+  }
+
+  [[nodiscard]] shared_block follow() {
+    for (;;) {
+      const auto name = hear(ranks_[0]);
+      auto block = find(name);
+      if (!block) continue;
+      say(ranks_[0], name);
+      return block;
+    }
+  }
+
+private:
+  void say(std::size_t to, std::uint64_t name) {
+    const auto number = tensor::full<std::uint64_t>({1}, name, memory::local);
+    end(*mail_.send(number, to, tag_));
+  }
+  [[nodiscard]] std::uint64_t hear(std::size_t from) {
+    const auto number = tensor::zeros<std::uint64_t>({1}, memory::local);
+    end(*mail_.receive(&number, from, tag_));
+    return number.item<std::uint64_t>();
+  }
+  void end(detail::transfer& message) {
+    if (!message.wait(until_) && (message.cancel() || !message.has_ended())) {
+      throw group_error(errc::timed_out, text(message.describe(), " timed out in rank ", end_.rank()),
+                        {.operation = message.name(), .missing = message.missing(), .lost = {}});
+    }
+    if (const auto failure = message.failure()) std::rethrow_exception(failure);
+  }
+
+  // Nothing where its leader has given it up; if that is dead, the next wait for it says so.
+  [[nodiscard]] shared_block find(std::uint64_t name) {
+    try {
+      auto block = detail::hold_group_memory(end_, name);
+      const bool is_void = detail::group_memory::attach(block.bytes()).broken().load(std::memory_order_acquire) != 0;
+      return is_void ? shared_block() : block;
+    } catch (const error& failure) {
+      if (failure.code() != errc::corrupted) throw;
+      return {};
+    }
+  }
+  // Those who have it already find a group that is broken.
+  void make_void(const shared_block& block) {
+    std::uint64_t whole = 0;
+    const detail::broken_word word{.why = detail::broken_word::cause::timeout, .rank = 0, .sequence = 0};
+    detail::group_memory::attach(block.bytes()).broken().compare_exchange_strong(whole, word.pack());
+  }
+
+  rank_end& end_;
+  detail::mailbox& mail_;
+  const std::span<const std::size_t> ranks_;
+  const std::uint64_t tag_;
+  const deadline until_;
+};
+
+}  // namespace
+
 group group::subset(std::span<const std::size_t> ranks, const call_options& how) {
   auto& end = *self_->end;
   check_subset(ranks, end);
-  const auto tag = tag_of(ranks);
-  const auto until = deadline::after(how.timeout.value_or(end.memory().shape().timeout));
-  const auto wait = [&](const std::shared_ptr<detail::transfer>& message) {
-    if (!message->wait(until)) {
-      message->cancel();
-      throw group_error(errc::timed_out, text(message->describe(), " timed out in rank ", end.rank()),
-                        {.operation = message->name(), .missing = message->missing(), .lost = {}});
-    }
-    if (const auto failure = message->failure()) std::rethrow_exception(failure);
-  };
   const auto new_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), end.rank()) - ranks.begin());
   return as_subset([&] {
-    auto number = tensor::zeros<std::uint64_t>({1}, memory::local);
-    shared_block block;
-    if (new_rank != 0) {
-      wait(self_->mail->receive(&number, ranks[0], tag));
-      block =
-          hold(end, number.item<std::uint64_t>(), {.operation = "subset", .timeout = how.timeout, .whom = ranks[0]});
-      wait(self_->mail->send(number, ranks[0], tag));
-    } else {
-      block = detail::make_group_memory(end, ranks);
-      number.fill(end.where()->blocks().name_of(block));
-      for (const auto each : ranks.subspan(1)) wait(self_->mail->send(number, each, tag));
-      for (const auto each : ranks.subspan(1)) wait(self_->mail->receive(&number, each, tag));  // it has the memory
-    }
+    meeting others(end, *self_->mail, ranks, how);
+    auto block = new_rank == 0 ? others.lead() : others.follow();
     return group(std::make_shared<impl>(end.where(), std::move(block), new_rank));
   });
 }

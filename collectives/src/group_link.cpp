@@ -59,7 +59,10 @@ void group_link::release(slot& which) {
   free_.push_back(static_cast<std::uint32_t>(&which - slots_.data()));
 }
 
-bool group_link::test(ticket which) { return find(which).operation.test() && wait(which, deadline::never()); }
+// A wait that is over at once finds out what has become of the others too.
+bool group_link::test(ticket which) {
+  return wait(which, find(which).operation.test() ? deadline::never() : deadline(clock::time_point()));
+}
 
 // What has ended has ended, whatever became of the group meanwhile: whose message was refused is told that, though the
 // rank that refused it broke the group right afterwards.

@@ -24,8 +24,14 @@ void wait_or_withdraw(detail::rank_end& end, detail::transfer& what, const call_
     what.cancel();
     throw;
   }
-  what.cancel();
-  throw group_error(errc::timed_out, text(what.describe(), " timed out in rank ", end.rank()),
+  const bool is_withdrawn = what.cancel();
+  if (!is_withdrawn && what.has_ended()) {  // just now
+    if (const auto failure = what.failure()) std::rethrow_exception(failure);
+    return;
+  }
+  throw group_error(errc::timed_out,
+                    text(what.describe(), " timed out in rank ", end.rank(),
+                         is_withdrawn ? "" : "; it cannot be withdrawn any more, and arrives if it is received later"),
                     {.operation = what.name(), .missing = what.missing(), .lost = {}});
 }
 
@@ -64,6 +70,12 @@ std::vector<std::uint8_t> group::as_elements(const std::vector<std::byte>& bytes
   std::vector<std::uint8_t> elements(bytes.size());
   if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
   return elements;
+}
+
+void group::refuse(const call_options& how) {
+  const auto failure = std::current_exception();
+  self_->make([&] { self_->calls.refuse(failure, how); });
+  std::rethrow_exception(failure);
 }
 
 std::vector<std::byte> group::broadcast_bytes(std::span<const std::byte> bytes, std::size_t root,

@@ -2,8 +2,15 @@
 #include "local_tensor.hpp"
 
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace muster::detail {
+
+tensor shared_in(domain& where, dtype type, const tensor_shape& shape) {
+  const auto bytes = std::accumulate(shape.begin(), shape.end(), dtype_size(type), std::multiplies<>());
+  return tensor::over(bytes != 0 ? storage::over(where.blocks().allocate_shared(bytes)) : nullptr, type, shape);
+}
 
 void local_input::copy_to(std::byte* room) const {
   if (what_.size() == 0) return;
@@ -11,19 +18,21 @@ void local_input::copy_to(std::byte* room) const {
   std::memcpy(room, what_.data(), what_.nbytes());
 }
 
-const tensor& local_input::reachable(const domain& where) {
-  if (is_reachable(what_, where)) return what_;
-  copy_ = what_.device().is_cpu() ? what_.clone(memory::shared) : what_.to(device::cpu());
+const tensor& local_input::reachable(domain& where) { return is_reachable(what_, where) ? what_ : copied(where); }
+
+const tensor& local_input::copied(domain& where) {
+  copy_ = shared_in(where, what_.dtype(), what_.shape());
+  copy_.copy_from(what_);
   return copy_;
 }
 
-const tensor& local_output::reachable(const domain& where) {
+const tensor& local_output::reachable(domain& where) {
   if (is_reachable(what_, where)) return what_;
-  stand_in_ = tensor::empty(what_.dtype(), what_.shape(), memory::shared);
+  stand_in_ = shared_in(where, what_.dtype(), what_.shape());
   return stand_in_;
 }
 
-const tensor& local_output::reachable(const domain& where, const tensor& input, const tensor& stands_in) {
+const tensor& local_output::reachable(domain& where, const tensor& input, const tensor& stands_in) {
   const bool is_here = what_.device().is_cpu() && input.device().is_cpu();
   const bool is_replaced = is_here && what_.data() == input.data() && stands_in.data() != input.data();
   if (!is_replaced) return reachable(where);

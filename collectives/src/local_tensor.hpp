@@ -14,6 +14,9 @@ namespace muster::detail {
   return what.size() == 0 || (is_row(what) && what.is_shared() && what.storage()->block().owner()->owner() == &where);
 }
 
+/// Contiguous memory of that domain, which all its participants can reach. Requires: there can be such a tensor.
+[[nodiscard]] tensor shared_in(domain& where, dtype type, const tensor_shape& shape);
+
 /// This rank's contribution. Where others cannot reach it a copy that they can is made, on request.
 ///
 /// Thread safety: an object belongs to one thread.
@@ -23,7 +26,9 @@ public:
 
   /// Its elements in a row, wherever they are.
   void copy_to(std::byte* room) const;
-  [[nodiscard]] const tensor& reachable(const domain& where);
+  [[nodiscard]] const tensor& reachable(domain& where);
+  /// A copy in any case, which others can reach.
+  [[nodiscard]] const tensor& copied(domain& where);
 
 private:
   const tensor& what_;
@@ -38,10 +43,10 @@ class local_output {
 public:
   explicit local_output(const tensor& what) : what_(what) {}
 
-  [[nodiscard]] const tensor& reachable(const domain& where);
+  [[nodiscard]] const tensor& reachable(domain& where);
   /// The same, for an operation that computes each element from its counterparts: where the result takes the place of
   /// an input, what stands in for that serves.
-  [[nodiscard]] const tensor& reachable(const domain& where, const tensor& input, const tensor& stands_in);
+  [[nodiscard]] const tensor& reachable(domain& where, const tensor& input, const tensor& stands_in);
   /// Some contiguous memory of that size, which others need not reach.
   [[nodiscard]] std::byte* contiguous();
   /// After the result is there.

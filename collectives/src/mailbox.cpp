@@ -54,9 +54,7 @@ std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std:
   end_->require_whole({.operation = "send", .whom = to});
   end_->use_meanwhile();
   auto made = make(transfer::direction::send, to, tag, &what);
-  if (what.nbytes() > message_entry::inline_bytes) {
-    made->staged_ = local_input(what).reachable(*end_->where());
-  }
+  stage(*made);
   transfer_queue ended;
   {
     const scoped_lock lock(mutex_);
@@ -69,6 +67,17 @@ std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std:
   return made;
 }
 
+// Whatever can fail, before it is in a queue: others lie behind it there.
+void mailbox::stage(transfer& what) {
+  auto& sent = what.tensor_;
+  if (sent.nbytes() > message_entry::inline_bytes) {
+    what.staged_ = local_input(sent).reachable(*end_->where());
+    what.staged_name_ = end_->where()->blocks().name_of(what.staged_.storage()->block());
+  } else if (!is_row(sent)) {
+    sent = sent.to(device::cpu()).contiguous();
+  }
+}
+
 void mailbox::require_no_complaint(std::size_t to) {
   auto& out = outgoing_[to];
   const auto complaints = out.ring->complaints.load(std::memory_order_acquire);
@@ -79,12 +88,14 @@ void mailbox::require_no_complaint(std::size_t to) {
 void mailbox::open(std::size_t to) {
   auto& blocks = end_->where()->blocks();
   auto& out = outgoing_[to];
-  out.block = blocks.allocate_shared(sizeof(outbox::memory));
-  out.ring = outbox::make(out.block.bytes());
+  receivers_.reserve(outgoing_.size());
   out.free_acks.resize(outbox::most_acks);
   std::iota(out.free_acks.rbegin(), out.free_acks.rend(), std::size_t{0});
+  out.block = blocks.allocate_shared(sizeof(outbox::memory));
+  const auto ring = outbox::make(out.block.bytes());
   out.hold = blocks.send(out.block);
   end_->memory().link(end_->rank(), to).store(out.hold, std::memory_order_seq_cst);
+  out.ring = ring;  // it is open, once nothing can fail any more
   receivers_.push_back(to);
 }
 
@@ -136,7 +147,7 @@ bool mailbox::try_push(outgoing& out, std::size_t to, transfer& what) {
     out.free_acks.pop_back();
     what.ack_ = out.position + 1;
     const auto& block = what.staged_.storage()->block();
-    const message_entry::place where{.name = end_->where()->blocks().name_of(block),
+    const message_entry::place where{.name = what.staged_name_,
                                      .offset = static_cast<std::uint64_t>(what.staged_.data() - block.data()),
                                      .ack = what.ack_index_};
     std::memcpy(body, &where, sizeof where);

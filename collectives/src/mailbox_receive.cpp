@@ -265,8 +265,12 @@ void mailbox::deliver(std::size_t from, arrival& message, std::shared_ptr<transf
   } catch (const peer_lost&) {
     failure = std::current_exception();
     to->is_lost_ = true;
-  } catch (...) {
+  } catch (const std::exception& why) {  // of this rank's own: the sender must not wait for it
     failure = std::current_exception();
+    if (message.ack) {
+      complain(from, why.what());
+      answer(from, message, true);
+    }
   }
   end(std::move(to), failure, ended);
 }
@@ -297,7 +301,8 @@ void mailbox::fetch(std::size_t from, arrival& message, const tensor& into) {
     if (message.offset > there_.size() || into.nbytes() > there_.size() - message.offset) {
       throw error(errc::corrupted, "");
     }
-  } catch (const error&) {
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupted) throw;
     throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag, " of ",
                          describe({end_->member(from)}), " is gone: that rank is dead"),
                     {.operation = "receive", .missing = {}, .lost = {end_->member(from)}});
@@ -327,10 +332,10 @@ void mailbox::absorb() {
   for (std::size_t from = 0; from < incoming_.size(); ++from) {
     for (auto& each : incoming_[from].waiting) {
       if (!each.ack) continue;
-      each.copy = spare_copy(each.type, each.shape);
       try {
+        each.copy = spare_copy(each.type, each.shape);
         fill(from, each, each.copy);
-      } catch (const peer_lost&) {  // whoever asks for it is told
+      } catch (const std::exception&) {  // whoever asks for it is told
         put_back(std::exchange(each.copy, tensor()));
       }
     }

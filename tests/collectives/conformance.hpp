@@ -279,6 +279,17 @@ void check_rows(group& group, std::size_t count, device there) {
     incoming.insert(incoming.end(), 2 * (count + self), element<T>(from, 0, reduction_op::sum));
   }
   EXPECT_TRUE(holds(group.all_to_all(outgoing, counts), incoming)) << "all_to_all";
+
+  // In place: to rank k count rows of this rank's number and k.
+  const auto square = tensor::empty<T>({ranks * count, 2}, there);
+  std::vector<T> turned;
+  for (std::size_t other = 0; other < ranks; ++other) {
+    square.slice(other * count, (other + 1) * count)
+        .copy_from(tensor::full<T>({count, 2}, element<T>(self, other, reduction_op::sum), there));
+    turned.insert(turned.end(), 2 * count, element<T>(other, self, reduction_op::sum));
+  }
+  group.all_to_all(square, square);
+  EXPECT_TRUE(holds(square, turned)) << "all_to_all in place";
 }
 
 // Everybody's rows to the next one; those that come are known, and not known.

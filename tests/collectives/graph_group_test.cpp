@@ -121,6 +121,22 @@ TEST_P(GraphGroup, CarriesLongMessagesBothWaysAtOnce) {
 
 // ---- what goes wrong
 
+TEST_P(GraphGroup, WhoGoesOnBetweenLooksIsToldOfAnAbort) {
+  run(2, [](group& group) {
+    graph g;
+    g.on(0).recv("x", {.from = 1});
+    g.on(1).send(g.on(1).compute("x", number, {g.on(1).input("own", tensor::zeros<float>({}))},
+                                 [](const tensor&, const tensor&) { throw std::out_of_range("no pivot"); }),
+                 {.to = 0});
+    group_link link(group);
+    auto plan = plan_of(group, g);
+    const auto text = test::text_thrown_by<std::exception>([&] {
+      while (!plan.advance(link)) continue;
+    });
+    EXPECT_THAT(text, HasSubstr("no pivot"));
+  });
+}
+
 TEST_P(GraphGroup, AllAreToldWhenAFunctionThrows) {
   run(3, [](group& group) {
     graph g;

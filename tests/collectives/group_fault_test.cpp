@@ -76,6 +76,40 @@ TEST_F(GroupFault, WhatCameBeforeItsSenderLeftIsSeen) {
   for (int last = 1; last <= looks; ++last) EXPECT_NO_THROW(look_until(last, deadline::never())) << last;
 }
 
+TEST_F(GroupFault, SeveralWaitsOfOneExchangeHaveOneTime) {
+  const group_ticket ticket(2, {.spin = 0ns});
+  rank_end mine(domain_, ticket.block(), 0);
+  rank_end other(domain_, ticket.block(), 1);
+  detail::waiting_for what{.operation = "test", .timeout = 1ms, .whom = 1};
+  mine.wait(what, [&] { return what.until.has_value(); });
+  what.timeout = 1h;
+  EXPECT_THROW(mine.wait(what, [] { return false; }), group_error);
+}
+
+// Whoever has no room for a message says so to the one who waits for it to be taken.
+TEST_F(GroupFault, AMessageThatItsReceiverHasNoMemoryForIsRefusedAtBothEnds) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto sent = other.isend(numbers(std::size_t{2} << 20U), 0);
+  std::vector<tensor> taken;
+  const auto fill = [&](std::size_t bytes) {
+    try {
+      for (;;) taken.push_back(tensor::empty<std::uint8_t>({bytes}));
+    } catch (const error& full) {
+      EXPECT_EQ(full.code(), errc::out_of_memory) << full.what();
+    }
+  };
+  fill(std::size_t{4} << 20U);
+  const auto text = text_thrown_by<error>([&] { static_cast<void>(mine.recv(1)); });
+  EXPECT_THAT(text, testing::Not(HasSubstr("dead")));
+  taken.clear();
+  EXPECT_THAT(text_thrown_by<error>([&] { sent.wait(); }), HasSubstr("refused there"));
+  std::thread next([&] { other.send(numbers(2000), 0); });
+  EXPECT_EQ(mine.recv(1).size(), 2000U);
+  next.join();
+}
+
 // Another gives up first, and leaves, at any of the looks.
 TEST_F(GroupFault, WhoLeftSinceTheTimeWasOverIsNotTheReason) {
   const auto wait_with_leaving_at = [&](int last) {

@@ -3,13 +3,19 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <muster/serialize/exceptions.hpp>
 
 #include "group_support.hpp"
 
@@ -149,6 +155,47 @@ TEST_P(Group, ACallThatOneRankGetsWrongIsRefusedByAllAndSaysWhose) {
     EXPECT_THAT(rows, HasSubstr("5 in all"));
     group.all_reduce(own);
     EXPECT_EQ(own.at<float>(0), 3);
+  });
+}
+
+/// What cannot be encoded on one rank.
+struct moody {
+  bool may_go = true;
+  template <class Archive>
+  void save(Archive& archive) const {
+    if (!may_go) throw std::domain_error("not today");
+    archive(may_go);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    archive(may_go);
+  }
+};
+
+TEST_P(Group, AnObjectThatOneRankCannotSendIsRefusedByAllAndTheGroupGoesOn) {
+  run(3, [](group& group) {
+    moody own{.may_go = group.rank() != 0};
+    const std::vector<moody> for_each(3, own);
+    const std::function<void()> calls[] = {[&] { group.broadcast_object(own, 0); },
+                                           [&] { static_cast<void>(group.gather_object(own, 1)); },
+                                           [&] { static_cast<void>(group.all_gather_object(own)); },
+                                           [&] { static_cast<void>(group.scatter_object(for_each, 0)); }};
+    for (const auto& call : calls) {
+      EXPECT_THAT(text_thrown_by<std::exception>(call), HasSubstr("not today"));
+      EXPECT_EQ(group.all_gather_object(group.rank()).size(), 3U);
+    }
+  });
+}
+
+// Nobody knows the types that are the library's own.
+TEST_P(Group, WhatIsRefusedIsAPlainError) {
+  run(2, [](group& group) {
+    try {
+      group.all_reduce(tensor::ones<float>({group.rank() + 1}));
+      ADD_FAILURE() << "it was not refused";
+    } catch (...) {
+      EXPECT_EQ(capture_current_exception().type_name(), "muster::error");
+    }
   });
 }
 
@@ -360,6 +407,34 @@ TEST_P(Group, SubsetsAreMadeByTheirMembersOnlyAHundredTimes) {
   });
 }
 
+TEST_P(Group, ASubsetWhoseLeaderHasGivenUpCanBeMadeAgain) {
+  run(2, [](group& group) {
+    if (group.rank() == 0) EXPECT_THROW(static_cast<void>(group.subset({0, 1}, {.timeout = 5ms})), group_error);
+    group.barrier();
+    auto both = group.subset({0, 1});
+    EXPECT_EQ(both.all_gather(number(1)).size(), 2U);
+  });
+}
+
+TEST_P(Group, OfASubsetThatItsLeaderHasGivenUpThoseWhoHadItKnow) {
+  run(3, [](group& group) {
+    const auto try_to_meet = [&]() -> std::optional<muster::group> {
+      try {
+        return group.subset({0, 1, 2}, {.timeout = 20ms});
+      } catch (const group_error& found) {
+        EXPECT_EQ(found.code(), errc::timed_out) << found.what();
+        return std::nullopt;
+      }
+    };
+    std::optional<muster::group> part;
+    if (group.rank() != 2) part = try_to_meet();
+    group.barrier();
+    if (part) EXPECT_FALSE(part->is_whole());
+    auto all = group.subset({0, 1, 2});
+    EXPECT_EQ(all.all_gather(number(1)).size(), 3U);
+  });
+}
+
 TEST_P(Group, SubsetsThatCannotBeAreRefused) {
   run(2, [](group& group) {
     const std::vector<std::size_t> none;
@@ -390,6 +465,27 @@ TEST_P(Group, DoesNotShrinkWhileItIsWhole) {
     EXPECT_THROW(static_cast<void>(group.shrink()), error);
     group.barrier();
   });
+}
+
+// Tensors of the program's own domain are none of its.
+TEST(GroupInOneProcess, MayLieInAnotherDomainThanThePrograms) {
+  const auto own = std::make_shared<domain>(domain_options{.arena_bytes = std::size_t{64} << 20U});
+  const group_ticket ticket(2, {}, own);
+  const auto run_rank = [&](std::size_t rank) {
+    group mine(ticket, rank);
+    const auto values = tensor::full<float>({5000}, static_cast<float>(rank + 1));
+    mine.all_reduce(values);
+    EXPECT_EQ(values.at<float>(4999), 3);
+    auto word = rank == 0 ? std::string(100'000, 'y') : std::string();
+    mine.broadcast_object(word, 0);
+    EXPECT_EQ(word.size(), 100'000U);
+    const auto sent = mine.isend(values, 1 - rank);
+    EXPECT_EQ(mine.recv(1 - rank).at<float>(4999), 3);
+    sent.wait();
+  };
+  std::thread other([&] { run_rank(1); });
+  run_rank(0);
+  other.join();
 }
 
 TEST(GroupInOneProcess, IsMadeOfThreadsAgainAndAgain) {

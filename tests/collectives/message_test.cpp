@@ -331,6 +331,22 @@ TEST_P(Messages, ThatTimeOutNameWhoIsMissing) {
   });
 }
 
+TEST_P(Messages, ThatTimeOutAtTheirReceiversDoorArriveLaterAndSaySo) {
+  run(2, [](group& group) {
+    if (group.rank() == 0) {
+      const auto text = text_thrown_by<group_error>([&] { group.send(numbers(longer, 7), 1, 9, {.timeout = 5ms}); });
+      EXPECT_THAT(text, AllOf(HasSubstr("timed out"), HasSubstr("arrives if it is received later")));
+      group.barrier();
+      group.send(numbers(longer, 8), 1, 9);
+    } else {
+      group.barrier();
+      EXPECT_EQ(group.recv(0, 9).at<float>(longer - 1), 7);
+      EXPECT_EQ(group.recv(0, 9).at<float>(longer - 1), 8);
+    }
+    group.barrier();
+  });
+}
+
 TEST_P(Messages, ThatAreNotWantedAnyMoreAreCancelled) {
   run(2, [](group& group) {
     if (group.rank() == 0) {

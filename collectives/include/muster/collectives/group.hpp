@@ -189,7 +189,8 @@ public:
 
   /// Returns when the tensor may be changed again: at once for up to 384 bytes, else when the receiver has it. Two
   /// ranks that send to one another first and receive then both get on: what came meanwhile is copied. Throws what
-  /// isend() and work::wait() do; errc::timed_out, which breaks nothing.
+  /// isend() and work::wait() do; errc::timed_out, which breaks nothing; where its text says that the message cannot be
+  /// withdrawn any more, that is received later all the same, with what the tensor holds by then.
   void send(const tensor& what, std::size_t to, std::uint32_t tag = 0, const call_options& how = {});
   /// Returns the rank that sent it.
   std::size_t recv(const tensor& into, std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
@@ -199,27 +200,30 @@ public:
 
   template <transportable T>
   void broadcast_object(T& what, std::size_t root, const call_options& how = {}) {
-    const auto bytes = rank() == root ? encode(what) : std::vector<std::byte>();
+    const auto bytes = made_or_refused([&] { return rank() == root ? encode(what) : std::vector<std::byte>(); }, how);
     const auto received = broadcast_bytes(bytes, root, how);
     if (rank() != root) what = decode<T>(received);
   }
   /// One of each rank, at the root; nothing elsewhere.
   template <transportable T>
   [[nodiscard]] std::vector<T> gather_object(const T& what, std::size_t root, const call_options& how = {}) {
-    return decode_all<T>(gather_bytes(encode(what), root, how));
+    return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), root, how));
   }
   template <transportable T>
   [[nodiscard]] std::vector<T> all_gather_object(const T& what, const call_options& how = {}) {
-    return decode_all<T>(gather_bytes(encode(what), std::nullopt, how));
+    return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), std::nullopt, how));
   }
   /// One for each rank, from the root; `what` counts there only.
   template <transportable T>
   [[nodiscard]] T scatter_object(const std::vector<T>& what, std::size_t root, const call_options& how = {}) {
-    std::vector<std::vector<std::byte>> parts;
-    if (rank() == root) {
-      for (const auto& each : what) parts.push_back(encode(each));
-    }
-    return decode<T>(scatter_bytes(parts, root, how));
+    const auto make_parts = [&] {
+      std::vector<std::vector<std::byte>> parts;
+      if (rank() == root) {
+        for (const auto& each : what) parts.push_back(encode(each));
+      }
+      return parts;
+    };
+    return decode<T>(scatter_bytes(made_or_refused(make_parts, how), root, how));
   }
   template <transportable T>
   void send_object(const T& what, std::size_t to, std::uint32_t tag = 0, const call_options& how = {}) {
@@ -235,6 +239,17 @@ public:
 private:
   struct impl;
   explicit group(std::shared_ptr<impl> self) noexcept;
+
+  // Before a call: the others, who make it, are told why this rank cannot.
+  template <class Make>
+  auto made_or_refused(Make make, const call_options& how) -> decltype(make()) {
+    try {
+      return make();
+    } catch (...) {
+      refuse(how);
+    }
+  }
+  [[noreturn]] void refuse(const call_options& how);
 
   template <class T>
   static std::vector<std::byte> encode(const T& what) {

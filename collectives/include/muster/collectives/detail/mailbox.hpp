@@ -99,6 +99,7 @@ private:
 
   void require_peer(std::size_t peer) const;
   void require_no_complaint(std::size_t to) MUSTER_REQUIRES(mutex_);
+  void stage(transfer& what);
   void open(std::size_t to) MUSTER_REQUIRES(mutex_);
   void take_back(std::size_t to) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] static bool has_room(outgoing& out);

@@ -33,6 +33,7 @@ struct waiting_for {
   std::size_t whom = rank_line::anybody;
   std::span<const std::size_t> each = {};  ///< with `anybody`: nor can it be done without one of these
   bool until_done = false;                 ///< all have entered the call, and are to confirm
+  std::optional<deadline> until = {};      ///< once somebody was waited for: for the others too
 };
 
 /// A rank's end of a group's memory: it publishes what it calls, waits for the others to do so, and finds out who is
@@ -109,10 +110,16 @@ public:
 
   /// Until `ready()`, which is asked again whenever something may have changed. Throws group_error when somebody of
   /// whom it is waited is lost, when the group is aborted, or, and then the group is broken, when the time has passed.
+  /// Of several waits with the same `what` the time is one.
   template <class Ready>
-  void wait(const waiting_for& what, Ready ready) {
+  void wait(waiting_for& what, Ready ready) {
     if (look_often(ready)) return;
-    if (!wait_until(what, deadline::after(what.timeout.value_or(memory_.shape().timeout)), ready)) give_up(what);
+    if (!what.until) what.until = deadline::after(what.timeout.value_or(memory_.shape().timeout));
+    if (!wait_until(what, *what.until, ready)) give_up(what);
+  }
+  template <class Ready>
+  void wait(waiting_for&& what, Ready ready) {
+    wait(what, ready);
   }
 
   /// The same; false when `until` passed first, which breaks nothing.

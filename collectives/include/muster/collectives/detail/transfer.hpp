@@ -60,6 +60,7 @@ private:
   tensor tensor_;
   // What follows is the mailbox's until it has ended.
   tensor staged_;
+  std::uint64_t staged_name_ = 0;
   std::uint64_t ack_ = 0;
   std::size_t ack_index_ = 0;
   std::exception_ptr failure_;
