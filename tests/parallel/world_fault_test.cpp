@@ -266,19 +266,25 @@ tensor late_by(const rank_context& context, const tensor& x, int late, std::chro
   return tensor::full<float>(weights.shape(), test::total(x));
 }
 
-/// The error of a call in which the rank is late; the caller may be late too.
+/// The error of a call in which the rank is late. Where there is load, the caller may be late too, or another rank;
+/// then all get more time.
 template <class Function>
 ending end_of_late_call(const Function& f, scene& s, int late) {
-  for (auto time = 50ms;; time *= 2) {
+  ending found;
+  for (auto timeout = 20ms; timeout < 5s; timeout *= 2) {
     try {
-      f.with({.timeout = 20ms})(s.x, late, time);
+      f.with({.timeout = timeout})(s.x, late, 3 * timeout);
       s.w.broadcast(s.weights, tensor::full<float>({500}, 1.0F));
+      continue;
     } catch (const rank_error& failure) {
-      return {.text = failure.what(), .code = failure.code(), .rank = failure.rank()};
+      found = {.text = failure.what(), .code = failure.code(), .rank = failure.rank()};
     } catch (const error& failure) {
-      return {.text = failure.what(), .code = failure.code(), .rank = {}};
+      found = {.text = failure.what(), .code = failure.code(), .rank = {}};
     }
+    const bool is_another = found.rank && *found.rank != static_cast<std::size_t>(late);
+    if (!is_another) break;
   }
+  return found;
 }
 
 TEST(WorldFaults, ARankThatIsTooLateAndComesBackInTheGraceIsNamed) {

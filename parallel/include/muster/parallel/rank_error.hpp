@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// A call of a world failed, because of a rank: it threw, died, or was too late, also if it came back then. Nothing of
-/// the call has happened: no variable has changed, in any rank. A rank that is gone is replaced before the next call.
+/// A call of a world failed, because of a rank: it threw, died, or was too late, even if it came back. Nothing of the
+/// call has happened: no variable has changed, in any rank. A rank that is gone is replaced before the next call.
 ///
 /// what() says which rank, in which function, and why. What a rank threw is nested in it as itself, where its type is
 /// known here (std::rethrow_if_nested), else as remote_exception; info() has it as data.

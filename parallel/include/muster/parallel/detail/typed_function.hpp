@@ -69,9 +69,7 @@ public:
   static_assert(
       argument_count == first_argument + Rows + Wholes + Variables,
       "muster: the callable must take a const rank_context& if it wants one, then an argument for each name in "
-      "rows(), for each in whole(), and for the variables of replicas() and sliceable(), in the order in which they "
-      "are "
-      "given");
+      "rows() and whole(), and for the variables of replicas() and sliceable(), in the order in which they are given");
 
   using results = typename result_values<typename known::result>::type;
   static_assert(
