@@ -180,7 +180,7 @@ void device_calls::all_to_all(const tensor& in, const tensor& out, std::span<con
                               std::span<const std::size_t> incoming) {
   const row_out to(out);
   const bool is_in_place = in.size() > 0 && in.device_address() == out.device_address();
-  all_to_all_rows(is_in_place ? in.clone() : row_of(in), to.row(), outgoing, incoming);
+  all_to_all_rows(row_of(is_in_place ? in.clone() : in), to.row(), outgoing, incoming);
   to.finish();
 }
 
