@@ -169,9 +169,10 @@ public:
         while (hear(each) != name) continue;
       }
     } catch (const peer_lost&) {
-      throw;  // of whom all who have the memory are told
+      make_void(block, detail::broken_word::cause::lost);
+      throw;
     } catch (...) {
-      make_void(block);
+      make_void(block, detail::broken_word::cause::timeout);
       throw;
     }
     return block;
@@ -216,11 +217,12 @@ private:
       return {};
     }
   }
-  // Those who have it already find a group that is broken.
-  void make_void(const shared_block& block) {
+  // Those who have it already find a group that is broken, and may sleep in it.
+  static void make_void(const shared_block& block, detail::broken_word::cause why) {
+    const auto made = detail::group_memory::attach(block.bytes());
     std::uint64_t whole = 0;
-    const detail::broken_word word{.why = detail::broken_word::cause::timeout, .rank = 0, .sequence = 0};
-    detail::group_memory::attach(block.bytes()).broken().compare_exchange_strong(whole, word.pack());
+    made.broken().compare_exchange_strong(whole, detail::broken_word{.why = why, .rank = 0, .sequence = 0}.pack());
+    rank_end::raise_all(made);
   }
 
   rank_end& end_;

@@ -219,15 +219,14 @@ void rank_end::notify_own() noexcept {
   if (wait_protocol::is_awaited(memory_.line(rank_).bell)) wake(rank_);
 }
 
-void rank_end::wake(std::size_t rank) noexcept {
-  auto& bell = memory_.line(rank).bell;
-  const auto raised = wait_protocol::raise(bell);
-  futex_wake(futex_address(bell), INT_MAX, futex_scope::shared);
-  wait_protocol::withdraw(bell, raised);
+void rank_end::wake(rank_line& whom) noexcept {
+  const auto raised = wait_protocol::raise(whom.bell);
+  futex_wake(futex_address(whom.bell), INT_MAX, futex_scope::shared);
+  wait_protocol::withdraw(whom.bell, raised);
 }
 
-void rank_end::raise_all() noexcept {
-  for (std::size_t rank = 0; rank < size(); ++rank) wake(rank);
+void rank_end::raise_all(const group_memory& of) noexcept {
+  for (std::size_t rank = 0; rank < of.shape().ranks; ++rank) wake(of.line(rank));
 }
 
 // ---- sleeping

@@ -435,6 +435,18 @@ TEST_P(Group, OfASubsetThatItsLeaderHasGivenUpThoseWhoHadItKnow) {
   });
 }
 
+TEST_P(Group, OfASubsetThatAMemberHasLeftThoseWhoHadItKnow) {
+  run(3, [](group& group) {
+    if (group.rank() == 2) return;
+    if (group.rank() == 0) {
+      EXPECT_THROW(static_cast<void>(group.subset({0, 1, 2})), peer_lost);
+    } else {
+      auto part = group.subset({0, 1, 2});
+      EXPECT_THROW(part.barrier({.timeout = 1h}), peer_lost);
+    }
+  });
+}
+
 TEST_P(Group, SubsetsThatCannotBeAreRefused) {
   run(2, [](group& group) {
     const std::vector<std::size_t> none;

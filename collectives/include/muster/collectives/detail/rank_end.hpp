@@ -192,7 +192,9 @@ public:
   /// Those who are waited for, and are not known to be gone.
   [[nodiscard]] std::vector<group_member> missing_members(const waiting_for& what) const;
   /// Wakes everybody.
-  void raise_all() noexcept;
+  void raise_all() noexcept { raise_all(memory_); }
+  /// Those of a group that this rank has made, too.
+  static void raise_all(const group_memory& of) noexcept;
 
 private:
   void join(std::size_t rank);
@@ -216,7 +218,8 @@ private:
   [[noreturn]] void throw_lost(const waiting_for& what) const;
   [[nodiscard]] bool cannot_come(const waiting_for& what) const noexcept;
   [[nodiscard]] std::vector<group_member> lost_members() const;
-  void wake(std::size_t rank) noexcept;
+  void wake(std::size_t rank) noexcept { wake(memory_.line(rank)); }
+  static void wake(rank_line& whom) noexcept;
   // Looks before sleeping, which must be as consistent as the announcement before them (wait_protocol.hpp).
   [[nodiscard]] bool has_entered(std::size_t rank) const noexcept {
     return memory_.call(rank, sequence_).sequence.load(std::memory_order_seq_cst) == sequence_;
