@@ -91,18 +91,27 @@ tensor row_of(const std::vector<std::byte>& bytes) {
   return made;
 }
 
+tensor joined_row_of(const std::vector<std::vector<std::byte>>& parts) {
+  std::vector<std::byte> all;
+  for (const auto& each : parts) all.insert(all.end(), each.begin(), each.end());
+  return row_of(all);
+}
+
 std::vector<std::byte> bytes_of(const tensor& row, std::size_t first, std::size_t count) {
   return {row.data() + first, row.data() + first + count};
 }
 
 }  // namespace
 
-// Their sizes first, which tells where each begins.
+// Their sizes first, which tells where each begins. What may lack room is made where the others are told: between two
+// calls nobody would know.
 std::vector<std::vector<std::byte>> group::gather_bytes(const std::vector<std::byte>& own,
                                                         std::optional<std::size_t> root, const call_options& how) {
-  const auto own_size = tensor::full<std::uint64_t>({1}, own.size());
-  const auto sizes = root ? gather(own_size, *root, how) : all_gather(own_size, how);
-  const auto all = root ? gather(row_of(own), *root, how) : all_gather(row_of(own), how);
+  const auto own_row = made_or_refused([&] { return row_of(own); }, how);
+  const auto own_size = tensor::full<std::uint64_t>({1}, own.size(), memory::local);
+  const auto sizes = tensor::zeros<std::uint64_t>({size()}, memory::local);
+  root ? gather(own_size, sizes, *root, how) : all_gather(own_size, sizes, how);
+  const auto all = root ? gather(own_row, *root, how) : all_gather(own_row, how);
   std::vector<std::vector<std::byte>> parts;
   if (root && rank() != *root) return parts;
   std::size_t first = 0;
@@ -115,16 +124,14 @@ std::vector<std::vector<std::byte>> group::gather_bytes(const std::vector<std::b
 
 std::vector<std::byte> group::scatter_bytes(const std::vector<std::vector<std::byte>>& parts, std::size_t root,
                                             const call_options& how) {
+  const auto all = made_or_refused([&] { return joined_row_of(parts); }, how);
   std::vector<std::uint64_t> sizes;
-  std::vector<std::byte> all;
-  for (const auto& each : parts) {
-    sizes.push_back(each.size());
-    all.insert(all.end(), each.begin(), each.end());
-  }
-  const auto share = tensor::zeros<std::uint64_t>({1});
-  scatter(tensor::from(sizes), share, root, how);  // refused by all unless there is one for each
-  const auto own = tensor::empty<std::uint8_t>({share.item<std::uint64_t>()});
-  scatter(row_of(all), own, root, how);
+  for (const auto& each : parts) sizes.push_back(each.size());
+  const auto own_size = tensor::zeros<std::uint64_t>({1}, memory::local);
+  // Refused by all unless there is one for each.
+  scatter(tensor::from(sizes, {sizes.size()}, memory::local), own_size, root, how);
+  const auto own = made_or_refused([&] { return tensor::empty<std::uint8_t>({own_size.item<std::uint64_t>()}); }, how);
+  scatter(all, own, root, how);
   return bytes_of(own, 0, own.size());
 }
 

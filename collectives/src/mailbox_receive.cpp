@@ -2,6 +2,7 @@
 // What a rank receives.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -319,7 +320,7 @@ void mailbox::answer(std::size_t from, arrival& message, bool refused) {
   end_->notify(from);
 }
 
-void mailbox::complain(std::size_t from, const std::string& what) {
+void mailbox::complain(std::size_t from, std::string_view what) noexcept {
   auto& ring = *incoming_[from].ring;
   ring.complaint_bytes = static_cast<std::uint32_t>(std::min(what.size(), ring.complaint.size()));
   std::memcpy(ring.complaint.data(), what.data(), ring.complaint_bytes);

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -108,6 +110,43 @@ TEST_F(GroupFault, AMessageThatItsReceiverHasNoMemoryForIsRefusedAtBothEnds) {
   std::thread next([&] { other.send(numbers(2000), 0); });
   EXPECT_EQ(mine.recv(1).size(), 2000U);
   next.join();
+}
+
+// Its sender is alive, whatever it is that this rank lacks.
+TEST_F(GroupFault, AMessageThatItsReceiverCannotHoldIsRefusedAtBothEnds) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto into = numbers(2000);
+  const auto sent = other.isend(numbers(2000), 0);
+  std::vector<tensor> taken;
+  const auto take_all_descriptors = [&] {
+    for (;;) taken.push_back(tensor::empty<std::uint8_t>({1}));
+  };
+  EXPECT_THAT(text_thrown_by<error>(take_all_descriptors), HasSubstr("max_blocks"));
+  EXPECT_THAT(text_thrown_by<error>([&] { mine.recv(into, 1); }), HasSubstr("max_blocks"));
+  taken.clear();
+  EXPECT_THAT(text_thrown_by<error>([&] { sent.wait(); }), HasSubstr("refused there"));
+  EXPECT_TRUE(mine.is_whole());
+}
+
+// What a rank has encoded it must have room for, too.
+TEST_F(GroupFault, AnObjectThatThereIsNoRoomForIsRefusedByAll) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  const auto run_rank = [&](std::size_t rank) {
+    group mine(ticket, rank);
+    const std::string own((rank == 0 ? std::size_t{65} << 20U : 1), 'x');
+    const auto calls = {std::function([&] { static_cast<void>(mine.all_gather_object(own)); }),
+                        std::function([&] { static_cast<void>(mine.gather_object(own, 1)); }),
+                        std::function([&] { static_cast<void>(mine.scatter_object(std::vector(2, own), 0)); })};
+    for (const auto& call : calls) {
+      EXPECT_THAT(text_thrown_by<error>(call), HasSubstr("shared block"));
+      EXPECT_TRUE(mine.is_whole());
+    }
+  };
+  std::thread other([&] { run_rank(1); });
+  run_rank(0);
+  other.join();
 }
 
 // Another gives up first, and leaves, at any of the looks.

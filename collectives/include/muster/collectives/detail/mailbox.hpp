@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -131,7 +132,7 @@ private:
   void fill(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void fetch(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void answer(std::size_t from, arrival& message, bool refused) MUSTER_REQUIRES(mutex_);
-  void complain(std::size_t from, const std::string& what) MUSTER_REQUIRES(mutex_);
+  void complain(std::size_t from, std::string_view what) noexcept MUSTER_REQUIRES(mutex_);
   void absorb() MUSTER_EXCLUDES(mutex_);
   void await_loss(const transfer& what);
   static void end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended);
