@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <memory>
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -177,6 +179,19 @@ TEST_P(Conformance, AsynchronousCallsAreDoneInTheirOrder) {
     EXPECT_EQ(all.result().at<float>(2 * group.size() - 1), size - 1);
     EXPECT_EQ(all.exception(), nullptr);
   });
+}
+
+// None of the tensors is its.
+TEST(ConformanceInOneProcess, OfAGroupInAnotherDomainThanThePrograms) {
+  const auto own = std::make_shared<domain>(domain_options{.arena_bytes = std::size_t{64} << 20U});
+  const group_ticket ticket(2, {.inline_bytes = 64}, own);
+  const auto run_rank = [&](std::size_t rank) {
+    group mine(ticket, rank);
+    for (const auto count : std::vector<std::size_t>{0, 7, 5000}) test::check_all<float>(mine, count, device::cpu());
+  };
+  std::thread other([&] { run_rank(1); });
+  run_rank(0);
+  other.join();
 }
 
 #ifndef __SANITIZE_THREAD__  // it would take minutes, and shows nothing that fewer threads do not

@@ -247,6 +247,29 @@ TEST(GraphGroupKilled, WhileItComputesTheOthersAreTold) {
   ranks.expect_all_end_well();
 }
 
+TEST(GraphGroupKilled, WhoGoesOnBetweenLooksIsTold) {
+  const test::shared<std::atomic<bool>> looks;
+  test::rank_processes ranks(2, [&](group& group) {
+    if (group.rank() == 1) {
+      for (;;) ::pause();
+    }
+    graph g;
+    g.on(0).recv("x", number, {.from = 1});
+    group_link link(group);
+    auto mine = plan_of(group, g);
+    expect_error(
+        errc::peer_lost,
+        [&] {
+          while (!mine.advance(link)) *looks = true;
+        },
+        "rank 1");
+  });
+  ASSERT_TRUE(test::eventually([&] { return looks->load(); }));
+  ranks.kill(1);
+  EXPECT_EQ(ranks.end(1).signal(), SIGKILL);
+  ranks.expect_all_end_well();
+}
+
 TEST(GraphGroupKilled, InTheMiddleOfManyRunsTheOtherIsTold) {
   for (std::size_t round = 0; round < 10; ++round) {
     const std::size_t victim = round % 2;

@@ -156,7 +156,7 @@ public:
 
   /// Sends as many rows to each rank as `rows` says, in order; returns what all sent here, in the order of ranks.
   [[nodiscard]] tensor all_to_all(const tensor& in, std::span<const std::size_t> rows, const call_options& how = {});
-  /// Equal parts: the number of rows must be a multiple of size().
+  /// Equal parts: the number of rows must be a multiple of size(). In place, what is not short is copied first.
   void all_to_all(const tensor& in, const tensor& out, const call_options& how = {});
 
   // ---- the same, while this rank goes on: done by a thread of the group, in the order of the calls

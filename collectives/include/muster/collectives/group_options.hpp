@@ -13,8 +13,9 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct group_options {
-  /// How long an operation waits for the other ranks, in each of its exchanges with them (detail/rank_end.hpp), unless
-  /// its call says otherwise. At most a year.
+  /// How long an operation waits for the other ranks, unless its call says otherwise: for all of them together, from
+  /// when the first of them was waited for, and once more where it takes another exchange (group_traffic::exchanges).
+  /// At most a year.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   /// Up to so many bytes of a rank's contribution are copied through the group's own memory, which takes one exchange;
   /// more is read and written in place, which takes two. Each rank has room for two such contributions.
