@@ -13,7 +13,8 @@
 //   gpu_mlp_step              a step of learning by a world of one rank: two layers, batch and width 4096, bf16, by
 //                             cuBLAS ÷ the same products and kernels alone
 //   gpu_mlp_vs_torch          the same ÷ PyTorch
-//   nccl_allreduce_1rank      256 MiB of f32 summed in a group of one rank ÷ ncclAllReduce of one
+//   nccl_allreduce_1rank      256 MiB of f32 summed into another tensor, in a group of one rank ÷ ncclAllReduce of one
+//   nccl_in_place_1rank       likewise, into the same tensor, which moves nothing
 //
 // Those with a peer are medians over rounds in which each side has a turn.
 #include <algorithm>

@@ -33,33 +33,44 @@ public:
   bare_nccl& operator=(const bare_nccl&) = delete;
   ~bare_nccl() { static_cast<void>(nccl_->comm_destroy.attempt(communicator_)); }
 
-  void run(std::size_t times) {
+  void run(std::size_t times, const tensor& in, const tensor& out) {
     const cuda_device::scope current(*gpu_);
-    auto* const address = reinterpret_cast<float*>(values_.device_address());  // NOLINT(performance-no-int-to-ptr)
     for (std::size_t index = 0; index < times; ++index) {
-      nccl_->all_reduce(address, address, count, ncclFloat32, ncclSum, communicator_, gpu_->compute().handle());
+      nccl_->all_reduce(address(in), address(out), count, ncclFloat32, ncclSum, communicator_,
+                        gpu_->compute().handle());
       gpu_->synchronize();
     }
   }
 
 private:
+  static float* address(const tensor& of) {
+    return reinterpret_cast<float*>(of.device_address());  // NOLINT(performance-no-int-to-ptr)
+  }
+
   const std::shared_ptr<cuda_device> gpu_;
   const std::shared_ptr<const muster::nccl_library> nccl_ = muster::nccl_library::load();
-  const tensor values_ = tensor::zeros<float>({count}, gpu_0);
   ncclComm_t communicator_ = nullptr;
 };
 
-row all_reduce_of_one(const effort& how) {
-  const auto gpu = cuda_device::open(gpu_0);
-  bare_nccl bare(gpu);
+row all_reduce_of_one(const effort& how, const char* name, const tensor& in, const tensor& out) {
+  bare_nccl bare(cuda_device::open(gpu_0));
   const muster::group_ticket ticket(1);
   muster::group group(ticket, 0);
-  const auto values = tensor::zeros<float>({count}, gpu_0);
   const side ours{.name = "all_reduce of a group of one", .run = [&](std::size_t times) {
-                    for (std::size_t index = 0; index < times; ++index) group.all_reduce(values);
+                    for (std::size_t index = 0; index < times; ++index) group.all_reduce(in, out);
                   }};
-  return compare("nccl_allreduce_1rank", how, ours,
-                 {.name = "ncclAllReduce", .run = [&](std::size_t times) { bare.run(times); }});
+  return compare(name, how, ours,
+                 {.name = "ncclAllReduce", .run = [&](std::size_t times) { bare.run(times, in, out); }});
+}
+
+row between_two_tensors(const effort& how) {
+  const auto in = tensor::ones<float>({count}, gpu_0);
+  return all_reduce_of_one(how, "nccl_allreduce_1rank", in, in.clone());
+}
+
+row in_place(const effort& how) {
+  const auto values = tensor::ones<float>({count}, gpu_0);
+  return all_reduce_of_one(how, "nccl_in_place_1rank", values, values);
 }
 
 std::string why_no_nccl() {
@@ -71,7 +82,8 @@ std::string why_no_nccl() {
 }  // namespace
 
 std::vector<workload> gpu_collectives() {
-  return {{.name = "nccl_allreduce_1rank", .run = all_reduce_of_one, .hindrance = why_no_nccl}};
+  return {{.name = "nccl_allreduce_1rank", .run = between_two_tensors, .hindrance = why_no_nccl},
+          {.name = "nccl_in_place_1rank", .run = in_place, .hindrance = why_no_nccl}};
 }
 
 }  // namespace bench

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
 
 #include "broken_word.hpp"
@@ -13,9 +14,16 @@ namespace muster::detail {
 
 namespace {
 
-// How often a device is asked: what is short is over soon, and what is long is not held up by looking seldom.
+// How often a device is asked: at first without a pause, as the driver does it, and later with pauses that are a small
+// part of what has gone by, so that nothing is held up for longer than that.
+constexpr std::chrono::nanoseconds eager_time = std::chrono::milliseconds(1);
 constexpr std::chrono::nanoseconds shortest_pause = std::chrono::microseconds(50);
 constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(1);
+constexpr int pauses_of_a_wait = 16;
+
+std::chrono::nanoseconds pause_after(std::chrono::nanoseconds gone_by) {
+  return std::clamp<std::chrono::nanoseconds>(gone_by / pauses_of_a_wait, shortest_pause, longest_pause);
+}
 
 // The first byte of a note: an offer comes, or a text that says why there is none.
 constexpr std::byte offered{1};
@@ -127,18 +135,22 @@ void device_member::carry_out(const char* operation, const call_options& how, st
   await(operation, how);
 }
 
-// Devices ring no bell, so they are asked again and again; what other ranks do rings.
+// What goes wrong with a library's work on a device rings no bell, so it is asked again and again; what other ranks do
+// rings.
 void device_member::await(const char* operation, const call_options& how) {
   waiting_for what{.operation = operation, .sequence = end_.sequence(), .timeout = how.timeout, .until_done = true};
-  const auto until = deadline::after(how.timeout.value_or(end_.memory().shape().timeout));
-  for (auto pause = shortest_pause;; pause = std::min(2 * pause, longest_pause)) {
-    bool is_over = false;
-    const auto look = [&] {
-      if (channel_->is_done()) return true;
-      is_over = end_.has_failed_next();
-      return is_over;
-    };
-    const auto next = deadline::after(pause);
+  const auto& shape = end_.memory().shape();
+  const auto began = clock::now();
+  const auto until = deadline::after(how.timeout.value_or(shape.timeout));
+  bool is_over = false;
+  const auto look = [&] {
+    if (channel_->is_done()) return true;
+    is_over = end_.has_failed_next();
+    return is_over;
+  };
+  if (!shape.is_crowded) spin_until(std::min(eager_time, until.is_never() ? eager_time : until.when() - began), look);
+  for (;;) {
+    const auto next = deadline::after(pause_after(clock::now() - began));
     if (end_.wait_until(what, next.when() < until.when() ? next : until, look)) {
       if (is_over) throw another_failed();
       return;

@@ -214,12 +214,18 @@ bool worker_end::spin(claimed_task& task) {
   return parking::spin_visibly(board_.spinning(), options_.index, spin_alone) && claimed;
 }
 
+// To map again what the last task was lent would take longer than a caller takes to send the next one.
 void worker_end::park() {
+  constexpr auto patience = std::chrono::milliseconds(10);
   cache_.clear();
-  detail::kept_for_next_task::drop();
-  parking::park(
-      line_.parked, board_.sleeping(), options_.index, [this] { return is_wanted(); },
-      [this] { futex_wait(futex_address(line_.parked), 1, futex_scope::shared); });
+  auto until = detail::kept_for_next_task::is_any() ? deadline::after(patience) : deadline();
+  const auto sleep = [&] {
+    futex_wait(futex_address(line_.parked), 1, futex_scope::shared, until);
+    if (!until.expired()) return;
+    detail::kept_for_next_task::drop();
+    until = deadline();
+  };
+  parking::park(line_.parked, board_.sleeping(), options_.index, [this] { return is_wanted(); }, sleep);
 }
 
 void worker_end::wake_another() {

@@ -43,8 +43,10 @@ TEST_F(NcclLibrary, SaysItsVersion) {
 TEST_F(NcclLibrary, AFailureNamesTheCallItsArgumentsAndTheCause) {
   in_a_process_of_its_own([] {
     const auto library = nccl_library::load();
-    EXPECT_THAT(text_thrown_by<error>([&] { library->comm_finalize(nullptr); }),
-                AllOf(HasSubstr("ncclCommFinalize(0) failed in process"), HasSubstr("ncclInvalidArgument")));
+    EXPECT_THAT(text_thrown_by<error>(
+                    [&] { library->all_reduce(nullptr, nullptr, 1, ncclFloat32, ncclSum, nullptr, nullptr); }),
+                AllOf(HasSubstr("ncclAllReduce(0, 0, 1, "), HasSubstr(") failed in process"),
+                      HasSubstr("ncclInvalidArgument")));
     if (is_fake()) {
       test::fake_nccl().fail("ncclGroupEnd", ncclSystemError);
       EXPECT_THAT(text_thrown_by<error>([&] { library->group_end(); }),

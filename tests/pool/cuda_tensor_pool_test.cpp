@@ -56,6 +56,18 @@ double sum(const tensor& of) {
 
 bool is_on_gpu(const tensor& of) { return of.device() == gpu && of.device_address() != 0; }
 
+// The driver that stands in is told to find that: it would be this process that writes there.
+void write_where_nothing_is() {
+  auto theirs = to_dlpack(make(1));
+  if (test::fake_cuda().is_there()) {
+    test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+  } else {
+    theirs->dl_tensor.data = reinterpret_cast<void*>(std::uintptr_t{4096});  // NOLINT(performance-no-int-to-ptr)
+  }
+  scale(from_dlpack(std::move(theirs)), 2);
+  cuda_device::open(gpu)->synchronize();
+}
+
 pid_t own_pid() { return ::getpid(); }
 std::uint32_t incarnation() { return this_worker::incarnation(); }
 
@@ -247,13 +259,13 @@ TEST_F(CudaTensorPool, WithoutDescriptorsMemoryGoesBackToTheDriverWhenNobodyHasI
 }
 
 TEST_F(CudaTensorPool, IsOnTheDeviceThatThisProcessCallsSo) {
+  int count = 0;
+  cuda_driver::load()->device_count(&count);  // that asks no device of this process
+  if (count < 2) GTEST_SKIP() << "there is one GPU";
   ::setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);  // of processes that start now; this one's driver has looked
   pool_ = std::make_unique<pool>(pool_options{.workers = 1, .quarantine_after = 0, .log = discard});
   const auto made = pool_->apply(make, 5.0F);
   ::unsetenv("CUDA_VISIBLE_DEVICES");
-  int count = 0;
-  cuda_driver::load()->device_count(&count);  // that asks no device of this process
-  if (count < 2) GTEST_SKIP() << "there is one GPU";
   EXPECT_EQ(made.device(), device::cuda(1)) << "also before this process has opened a device";
   EXPECT_TRUE(equal(made, tensor::full<float>({1000}, 5.0F)));
 }
@@ -454,11 +466,7 @@ TEST_F(CudaTensorPool, WhereADeviceIsFullTheTaskFailsAndItsWorkerGoesOn) {
 }
 
 TEST_F(CudaTensorPool, AWorkerWhoseContextBreaksIsReplaced) {
-  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
-  auto failed = pool_->on(0).apply_async([] {
-    test::fake_cuda().fail("kernel", CUDA_ERROR_ILLEGAL_ADDRESS);
-    static_cast<void>(make(1).to(cpu));
-  });
+  auto failed = pool_->on(0).apply_async(write_where_nothing_is);
   EXPECT_THAT(failed.get_result().error().describe(), testing::HasSubstr("ILLEGAL_ADDRESS"));
   EXPECT_EQ(pool_->on(0).apply(incarnation), 2U);
   EXPECT_EQ(sum(pool_->on(0).apply(make, 3.0F)), 3000);

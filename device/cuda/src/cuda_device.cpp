@@ -183,10 +183,21 @@ void cuda_device::give_back(const detail::device_piece& what, shared_block tag) 
   }
 }
 
+// What others have lent, and nobody here has any more, goes then.
+void cuda_device::await_all() {
+  auto left = sharing_->take_left();
+  try {
+    compute_->synchronize();
+    copies_->synchronize();
+  } catch (...) {
+    sharing_->leave(std::move(left));
+    throw;
+  }
+}
+
 void cuda_device::synchronize() {
   const scope current(*this);
-  compute_->synchronize();
-  copies_->synchronize();
+  await_all();
   require_awaited();
 }
 
@@ -207,11 +218,10 @@ void cuda_device::finish() noexcept {
   sharing_->drop_kept();  // which keeps this device
 }
 
-// What others have lent is let go of by the stream.
+// What others have lent has been let go of by then.
 void cuda_device::trim() {
   const scope current(*this);
-  compute_->synchronize();
-  copies_->synchronize();
+  await_all();
   collect();
   heap_->trim(0);
   sharing_->drop_closed();

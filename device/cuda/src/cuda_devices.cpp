@@ -10,6 +10,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/kept_for_next_task.hpp>
 #include <muster/base/own_device.hpp>
+#include <muster/base/pending_work.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
@@ -99,6 +100,10 @@ std::vector<std::shared_ptr<cuda_device>> cuda_devices::opened() {
     if (each != nullptr) all.push_back(each);
   }
   return all;
+}
+
+void cuda_devices::note_pending() noexcept {
+  pending_work::note([] { the_devices.synchronize(); });
 }
 
 // Without the lock: who waits for a device must not keep others from opening one. All are waited for before the first

@@ -52,6 +52,8 @@ public:
   [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
 
   void synchronize() override MUSTER_EXCLUDES(mutex_);
+  /// What devices are given is waited for before others are told that something is done.
+  static void note_pending() noexcept;
 
   /// The extent of another process of that name, if the task before has left it mapped here; else null.
   [[nodiscard]] std::shared_ptr<const imported_extent> kept_mapping(std::uint64_t name) MUSTER_EXCLUDES(mutex_);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/pending_work.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
@@ -175,7 +174,7 @@ received_block::~received_block() {
   auto last = std::move(opened_->last);
   last->tag = std::move(tag_block_);
   last->anchor = std::move(anchor_);
-  opened_->device->let_go_later(std::move(last));
+  opened_->device->let_go_later(std::move(last), is_lent_);
 }
 
 // By what identifies it everywhere; as its owner calls it where this process does not see it, or has no driver.
@@ -190,7 +189,7 @@ device_promise received_block::promise_of(device where) const {
 // Whoever asks is going to give the device work on memory that is another's.
 const received_block::opening& received_block::opened() const {
   made_in_.require_here("memory of a device");
-  pending_work::note([] { cuda_devices::of_program().synchronize(); });
+  cuda_devices::note_pending();
   const scoped_lock lock(mutex_);
   if (!opened_) {
     opened_ = open();

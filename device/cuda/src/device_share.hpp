@@ -59,6 +59,33 @@ struct left_blocks {
   std::shared_ptr<domain> keeper;
   shared_block tag;
   shared_block anchor;
+  std::unique_ptr<left_blocks> next;  // in a left_list
+};
+
+/// Those of a process that are let go of together.
+class left_list {
+public:
+  left_list() noexcept = default;
+  left_list(left_list&&) noexcept = default;
+  left_list& operator=(left_list&&) = delete;
+  ~left_list() {
+    while (first_ != nullptr) first_ = std::move(first_->next);
+  }
+
+  void add(std::unique_ptr<left_blocks> what) noexcept {
+    what->next = std::move(first_);
+    first_ = std::move(what);
+  }
+  void add(left_list others) noexcept {
+    while (others.first_ != nullptr) {
+      auto rest = std::move(others.first_->next);
+      add(std::move(others.first_));
+      others.first_ = std::move(rest);
+    }
+  }
+
+private:
+  std::unique_ptr<left_blocks> first_;
 };
 
 /// An extent of this process that others may map.

@@ -39,12 +39,19 @@ std::shared_ptr<const detail::imported_extent> cuda_device::kept_mapping(std::ui
 
 void cuda_device::drop_kept() noexcept { sharing_->drop_kept(); }
 
-// Once the device has done what it was given: after that the owner may use the memory again. The driver calls it on a
-// thread of its own, where its functions must not be called; these blocks are the host's.
-void cuda_device::let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept {
+// Once the device has done what it was given: after that the owner may use the memory again. What a task was lent goes
+// when the device is waited for, at the task's end. For all else the driver calls back, on a thread of its own, where
+// its functions must not be called (these blocks are the host's), and which takes it longer than most kernels take.
+void cuda_device::let_go_later(std::unique_ptr<detail::left_blocks> what, bool at_end_of_task) noexcept {
+  if (at_end_of_task) {
+    detail::cuda_devices::note_pending();  // also of a task that was lent it earlier
+    sharing_->leave(std::move(what));
+    return;
+  }
   const auto let_go = [](void* data) { delete static_cast<detail::left_blocks*>(data); };
   try {
     const scope current(*this);
+    if (compute_->is_idle()) return;
     driver_->stream_host_function(compute_->handle(), let_go, what.get());
     static_cast<void>(what.release());  // NOLINT(bugprone-unused-return-value): let_go deletes it
   } catch (const error& failure) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -53,6 +54,17 @@ public:
   [[nodiscard]] std::vector<device_piece> take_free() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] static bool is_ours_alone(const shared_block& tag) { return tag.owner()->is_sole(tag); }
 
+  /// They are kept until somebody takes them, who has waited for the device since then.
+  template <class Left>
+  void leave(Left what) noexcept MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    left_behind_.add(std::move(what));
+  }
+  [[nodiscard]] left_list take_left() noexcept MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return std::move(left_behind_);
+  }
+
   /// Of what was promised to others, and of what others have promised.
   [[nodiscard]] const loss_watch& watch() const noexcept { return watch_; }
   [[nodiscard]] awaited_list& awaited() noexcept { return awaited_; }
@@ -69,6 +81,7 @@ private:
   std::map<const device_extent*, std::shared_ptr<exported_extent>> exports_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<exported_extent>> left_ MUSTER_GUARDED_BY(mutex_);  // others may have them open
   std::vector<kept_piece> kept_ MUSTER_GUARDED_BY(mutex_);
+  left_list left_behind_ MUSTER_GUARDED_BY(mutex_);
 
   struct import_entry {
     std::weak_ptr<const imported_extent> extent;

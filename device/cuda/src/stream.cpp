@@ -3,6 +3,18 @@
 
 namespace muster {
 
+namespace {
+
+template <class Query, class Handle>
+bool is_done(const Query& query, Handle which) {
+  const auto result = query.attempt(which);
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result != CUDA_SUCCESS) query(which);  // throws, unless it is well after all
+  return true;
+}
+
+}  // namespace
+
 cuda_event::cuda_event(const cuda_driver& driver) : driver_(&driver) {
   driver.event_create(&handle_, CU_EVENT_DISABLE_TIMING);
 }
@@ -12,12 +24,7 @@ cuda_event::~cuda_event() {
   if (handle_ != nullptr) static_cast<void>(driver_->event_destroy.attempt(handle_));
 }
 
-bool cuda_event::is_reached() const {
-  const auto result = driver_->event_query.attempt(handle_);
-  if (result == CUDA_ERROR_NOT_READY) return false;
-  if (result != CUDA_SUCCESS) driver_->event_query(handle_);  // throws, unless it is well after all
-  return true;
-}
+bool cuda_event::is_reached() const { return is_done(driver_->event_query, handle_); }
 
 void cuda_event::wait() const { driver_->event_synchronize(handle_); }
 
@@ -26,6 +33,8 @@ cuda_stream::cuda_stream(const cuda_driver& driver) : driver_(driver) {
 }
 
 cuda_stream::~cuda_stream() { static_cast<void>(driver_.stream_destroy.attempt(handle_)); }
+
+bool cuda_stream::is_idle() const { return is_done(driver_.stream_query, handle_); }
 
 void cuda_stream::record(cuda_event& mark) const { driver_.event_record(mark.handle(), handle_); }
 

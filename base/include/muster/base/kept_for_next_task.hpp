@@ -7,8 +7,8 @@ namespace muster::detail {
 
 /// What a library keeps when a task has ended, because the next one most likely wants it too: mappings of memory that
 /// the task was lent. Workers have it dropped when the next task's own code begins, whose arguments have taken by then
-/// what they want of it, and before they sleep: so it is never kept while a task runs that does not use it, nor by
-/// somebody who has nothing to do. State of the process, for the reason that pending_work is.
+/// what they want of it, and when they have slept for 10 ms: so it is never kept while a task runs that does not use
+/// it, nor for long by somebody who has nothing to do. State of the process, for the reason that pending_work is.
 ///
 /// Thread safety: safe.
 /// Cost: for processes that keep nothing, a load for each task.

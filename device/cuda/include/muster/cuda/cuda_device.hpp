@@ -194,7 +194,8 @@ private:
   void keep_mapped(const std::shared_ptr<const detail::imported_extent>& which);
   [[nodiscard]] std::shared_ptr<const detail::imported_extent> kept_mapping(std::uint64_t name) const;
   void drop_kept() noexcept;
-  void let_go_later(std::unique_ptr<detail::left_blocks> what) noexcept;
+  void await_all();
+  void let_go_later(std::unique_ptr<detail::left_blocks> what, bool at_end_of_task) noexcept;
   void promise(const shared_block& anchor) const;
   void note_awaited(const shared_block& anchor, const detail::device_promise& what);
   void forget_awaited(const shared_block& anchor, std::uint64_t count);

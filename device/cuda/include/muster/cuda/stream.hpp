@@ -54,6 +54,8 @@ public:
   void record(cuda_event& mark) const;
   /// What is given to this stream from now on waits until the mark has been reached.
   void wait_for(const cuda_event& mark) const;
+  /// Whether all that it was given has been done. Throws errc::device_lost when that never will be.
+  [[nodiscard]] bool is_idle() const;
   /// Unblocked by: the device, when all has been done, or when it breaks. Throws errc::device_lost then.
   void synchronize() const;
 
