@@ -249,8 +249,10 @@ TEST(GraphGroupKilled, WhileItComputesTheOthersAreTold) {
 
 TEST(GraphGroupKilled, WhoGoesOnBetweenLooksIsTold) {
   const test::shared<std::atomic<bool>> looks;
+  const test::shared<std::atomic<bool>> has_joined;  // else nobody knows whose death it is
   test::rank_processes ranks(2, [&](group& group) {
     if (group.rank() == 1) {
+      *has_joined = true;
       for (;;) ::pause();
     }
     graph g;
@@ -264,7 +266,7 @@ TEST(GraphGroupKilled, WhoGoesOnBetweenLooksIsTold) {
         },
         "rank 1");
   });
-  ASSERT_TRUE(test::eventually([&] { return looks->load(); }));
+  ASSERT_TRUE(test::eventually([&] { return looks->load() && has_joined->load(); }));
   ranks.kill(1);
   EXPECT_EQ(ranks.end(1).signal(), SIGKILL);
   ranks.expect_all_end_well();
