@@ -17,6 +17,7 @@
 #include "channel.hpp"
 #include "death_delay.hpp"
 #include "descriptor_clerk.hpp"
+#include "ending_stream.hpp"
 #include "environment_copy.hpp"
 #include "line_splitter.hpp"
 #include "log_relay.hpp"
@@ -91,7 +92,7 @@ private:
     exit_status how;
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
     std::unique_ptr<const detail::memory_group> group;
-    std::optional<boost::asio::posix::stream_descriptor> control;
+    std::optional<detail::ending_stream> control;
     std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
     boost::asio::steady_timer start_timer;            // of its process; or until it is tried to make one
     detail::start_delay delay;                        // how long that is next time

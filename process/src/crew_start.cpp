@@ -39,6 +39,12 @@ bool is_lack(const std::exception& failure) {
   return dynamic_cast<const std::bad_alloc*>(&failure) != nullptr;
 }
 
+// Of numbers of the domain, or of its memory. Who had them before can have them again.
+bool is_full(const std::exception& failure) {
+  const auto* const ours = dynamic_cast<const error*>(&failure);
+  return ours != nullptr && ours->code() == errc::out_of_memory;
+}
+
 }  // namespace
 
 // Until it has a process, `who` is starting, and its timer or replace_all() comes back to it.
@@ -51,7 +57,8 @@ void crew::impl::spawn(worker& who) {
     start_process(who);
     end_lack(who);
   } catch (const std::exception& failure) {
-    if (is_lack(failure) && options_.start_patience > options_.start_patience.zero()) return put_off(who, failure);
+    const bool may_pass = is_lack(failure) || (who.incarnation > 0 && is_full(failure));
+    if (may_pass && options_.start_patience > options_.start_patience.zero()) return put_off(who, failure);
     fail_start(who, failure);
   }
 }

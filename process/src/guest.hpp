@@ -17,6 +17,7 @@
 
 #include "channel.hpp"
 #include "descriptor_clerk.hpp"
+#include "ending_stream.hpp"
 #include "log_relay.hpp"
 #include "supervisor_impl.hpp"
 #include "unix_socket.hpp"
@@ -69,7 +70,7 @@ private:
   const std::weak_ptr<listener::impl> host_;
   const std::shared_ptr<log_relay> log_;
   guest_info who_;  // no participant: it has not joined
-  std::optional<stream> control_;
+  std::optional<ending_stream> control_;
   std::shared_ptr<descriptor_clerk> clerk_;  // once it has joined
   stream process_;                           // pidfd
   boost::asio::steady_timer hello_timer_;

@@ -101,8 +101,9 @@ private:
   std::optional<domain> shared_;
 };
 
+// Owned, not aliased: else blocks would not find the domain that they are to keep (domain::of).
 joined_domain::joined_domain(std::shared_ptr<connection> made)
-    : connection_(std::move(made)), shared_(connection_, &connection_->shared()) {}
+    : connection_(std::move(made)), shared_(&connection_->shared(), [keeper = connection_](domain*) {}) {}
 
 detail::found_value joined_domain::find(const std::string& name, const std::string& type) const {
   return connection_

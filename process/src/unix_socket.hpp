@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/base/unique_fd.hpp>
 
 namespace muster::detail {
@@ -31,7 +32,8 @@ private:
 
   std::filesystem::path path_;
   unique_fd socket_;
-  dev_t device_ = 0;  // of the file
+  const closed_in_children ends_with_this_process_{socket_.get()};  // who forks and dies listens no longer
+  dev_t device_ = 0;                                                // of the file
   ino_t file_ = 0;
 };
 

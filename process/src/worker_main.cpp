@@ -81,7 +81,8 @@ int work(message answer, int control) {
   if (welcome.captured) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // else what it wrote is lost when it dies
   if (welcome.reports_crashes) report_crashes(control);
   auto& descriptors = answer.descriptors;
-  const auto lifeline = hold_lifeline(descriptors[3]);
+  // Never closed: static objects, which are destroyed after this, may take for ever.
+  static_cast<void>(hold_lifeline(descriptors[3]).release());  // NOLINT(bugprone-unused-return-value)
   descriptors[3].reset();
   // Tensors of the user's may outlive this function, in static objects.
   const auto shared =

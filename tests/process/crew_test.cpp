@@ -2,6 +2,7 @@
 #include <muster/process/crew.hpp>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +12,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -66,6 +70,15 @@ int fail_to_initialize(worker_environment& environment) {
 }
 
 int exit_at_once(worker_environment&) { ::_exit(7); }
+
+int never_end(worker_environment& environment) {
+  static_cast<void>(environment.report_ready());
+  std::atexit([] {
+    ::prctl(PR_SET_NAME, "at_exit");
+    for (;;) ::pause();
+  });
+  return 0;
+}
 
 int never_ready(worker_environment&) {
   for (;;) ::pause();
@@ -420,6 +433,40 @@ TEST_F(Crew, AKillThatIsRefusedLeavesAuditsAndTimersArmed) {
   }
 }
 
+// Whoever wants a number has it as soon as the dead worker's is free, if he is quicker than the one who replaces it.
+TEST_F(Crew, AReplacementWaitsForANumberThatAnotherHasMeanwhile) {
+  watcher_ = std::make_shared<supervisor>(domain_options{.arena_bytes = std::size_t{8} << 20U, .max_participants = 3},
+                                          discard);
+  std::atomic<bool> waits = false;
+  board tasks(board_sizes{.workers = 1}, spin_policy{});
+  token_encoder functions(tasks.modules());
+  const auto log = [&](log_level, std::string_view what) {
+    if (what.find("cannot be started at present") != std::string_view::npos) waits = true;
+  };
+  crew workers(watcher_, tasks, {.entry = functions.encode(&obey), .log = log}, notes_);
+  const auto works = [&] { return workers.workers()[0].state == worker_lifecycle::state::working; };
+  auto& numbers = watcher_->shared()->participants();
+  std::atomic<participant_id> taken = participant_id::none;
+  std::thread other([&] {
+    while (taken.load() == participant_id::none) {
+      try {
+        taken = numbers.enrol();
+      } catch (const error&) {
+        continue;
+      }
+    }
+  });
+  EXPECT_TRUE(test::eventually([&] {
+    if (works() && taken.load() == participant_id::none) workers.send(0, SIGKILL);
+    return taken.load() != participant_id::none;
+  }));
+  other.join();
+  EXPECT_TRUE(test::eventually([&] { return waits.load(); }));
+  numbers.retire(taken);
+  EXPECT_TRUE(test::eventually(works));
+  EXPECT_FALSE(notes_.broken());
+}
+
 TEST_F(Crew, AForkedChildDoesNotHarmTheWorkers) {
   auto& workers = make(&obey, 1);
   ASSERT_TRUE(all_are(worker_lifecycle::state::working));
@@ -492,6 +539,45 @@ TEST(Lifeline, WorkersDieWithTheirParentThoughItHasAForkedChild) {
   EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
   ::kill(*child_pid, SIGKILL);
   EXPECT_TRUE(test::eventually([&] { return ::waitpid(*child_pid, nullptr, WNOHANG) == *child_pid; }));
+}
+
+std::string name_of(pid_t process) {
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/comm"), name);
+  return name;
+}
+
+TEST(Lifeline, WorkersDieWithTheirParentAlsoWhileTheirStaticObjectsAreDestroyed) {
+  const test::shared<std::atomic<pid_t>> worker_pid;
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    lone_worker worker(&never_end);
+    if (!worker.works(1)) return 1;
+    *worker_pid = worker.pid();
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(test::eventually([&] { return *worker_pid != 0 && name_of(*worker_pid) == "at_exit"; }));
+  ranks->kill(0);
+  EXPECT_EQ(ranks->wait(0), exit_status::killed(SIGKILL));
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(*worker_pid, nullptr, WNOHANG) == *worker_pid; }));
+}
+
+std::size_t sockets_here() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::count_if(begin(all), end(all), [](const auto& each) {
+    std::error_code gone;  // the iterator's own
+    return std::filesystem::read_symlink(each.path(), gone).native().starts_with("socket:");
+  }));
+}
+
+TEST(Lifeline, AForkedChildHasNoEndOfAConnectionToAWorker) {
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    const auto before = sockets_here();
+    const lone_worker worker(&obey);
+    if (!worker.works(1) || sockets_here() == before) return 1;
+    const auto child = test::spawn(1, [&](std::size_t) { return sockets_here() == before ? 0 : 1; });
+    return child->wait(0) == exit_status::exited(0) ? 0 : 2;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
 }
 
 // A replacement opens the pipe that was made when the program was root. Another rank, which stays root, kills the

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -194,6 +196,14 @@ TEST_F(Join, TensorsAndBlocksGoBothWaysByReference) {
   expect_nobody_is_there();
   ASSERT_GE(made.size(), 1U << 20U);
   EXPECT_EQ(static_cast<char>(made.bytes()[1000]), 'g');
+}
+
+TEST_F(Join, TensorsKeepTheDomainOfAProgramWhoseHandleIsGone) {
+  const auto numbers = tensor::ones<float>({1000});
+  door_->offer("numbers", numbers);
+  run("keep_tensors");
+  EXPECT_EQ(numbers.span<const float>()[999], 2.0F);
+  expect_nobody_is_there();
 }
 
 TEST_F(Join, TensorsGoThroughQueuesThatItGetsByName) {
@@ -407,6 +417,23 @@ TEST_F(Join, AHostThatWasKilledIsSeenByWhoHasJoined) {
   static_cast<void>(host->wait(0));
   EXPECT_EQ(guest->wait(0), exit_status::exited(0));
   EXPECT_THROW(static_cast<void>(join(other)), error) << "nobody listens there";
+}
+
+TEST_F(Join, AHostThatWasKilledIsSeenThoughAForkedChildOfItsLivesOn) {
+  const std::string other = directory_.path() / "other";
+  const auto host = start_at(other, "host_with_a_child", other);
+  ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "listens"); }));
+  const auto guest = start_at(other, "await_the_end_of_the_host");
+  ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "child"); }));
+  host->kill(0);
+  static_cast<void>(host->wait(0));
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
+  EXPECT_NO_THROW(listener(door_->watcher(), other)) << "nobody listens there";
+  pid_t child = 0;
+  std::ifstream(other + "child") >> child;
+  ASSERT_GT(child, 1);
+  EXPECT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_TRUE(test::eventually([&] { return ::waitpid(child, nullptr, WNOHANG) == child; }));
 }
 
 TEST_F(Join, AHostThatHasClosedIsSeenByWhoHasJoined) {

@@ -186,6 +186,20 @@ int leave_and_live(const std::string& path, const std::string&) {
   for (;;) ::pause();
 }
 
+// Keeps tensors, and no handle.
+int keep_tensors(const std::string& path, const std::string&) {
+  tensor theirs;
+  tensor own;
+  {
+    const auto host = join(path);
+    theirs = host.get<tensor>("numbers");
+    own = tensor::ones<float>({1000});
+  }
+  if (muster::domain::entered() == nullptr) return 1;
+  for (auto& each : theirs.span<float>()) each *= 2;
+  return own.span<float>()[999] == 1.0F ? 0 : 2;
+}
+
 // As programs do that become daemons: closes what it does not know, and still uses the memory.
 int close_all(const std::string& path, const std::string&) {
   const auto host = join(path);
@@ -219,6 +233,23 @@ int host(const std::string& path, const std::string& file) {
   std::ofstream(file + "listens") << "yes";
   there.wait();
   std::ofstream(file + "joined") << "yes";
+  for (;;) ::pause();
+}
+
+// One that has a forked child, of which it says by a file who it is.
+int host_with_a_child(const std::string& path, const std::string& file) {
+  const auto watcher = std::make_shared<muster::supervisor>(muster::domain_options{.arena_bytes = 1 << 24});
+  muster::listener door(watcher, path);
+  const event there(watcher->shared());
+  door.offer("done", there);
+  std::ofstream(file + "listens") << "yes";
+  there.wait();
+  const auto child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  std::ofstream(file + "child.new") << child;
+  std::rename((file + "child.new").c_str(), (file + "child").c_str());
   for (;;) ::pause();
 }
 
@@ -268,9 +299,11 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"pass_on", pass_on},
     {"toggle", toggle},
     {"leave_and_live", leave_and_live},
+    {"keep_tensors", keep_tensors},
     {"close_all", close_all},
     {"await_the_end_of_the_host", await_the_end_of_the_host},
     {"host", host},
+    {"host_with_a_child", host_with_a_child},
     {"join_twice", join_twice},
     {"join_again_after_leaving", join_again_after_leaving},
     {"get_unknown", get_unknown},
