@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include <boost/interprocess/exceptions.hpp>
 
@@ -83,6 +84,22 @@ mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children, st
   auto* const at = reserved.aligned(alignment);
   map(memfd, bytes, at, MAP_FIXED);
   reserved.keep(at, (bytes + page_bytes - 1) / page_bytes * page_bytes);
+}
+
+mapping& mapping::operator=(mapping&& other) noexcept {
+  leave_to_parent();
+  made_in_ = other.made_in_;
+  children_ = other.children_;
+  region_ = std::move(other.region_);
+  return *this;
+}
+
+// A forked child has a hole where the bytes would be, which the kernel fills with what the child maps next: its own
+// buffers, stacks and libraries. They are not the region's to unmap.
+void mapping::leave_to_parent() noexcept {
+  if (children_ == inherit::no && region_.get_size() != 0 && !made_in_.is_here()) {
+    detail::leave_to_parent(std::move(region_));
+  }
 }
 
 void mapping::map(const unique_fd& memfd, std::size_t bytes, void* at, int options) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/mapping.hpp>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <fstream>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,6 +70,57 @@ TEST(Mapping, IsNotInheritedWhenAskedSo) {
     return 0;
   });
   EXPECT_FALSE(ranks->wait(0).success());
+}
+
+// At that very address, which nobody has; nullptr if somebody does.
+std::byte* page_of_its_own(const std::byte* at) {
+  auto* const made = ::mmap(const_cast<std::byte*>(at), 4096, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  return made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made);
+}
+
+/// Whether what a forked child has mapped in place of `memory` is still there after `end`: else SIGSEGV.
+exit_status keeps_its_page(const mapping& memory, const std::function<void()>& end) {
+  return test::spawn(1,
+                     [&](std::size_t) {
+                       auto* const own = page_of_its_own(memory.bytes().data());
+                       if (own == nullptr) return 1;
+                       *own = std::byte{7};
+                       end();
+                       return *own == std::byte{7} ? 0 : 2;
+                     })
+      ->wait(0);
+}
+
+TEST(Mapping, AForkedChildThatDropsOneItDoesNotSeeKeepsWhatItHasMappedThere) {
+  const auto file = make_memfd("test", 4096);
+  std::optional<mapping> memory(std::in_place, file, 4096, mapping::inherit::no);
+  EXPECT_EQ(keeps_its_page(*memory, [&] { memory.reset(); }), exit_status::exited(0));
+  EXPECT_EQ(keeps_its_page(*memory, [&] { *memory = mapping(); }), exit_status::exited(0));
+  EXPECT_EQ(keeps_its_page(*memory, [&] { const mapping other(std::move(*memory)); }), exit_status::exited(0));
+}
+
+TEST(Mapping, OneThatAForkedChildPutsInThePlaceOfItsParentsIsTheChilds) {
+  const auto file = make_memfd("test", 4096);
+  mapping memory(file, 4096, mapping::inherit::no);
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    memory = mapping(file, 4096, mapping::inherit::no);
+    const auto* const at = memory.bytes().data();
+    memory = mapping();
+    return page_of_its_own(at) != nullptr ? 0 : 1;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
+TEST(Mapping, AForkedChildThatDropsOneItHasInheritedUnmapsIt) {
+  const auto file = make_memfd("test", 4096);
+  std::optional<mapping> memory(std::in_place, file, 4096, mapping::inherit::yes);
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    const auto* const at = memory->bytes().data();
+    memory.reset();
+    return page_of_its_own(at) != nullptr ? 0 : 1;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
 }
 
 TEST(Mapping, IsNotDumpedAndToldApartByWhetherChildrenHaveIt) {
