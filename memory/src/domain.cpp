@@ -15,6 +15,7 @@
 #include <muster/base/memfd.hpp>
 #include <muster/base/memory_budget.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/base/of_process.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
@@ -140,17 +141,14 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
 }
 
 // The one process-wide object that the design calls for: pools of one program share their tensors through it. It does
-// not own: the domain lives as long as something uses it.
+// not own: the domain lives as long as something uses it. The lock is held while a domain is made, which takes long.
 struct program_domain {
   mutex guard;
   std::weak_ptr<domain> joined MUSTER_GUARDED_BY(guard);
   std::weak_ptr<domain> hosted MUSTER_GUARDED_BY(guard);
-
-  static program_domain& get() {
-    static program_domain one;
-    return one;
-  }
 };
+
+constinit of_process<program_domain> program_domains;
 
 }  // namespace
 
@@ -160,14 +158,14 @@ std::shared_ptr<domain> domain::of_program(const domain_options& options) {
 }
 
 std::shared_ptr<domain> domain::entered() {
-  auto& program = program_domain::get();
+  auto& program = program_domains.get();
   const scoped_lock lock(program.guard);
   auto joined = program.joined.lock();
   return joined && joined->made_in_.is_here() ? joined : nullptr;
 }
 
 std::shared_ptr<domain> domain::hosted_by_program(const domain_options& options) {
-  auto& program = program_domain::get();
+  auto& program = program_domains.get();
   const scoped_lock lock(program.guard);
   if (auto existing = program.hosted.lock(); existing && existing->made_in_.is_here()) {
     const auto size = existing->blocks().size_bytes();
@@ -188,7 +186,7 @@ std::shared_ptr<domain> domain::of(const shared_block& which) noexcept {
 }
 
 void domain::enter(const std::shared_ptr<domain>& joined) {
-  auto& program = program_domain::get();
+  auto& program = program_domains.get();
   const scoped_lock lock(program.guard);
   program.joined = joined;
 }

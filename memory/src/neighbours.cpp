@@ -2,39 +2,23 @@
 #include "neighbours.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
-#include <memory>
 #include <vector>
 
-#include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/base/of_process.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
 
 namespace {
 
-// Those of one process. A forked child makes a list of its own, since a thread that it does not have may have had the
-// lock; its parent's is kept, so that nobody takes it for lost.
 struct neighbourhood {
-  explicit neighbourhood(const neighbourhood* from) noexcept : parents(from) {}
-
-  static neighbourhood& of_process() {
-    static std::atomic<neighbourhood*> current = nullptr;
-    auto* found = current.load(std::memory_order_acquire);
-    while (found == nullptr || !found->made_in.is_here()) {
-      auto made = std::make_unique<neighbourhood>(found);
-      if (current.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) return *made.release();
-    }
-    return *found;
-  }
-
-  const neighbourhood* const parents;
-  const process_mark made_in;
   mutex guard;
   std::vector<const arena*> arenas MUSTER_GUARDED_BY(guard);
 };
+
+constinit of_process<neighbourhood> neighbourhoods;
 
 // An arena whose file cannot be looked at (somebody has closed it) has nobody who asks for more.
 std::size_t claimed_in(const arena& which) noexcept {
@@ -48,19 +32,19 @@ std::size_t claimed_in(const arena& which) noexcept {
 }  // namespace
 
 neighbour::neighbour(const arena& which) : which_(which) {
-  auto& all = neighbourhood::of_process();
+  auto& all = neighbourhoods.get();
   const scoped_lock lock(all.guard);
   all.arenas.push_back(&which_);
 }
 
 neighbour::~neighbour() {
-  auto& all = neighbourhood::of_process();
+  auto& all = neighbourhoods.get();
   const scoped_lock lock(all.guard);
   std::erase(all.arenas, &which_);
 }
 
 memory_budget budget_beside_neighbours(const arena& of) {
-  auto& all = neighbourhood::of_process();
+  auto& all = neighbourhoods.get();
   std::size_t claimed = 0;
   {
     const scoped_lock lock(all.guard);

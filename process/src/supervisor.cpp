@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <muster/base/mutex.hpp>
+#include <muster/base/of_process.hpp>
 #include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
@@ -20,6 +21,14 @@ namespace {
 unique_fd make_bell() {
   return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
 }
+
+// Goes with the program's domain (domain::hosted_by_program), which may outlive it: tensors need no supervisor.
+struct program_supervisor {
+  mutex guard;
+  std::weak_ptr<supervisor> current MUSTER_GUARDED_BY(guard);
+};
+
+constinit of_process<program_supervisor> program_supervisors;
 
 }  // namespace
 
@@ -90,14 +99,12 @@ const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl
 const spin_policy& supervisor::spin() const noexcept { return impl_->spin(); }
 
 std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {
-  // Goes with the program's domain (domain::hosted_by_program), which may outlive it: tensors need no supervisor.
-  static mutex guard;
-  static std::weak_ptr<supervisor> current;
+  auto& program = program_supervisors.get();
   auto watched = domain::hosted_by_program(options);
-  const scoped_lock lock(guard);
-  if (auto existing = current.lock(); existing && existing->shared() == watched) return existing;
+  const scoped_lock lock(program.guard);
+  if (auto existing = program.current.lock(); existing && existing->shared() == watched) return existing;
   auto made = std::make_shared<supervisor>(std::move(watched));
-  current = made;
+  program.current = made;
   return made;
 }
 

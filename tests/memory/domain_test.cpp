@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -19,6 +20,7 @@
 #include <muster/base/memfd.hpp>
 #include <muster/base/memory_budget.hpp>
 
+#include "held_up_call.hpp"
 #include "memory_map.hpp"
 #include "processes.hpp"
 #include "refused_calls.hpp"
@@ -237,6 +239,30 @@ TEST(Domain, ABlockTellsItsDomainUnlessThatIsSomebodysLocalObject) {
   domain local({.arena_bytes = std::size_t{1} << 20U});
   EXPECT_EQ(domain::of(local.blocks().allocate_shared(1)), nullptr);
   EXPECT_EQ(domain::of(shared_block()), nullptr);
+}
+
+TEST(Domain, AChildThatIsForkedWhileAnotherThreadMakesTheProgramsGetsOneOfItsOwn) {
+  constexpr domain_options small{.arena_bytes = std::size_t{1} << 20U};
+  const test::held_up_call scope("ftruncate");
+  auto made = std::async(std::launch::async, [&] { return domain::of_program(small); });
+  scope.wait();
+  const auto ranks = test::spawn(1, [&](std::size_t) {
+    ::alarm(60);  // it might wait for a thread that it does not have
+    const auto own = domain::of_program(small);
+    return domain::entered() == nullptr && domain::of_program(small) == own && own->blocks().allocate(1000) ? 0 : 1;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+  scope.let_go();
+  EXPECT_EQ(domain::of_program(small), made.get());
+}
+
+TEST(Domain, AForkedChildHasNoPartInItsParents) {
+  constexpr domain_options small{.arena_bytes = std::size_t{1} << 20U};
+  const auto parents = domain::of_program(small);
+  const auto ranks =
+      test::spawn(1, [&](std::size_t) { return domain::of_program(small) != parents && !domain::entered() ? 0 : 1; });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+  EXPECT_EQ(domain::of_program(small), parents);
 }
 
 TEST(Domain, BuryingWakesWhoSleepsOnDeaths) {

@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
 
+#include "held_up_call.hpp"
 #include "processes.hpp"
 #include "refused_calls.hpp"
 
@@ -77,6 +79,20 @@ TEST(Supervisor, AForkedChildMayDestroyItsCopy) {
     return 0;
   });
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+}
+
+TEST(Supervisor, AChildThatIsForkedWhileAnotherThreadMakesTheProgramsGetsOneOfItsOwn) {
+  const test::held_up_call scope("pthread_create");
+  auto made = std::async(std::launch::async, [] { return supervisor::of_program(small); });
+  scope.wait();
+  const auto ranks = test::spawn(1, [](std::size_t) {
+    ::alarm(60);  // it might wait for a thread that it does not have
+    const auto own = supervisor::of_program(small);
+    return supervisor::of_program(small) == own && own->shared()->participants().count() == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
+  scope.let_go();
+  EXPECT_EQ(supervisor::of_program(small), made.get());
 }
 
 }  // namespace
