@@ -45,8 +45,7 @@ arena::arena(extent_map extents, block_table blocks, std::span<std::byte> bytes,
   }
   if (options_.members.empty()) return;
   // Where whoever had the number before has stopped: its signatures must not be taken for ours.
-  change_ =
-      static_cast<std::uint32_t>(options_.members[index_of(options_.self)].change.load(std::memory_order_acquire));
+  change_ = options_.members[index_of(options_.self)].change.load(std::memory_order_acquire);
 }
 
 arena::~arena() = default;

@@ -233,19 +233,19 @@ void arena::set_hold_state(std::uint32_t hold, block_state state) {
   blocks_.at(hold).word.store(word.pack(), std::memory_order_release);
 }
 
-std::uint32_t arena::next_change() noexcept {
+std::uint64_t arena::next_change() noexcept {
   ++change_;
-  options_.members[index_of(options_.self)].change.store(change_, relaxed);  // for whoever gets the number next
+  options_.members[index_of(options_.self)].change.store(change_, relaxed);  // before it signs anything with it
   return change_;
 }
 
-std::atomic<std::uint64_t>* arena::confirmed_by(participant_id who) const noexcept {
-  return index_of(who) < options_.members.size() ? &options_.members[index_of(who)].confirmed : nullptr;
+participant_entry* arena::entry_of(participant_id who) const noexcept {
+  return index_of(who) < options_.members.size() ? &options_.members[index_of(who)] : nullptr;
 }
 
-std::optional<share_word> arena::change_count(std::uint32_t descriptor, int by, std::uint32_t change) noexcept {
+std::optional<share_word> arena::change_count(std::uint32_t descriptor, int by, std::uint64_t change) noexcept {
   return share_protocol::change_count(blocks_.at(descriptor).count, by, options_.self, change,
-                                      [this](participant_id who) { return confirmed_by(who); });
+                                      [this](participant_id who) { return entry_of(who); });
 }
 
 // Nobody holds the block any more: it becomes this process's, and goes into its cache. Only extents that bear the
@@ -296,11 +296,11 @@ void arena::recover_hold(std::uint32_t hold, participant_id dead) {
   mine.state = block_state::dropping;
   if (!blocks_.change(hold, found, mine)) return;  // somebody has received it
   const auto target = blocks_.at(hold).target.load(relaxed);
-  const auto change = static_cast<std::uint32_t>(blocks_.at(hold).change.load(relaxed));
+  const auto change = blocks_.at(hold).change.load(relaxed);
   if (is_shared(target)) {
     const auto& count = blocks_.at(descriptor_of(target)).count;
-    const auto* const confirmed = confirmed_by(dead);
-    const bool changed = confirmed != nullptr && share_protocol::took_place(count, *confirmed, dead, change);
+    const auto* const entry = entry_of(dead);
+    const bool changed = entry != nullptr && share_protocol::took_place(count, entry->confirmed, dead, change);
     const bool counted = has_counted || (found.state == block_state::adding) == changed;
     if (counted) static_cast<void>(change_count(descriptor_of(target), -1, next_change()));
     if (share_word(count.load(std::memory_order_acquire)).count() == 0) take_over(target);

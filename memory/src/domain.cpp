@@ -25,7 +25,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d75737465720004;  // "muster", layout version 4
+constexpr std::uint64_t magic = 0x6d75737465720005;  // "muster", layout version 5
 
 // The first bytes of the control file. Layout: docs/formats/domain.md.
 struct header {

@@ -26,7 +26,8 @@ namespace at {
 constexpr std::size_t count = 0;
 constexpr std::size_t taken = 1;  // the block, by whoever counted the last hold out
 constexpr std::size_t confirmed = 2;
-constexpr std::size_t hold = confirmed + members + 1;  // 0: free
+constexpr std::size_t latest = confirmed + members + 1;
+constexpr std::size_t hold = latest + members + 1;  // 0: free
 constexpr std::size_t change = hold + members;
 constexpr std::size_t end = change + members;
 }  // namespace at
@@ -39,8 +40,8 @@ struct process {
   std::uint8_t pc = 0;
   std::uint8_t dead = 0;  // 2: recovered
   std::uint8_t operations = 0;
-  std::uint8_t victim = 0;  // of the host: whom it recovers
-  std::uint32_t changes = 0;
+  std::uint8_t victim = 0;    // of the host: whom it recovers
+  std::uint32_t changes = 0;  // of its own, which it has begun
   std::array<std::uint64_t, most_operations> results{};
 };
 
@@ -97,16 +98,28 @@ struct word {
   [[nodiscard]] std::uint64_t& value() const { return running.in->memory[index]; }
 };
 
+struct entry {
+  word change;
+  word confirmed;
+};
+
 participant_id id_of(std::size_t who) { return static_cast<participant_id>(who + 1); }
 
-std::optional<share_word> change_count(std::size_t self, int by, std::uint32_t number, bool confirms) {
+std::optional<share_word> change_count(std::size_t self, int by, std::uint64_t number, bool confirms) {
   word count{at::count};
-  static std::array<word, members + 1> confirmed;
-  for (std::size_t each = 0; each <= members; ++each) confirmed[each] = {at::confirmed + each};
+  static std::array<entry, members + 1> entries;
+  for (std::size_t each = 0; each <= members; ++each) {
+    entries[each] = {.change = {at::latest + each}, .confirmed = {at::confirmed + each}};
+  }
   return share_protocol::change_count(count, by, id_of(self), number, [&](participant_id who) {
     const auto index = static_cast<std::size_t>(who) - 1;
-    return confirms && index <= members ? &confirmed[index] : nullptr;
+    return confirms && index <= members ? &entries[index] : nullptr;
   });
+}
+
+std::uint64_t next_change(process& me, std::size_t self) {
+  word{at::latest + self}.store(me.changes + 1);
+  return ++me.changes;
 }
 
 // The last hold is out: whoever wins this frees the block.
@@ -134,9 +147,8 @@ void run_member(process& me, std::size_t self, const scenario& what) {
   switch (me.pc) {
     case begin_add:
     case begin_drop:
-      word{at::change + self}.store(me.changes + 1);
+      word{at::change + self}.store(next_change(me, self));
       hold.store(me.pc == begin_add ? adding : dropping);
-      ++me.changes;
       ++me.pc;
       return;
     case add:
@@ -171,10 +183,10 @@ void recover_member(process& me, const scenario& what) {
     me.pc = after_take;
     return;
   }
-  const auto number = static_cast<std::uint32_t>(word{at::change + dead}.load(std::memory_order_acquire));
+  const auto number = word{at::change + dead}.load(std::memory_order_acquire);
   const bool changed = share_protocol::took_place(word{at::count}, word{at::confirmed + dead}, id_of(dead), number);
   const bool counted = state == held || (state == adding) == changed;
-  if (counted) static_cast<void>(change_count(host, -1, ++me.changes, what.confirms));
+  if (counted) static_cast<void>(change_count(host, -1, next_change(me, host), what.confirms));
   const share_word left(word{at::count}.load(std::memory_order_acquire));
   me.pc = left.count() == 0 ? host_take : after_take;
 }
@@ -183,7 +195,7 @@ void run_host(process& me, const scenario& what) {
   switch (me.pc) {
     case recover: return recover_member(me, what);
     case let_go: {
-      const auto left = change_count(host, -1, ++me.changes, what.confirms);
+      const auto left = change_count(host, -1, next_change(me, host), what.confirms);
       me.pc = left && left->count() == 0 ? host_take : after_take;
       return;
     }
@@ -227,6 +239,7 @@ public:
   explicit exploration(scenario what) : what_(what) {
     world first;
     first.memory[at::count] = share_word(1, id_of(host), 1).bits();
+    first.memory[at::latest + host] = 1;
     first.each[host].changes = 1;
     first.each[host].victim = members;
     first.deaths_left = what.deaths;

@@ -13,6 +13,34 @@
 namespace muster::shared_block_test {
 namespace {
 
+// The tables of a domain as everybody maps them: docs/formats/domain.md.
+class tables {
+public:
+  tables(const unique_fd& control, std::size_t participants, std::size_t blocks)
+      : participants_(participants),
+        blocks_(blocks),
+        memory_(control, block_page + blocks * sizeof(block_descriptor), mapping::inherit::yes) {}
+
+  [[nodiscard]] participant_entry& entry(participant_id who) const {
+    return at<participant_entry>(4096, participants_)[index_of(who)];
+  }
+  [[nodiscard]] block_table blocks() const {
+    return {at<block_descriptor>(block_page, blocks_), table_mark(at<std::atomic<std::uint64_t>>(32, 1)[0])};
+  }
+
+private:
+  static constexpr std::size_t block_page = 8192;  // with at most 64 participants
+
+  template <class T>
+  [[nodiscard]] std::span<T> at(std::size_t offset, std::size_t count) const {
+    return {reinterpret_cast<T*>(memory_.bytes().data() + offset), count};
+  }
+
+  std::size_t participants_;
+  std::size_t blocks_;
+  mapping memory_;
+};
+
 // Three participants in this process: each has an arena of its own over the same files.
 class SharedBlock : public testing::Test {
 protected:
@@ -50,7 +78,36 @@ protected:
   }
   void expect_all_free() { EXPECT_EQ(held(), free_and_cached()); }
 
+  // As if the participant had made so many changes of counts, in a process before this one.
+  void begin_after(std::size_t index, std::uint64_t changes) {
+    tables_.entry(ids_[index]).change = changes;
+    guests_[index] = join(ids_[index]);
+  }
+  void kill_when_about_to_add(std::size_t index, std::uint64_t target) {
+    auto blocks = tables_.blocks();
+    const auto hold = blocks.bind(ids_[index], 0, 0, 0);
+    ASSERT_TRUE(hold);
+    blocks.at(*hold).target = target;
+    blocks.at(*hold).change = ++tables_.entry(ids_[index]).change;
+    set_state(*hold, block_state::adding);
+    kill(index);
+  }
+  void kill_when_just_added(std::size_t index) {
+    for (std::uint32_t each = 0; each < tables_.blocks().used_count(); ++each) {
+      const auto found = tables_.blocks().read(each).owner;
+      if (found.owner == ids_[index] && found.state == block_state::hold) set_state(each, block_state::adding);
+    }
+    kill(index);
+  }
+  void set_state(std::uint32_t hold, block_state state) {
+    const auto found = tables_.blocks().read(hold).owner;
+    auto changed = found;
+    changed.state = state;
+    EXPECT_TRUE(tables_.blocks().change(hold, found, changed));
+  }
+
   domain host_{{.arena_bytes = std::size_t{64} << 20U, .max_participants = 8, .max_blocks = 64}};
+  const tables tables_{host_.files().control, 8, 64};
   std::vector<participant_id> ids_;
   std::array<std::unique_ptr<domain>, 2> guests_;
   std::vector<std::unique_ptr<domain>> graves_;
@@ -220,6 +277,50 @@ TEST_F(SharedBlock, WhatADeadProcessHeldAloneIsFree) {
   auto never_shared = guest(0).allocate_shared(200'000);
   static_cast<void>(guest(0).send(made));  // and nobody ever received it
   kill(0);
+  expect_all_free();
+}
+
+TEST_F(SharedBlock, ADeathAfterChangesThatNobodyConfirmedDropsNoHoldOfOthers) {
+  begin_after(0, 0x7fff'ffff);
+  auto made = block_with("the host's");
+  const auto name = host().name_of(made);
+  kill_when_about_to_add(0, name);
+  EXPECT_EQ(read(guest(1).borrow(name)), "the host's");
+  made.reset();
+  expect_all_free();
+}
+
+TEST_F(SharedBlock, ADeathAfterASignatureOfLongAgoWasOverwrittenDropsNoHoldOfOthers) {
+  auto made = block_with("the host's");
+  const auto name = host().name_of(made);
+  auto kept = guest(0).borrow(name);
+  guest(0).keep(kept);
+  guest(0).unkeep(kept);  // its second change
+  kept.reset();
+  begin_after(0, 0x8000'0400);
+  tables_.entry(ids_[0]).confirmed = 0x8000'0300;
+  auto other = guest(1).borrow(name);
+  guest(1).keep(other);
+  kill_when_about_to_add(0, name);
+  other.reset();
+  EXPECT_EQ(read(guest(1).borrow(name)), "the host's");
+  made.reset();
+  expect_all_free();
+}
+
+TEST_F(SharedBlock, ADeathAfterMoreChangesThanASignatureHasBitsForDropsWhatWasHeld) {
+  begin_after(0, 0xffff'ffff);
+  auto made = block_with("the host's");
+  const auto name = host().name_of(made);
+  const auto kept = guest(0).borrow(name);
+  guest(0).keep(kept);
+  auto other = guest(1).borrow(name);
+  guest(1).keep(other);
+  EXPECT_EQ(tables_.entry(ids_[0]).confirmed, 0x1'0000'0000U);
+  kill_when_just_added(0);
+  EXPECT_EQ(read(guest(1).borrow(name)), "the host's");
+  other.reset();
+  made.reset();
   expect_all_free();
 }
 

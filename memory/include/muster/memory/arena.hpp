@@ -217,10 +217,10 @@ private:
   std::uint64_t send_hold(std::uint32_t hold) MUSTER_REQUIRES(mutex_);
   void drop_hold(std::uint32_t hold, std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
   void set_hold_state(std::uint32_t hold, block_state state) MUSTER_REQUIRES(mutex_);
-  std::uint32_t next_change() noexcept MUSTER_REQUIRES(mutex_);
-  std::optional<share_word> change_count(std::uint32_t descriptor, int by, std::uint32_t change) noexcept;
+  std::uint64_t next_change() noexcept MUSTER_REQUIRES(mutex_);
+  std::optional<share_word> change_count(std::uint32_t descriptor, int by, std::uint64_t change) noexcept;
   void take_over(std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] std::atomic<std::uint64_t>* confirmed_by(participant_id who) const noexcept;
+  [[nodiscard]] participant_entry* entry_of(participant_id who) const noexcept;
   void recover_shares(participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_hold(std::uint32_t hold, participant_id dead) MUSTER_REQUIRES(mutex_);
   [[noreturn]] void throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const
@@ -242,7 +242,7 @@ private:
   std::size_t live_blocks_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t holds_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t huge_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
-  std::uint32_t change_ MUSTER_GUARDED_BY(mutex_) = 0;        // the latest of a count
+  std::uint64_t change_ MUSTER_GUARDED_BY(mutex_) = 0;        // the latest of a count
   std::size_t admitted_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;  // may be claimed without another look
   std::size_t extent_hint_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t block_hint_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -24,8 +24,8 @@ enum class participant_id : std::uint16_t { none = 0, host = 1, everybody = 0xff
 /// What everybody may know of a participant.
 struct alignas(64) participant_entry {
   std::atomic<std::uint64_t> word;    ///< `{incarnation:32, pid:32}`, 0 while the number is free; written by the host
-  std::atomic<std::uint64_t> change;  ///< the number of its latest change of a count, see share_protocol.hpp
-  std::atomic<std::uint64_t> confirmed;  ///< its changes up to this one are known to others
+  std::atomic<std::uint64_t> change;  ///< the number of its latest change of a count (share_protocol.hpp); its own
+  std::atomic<std::uint64_t> confirmed;  ///< its changes up to this one are known to others; written by them
 };
 static_assert(sizeof(participant_entry) == 64);
 
