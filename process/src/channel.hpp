@@ -47,7 +47,7 @@ enum class message_kind : std::uint32_t {
   // The exchange of descriptors, of workers and joined programs with the host (descriptor_messages.hpp):
   deposit,   ///< with the descriptor; the host answers
   fetch,     ///< the host answers, as soon as it can
-  forget,    ///< a fetch that need not be answered any more
+  forget,    ///< a fetch that is to be answered now
   withdraw,  ///< of what was deposited
   let_go,    ///< of the anchor of what another has deposited
   answer     ///< host, with the descriptor that was fetched

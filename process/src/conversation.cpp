@@ -4,34 +4,62 @@
 #include <exception>
 #include <utility>
 
+#include <muster/base/error.hpp>
+
 namespace muster::detail {
+
+class conversation::question {
+public:
+  question(conversation& with, descriptor_request& asked) : with_(with) {
+    const scoped_lock lock(with_.mutex_);
+    asked.number = number_ = ++with_.asked_;
+    with_.awaited_.insert(number_);
+  }
+  question(const question&) = delete;
+  question& operator=(const question&) = delete;
+  ~question() {
+    const scoped_lock lock(with_.mutex_);
+    with_.awaited_.erase(number_);
+    with_.heard_.erase(number_);
+  }
+
+private:
+  conversation& with_;
+  request_number number_ = word;
+};
 
 std::optional<message> conversation::ask(message_kind what, descriptor_request& asked, std::span<const int> descriptors,
                                          deadline until) {
-  {
-    const scoped_lock lock(mutex_);
-    asked.number = ++asked_;
-    awaited_.insert(asked.number);
+  const question awaited(*this, asked);
+  send_message(socket_, what, body_of(asked), descriptors);
+  return wait_for(asked.number, until);
+}
+
+// Each question has one answer, which is read by who has asked: none is left in the socket for others to find.
+std::optional<message> conversation::ask_in_time(message_kind what, descriptor_request& asked, deadline until,
+                                                 std::chrono::nanoseconds overtime) {
+  const question awaited(*this, asked);
+  say(what, body_of(asked));
+  if (!until.expired()) {
+    if (auto answer = wait_for(asked.number, until)) return answer;
   }
   try {
-    send_message(socket_, what, body_of(asked), descriptors);
-  } catch (const std::exception&) {
-    const scoped_lock lock(mutex_);
-    awaited_.erase(asked.number);
-    throw;
+    say(message_kind::forget, body_of(descriptor_request{.number = asked.number}));
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): who cannot be told is gone, which is heard
   }
-  return wait_for(asked.number, until);
+  return wait_for(asked.number, deadline::after(overtime));
 }
 
 std::optional<message> conversation::wait_for(request_number which, deadline until) {
   scoped_lock lock(mutex_);
   std::optional<message> found;
+  bool has_looked = false;  // and there was nothing more
   while (!(found = take(which))) {
     if (has_ended_) {
       found.emplace().kind = message_kind::closed;
       break;
     }
-    if (until.expired()) break;
+    if (until.expired() && (has_looked || is_read_)) break;
     if (is_read_) {
       changed_.wait_until(lock, until);
       continue;
@@ -41,10 +69,10 @@ std::optional<message> conversation::wait_for(request_number which, deadline unt
     auto heard = read(until);
     lock.lock();
     is_read_ = false;
+    has_looked = !heard;
     if (heard) file(std::move(*heard));
     changed_.notify_all();
   }
-  awaited_.erase(which);
   return found;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,10 +33,15 @@ public:
   /// Sends what is not answered, or is answered by word. Throws as send_message.
   void say(message_kind what, std::span<const std::byte> body = {}) const { send_message(socket_, what, body); }
   /// Sends a question, with a new number, and waits for its answer, or message_kind::closed; nothing at the deadline:
-  /// if it comes after that it is dropped by whoever reads next. Throws as send_message.
+  /// if it comes after that it is dropped by whoever reads next. What has come by then is found. Throws as
+  /// send_message.
   [[nodiscard]] std::optional<message> ask(message_kind what, descriptor_request& asked,
                                            std::span<const int> descriptors, deadline until) MUSTER_EXCLUDES(mutex_);
-  /// Waits for the next message that is no numbered answer, in the order in which they came; likewise.
+  /// The same for a question that the host may answer much later: at the deadline it is taken back, which the host
+  /// answers at once unless it has answered already. Nothing when neither has come `overtime` after that.
+  [[nodiscard]] std::optional<message> ask_in_time(message_kind what, descriptor_request& asked, deadline until,
+                                                   std::chrono::nanoseconds overtime) MUSTER_EXCLUDES(mutex_);
+  /// Waits for the next message that is no numbered answer, in the order in which they came; as ask.
   [[nodiscard]] std::optional<message> hear_word(deadline until) MUSTER_EXCLUDES(mutex_) {
     return wait_for(word, until);
   }
@@ -43,6 +49,8 @@ public:
 private:
   static constexpr request_number word = 0;
 
+  /// A number that is awaited while this lives.
+  class question;
   [[nodiscard]] std::optional<message> wait_for(request_number which, deadline until) MUSTER_EXCLUDES(mutex_);
   struct numbered {
     request_number number = word;

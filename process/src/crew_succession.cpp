@@ -120,12 +120,7 @@ bool crew::impl::hand_over(const worker& before) {
 
 // One that has not been welcomed yet learns then that it need not wait.
 void crew::impl::tell_to_begin(worker& who) {
-  if (who.life.now() == worker_lifecycle::state::starting) return;
-  try {
-    detail::send_message(who.control->native_handle(), detail::message_kind::begin, {});
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
-    // It is dead, which its pidfd will say.
-  }
+  if (who.clerk) who.clerk->say(detail::message_kind::begin);
 }
 
 // It hears that nobody will call it, runs its finalizer and leaves.

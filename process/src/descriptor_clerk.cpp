@@ -2,7 +2,9 @@
 #include "descriptor_clerk.hpp"
 
 #include <array>
+#include <chrono>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -32,7 +34,11 @@ descriptor_answer failed(request_number which, const error& failure) {
 }  // namespace
 
 descriptor_clerk::descriptor_clerk(domain& shared, stream& connection, participant_id peer)
-    : shared_(shared), store_(shared.deposits()), connection_(connection), peer_(peer) {}
+    : shared_(shared),
+      store_(shared.deposits()),
+      connection_(connection),
+      peer_(peer),
+      rest_timer_(connection.get_executor()) {}
 
 bool descriptor_clerk::hear(message& heard) {
   if (unsent_.size() >= most_unsent) {
@@ -42,7 +48,7 @@ bool descriptor_clerk::hear(message& heard) {
   switch (heard.kind) {
     case message_kind::deposit: deposit(asked(), heard); return true;
     case message_kind::fetch: fetch(asked()); return true;
-    case message_kind::forget: pending_.erase(asked().number); return true;
+    case message_kind::forget: forget(asked().number); return true;
     case message_kind::withdraw: store_.withdraw(own(descriptor_name(asked().name))); return true;
     case message_kind::let_go: store_.let_go(descriptor_name(asked().name)); return true;
     default: return false;
@@ -70,9 +76,9 @@ void descriptor_clerk::deposit(const descriptor_request& asked, message& heard) 
       shared_.blocks().keep(anchor);
     }
     store_.deposit(name, std::move(heard.descriptors.front()), anchor);
-    answer({.text = {.number = asked.number, .why = {}}, .descriptor = {}});
+    answer({.number = asked.number, .why = {}});
   } catch (const error& failure) {
-    answer({.text = failed(asked.number, failure), .descriptor = {}});
+    answer(failed(asked.number, failure));
   }
 }
 
@@ -83,7 +89,7 @@ void descriptor_clerk::fetch(const descriptor_request& asked) {
   if (pending_.size() >= most_pending) {
     const error failure(errc::out_of_memory,
                         text(most_pending, " threads of this process are waiting for descriptors already"));
-    return answer({.text = failed(asked.number, failure), .descriptor = {}});
+    return answer(failed(asked.number, failure));
   }
   auto settled = [weak = weak_from_this(), which = asked.number, on = connection_.get_executor()] {
     boost::asio::post(on, [weak, which] {
@@ -100,48 +106,89 @@ void descriptor_clerk::look_again(request_number which) {
   if (found != pending_.end() && answer_fetch(which, found->second.name)) pending_.erase(found);
 }
 
+// Who has asked waits for a last word, unless it was said and is on its way.
+void descriptor_clerk::forget(request_number which) {
+  const auto found = pending_.find(which);
+  if (found == pending_.end()) return;
+  const auto name = found->second.name;
+  pending_.erase(found);
+  if (answer_fetch(which, name)) return;
+  const error late(errc::timed_out, text("descriptor ", name.number(), " of participant ", index_of(name.depositor()),
+                                         " was not deposited in time"));
+  answer(failed(which, late));
+}
+
 bool descriptor_clerk::answer_fetch(request_number which, descriptor_name name) {
   auto found = store_.look_up(name);
   if (found.what == standing::awaited) return false;
-  answer({.text = {.number = which, .has_descriptor = found.what == standing::there, .why = {}},
-          .descriptor = std::move(found.descriptor)});
+  answer({.number = which, .has_descriptor = found.what == standing::there, .why = {}}, std::move(found.descriptor));
   return true;
 }
 
 // ---- sending
 
-void descriptor_clerk::answer(answer_out what) {
-  unsent_.push_back(std::move(what));
-  send_answers();
+void descriptor_clerk::say(message_kind what, std::vector<std::byte> body) {
+  send({.kind = what, .body = std::move(body), .descriptor = {}});
 }
 
-void descriptor_clerk::send_answers() {
+void descriptor_clerk::answer(const descriptor_answer& what, descriptor_store::kept_fd descriptor) {
+  send({.kind = message_kind::answer,
+        .body = body_of(what),
+        .descriptor = std::move(descriptor),
+        .number = what.number});
+}
+
+void descriptor_clerk::send(message_out what) {
+  unsent_.push_back(std::move(what));
+  send_all();
+}
+
+void descriptor_clerk::send_all() {
   while (!unsent_.empty() && !sends_later_) {
-    auto& next = unsent_.front();
-    const std::array descriptors = {next.descriptor ? next.descriptor->get() : -1};
     try {
-      const bool sent = try_send_message(connection_.native_handle(), message_kind::answer, body_of(next.text),
-                                         std::span(descriptors).first(next.descriptor ? 1 : 0));
-      if (!sent) return send_later();
+      if (!send_first()) return send_when_there_is_room();
     } catch (const error& failure) {
-      if (std::exchange(next.descriptor, nullptr)) {  // too many are on their way at the moment, perhaps
-        next.text = failed(next.text.number, failure);
-        continue;
-      }
-      // The peer is gone, or will not be told anything any more.
+      if (may_be_sent_otherwise(failure)) continue;
     }
     unsent_.pop_front();
   }
 }
 
-void descriptor_clerk::send_later() {
+bool descriptor_clerk::send_first() {
+  const auto& next = unsent_.front();
+  const std::array descriptors = {next.descriptor ? next.descriptor->get() : -1};
+  return try_send_message(connection_.native_handle(), next.kind, next.body,
+                          std::span(descriptors).first(next.descriptor ? 1 : 0));
+}
+
+// Of descriptors too many are on their way at the moment, perhaps: that is the asker's error. Memory there will be
+// again, and who waits for a word would wait for ever. Else the peer is gone, or cannot be told this at all.
+bool descriptor_clerk::may_be_sent_otherwise(const error& failure) {
+  auto& next = unsent_.front();
+  if (std::exchange(next.descriptor, nullptr)) {
+    next.body = body_of(failed(next.number, failure));
+    return true;
+  }
+  if (failure.code() != std::errc::no_buffer_space && failure.code() != std::errc::not_enough_memory) return false;
+  send_in_a_while();
+  return true;
+}
+
+auto descriptor_clerk::sending_on() {
   sends_later_ = true;
-  connection_.async_wait(stream::wait_write, [weak = weak_from_this()](boost::system::error_code cancelled) {
+  return [weak = weak_from_this()](boost::system::error_code cancelled) {
     const auto self = weak.lock();
     if (cancelled || !self) return;
     self->sends_later_ = false;
-    self->send_answers();
-  });
+    self->send_all();
+  };
+}
+
+void descriptor_clerk::send_when_there_is_room() { connection_.async_wait(stream::wait_write, sending_on()); }
+
+void descriptor_clerk::send_in_a_while() {
+  rest_timer_.expires_after(std::chrono::milliseconds(10));
+  rest_timer_.async_wait(sending_on());
 }
 
 }  // namespace muster::detail

@@ -16,7 +16,8 @@ namespace muster::detail {
 /// What is asked has a number of the asker's, which the answer has too. 0: it is not answered.
 using request_number = std::uint64_t;
 
-/// message_kind::deposit, with the descriptor; fetch, withdraw and let_go; forget, without a name.
+/// message_kind::deposit, with the descriptor; fetch, withdraw and let_go; forget, with the number of the fetch and
+/// without a name.
 struct descriptor_request {
   request_number number = 0;
   std::uint64_t name = 0;    // a descriptor_name
@@ -28,7 +29,8 @@ struct descriptor_request {
   }
 };
 
-/// message_kind::answer: to a deposit when it is made, and to a fetch, with the descriptor if there is one.
+/// message_kind::answer: to a deposit when it is made, and to a fetch, with the descriptor if there is one, or at the
+/// latest when it is forgotten. Each has one.
 struct descriptor_answer {
   request_number number = 0;
   bool has_descriptor = false;  // sent along; it may be lost on the way, where the receiver has no room

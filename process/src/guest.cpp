@@ -175,22 +175,20 @@ void guest::answer_join(const message& heard) {
 
 void guest::answer_ask(const message& heard) {
   const auto asked = heard.read<ask_message>();
-  const int socket = control_->native_handle();
   found_value found;
   try {
     const auto host = host_.lock();
     if (!host) throw error(errc::invalid_argument, "the host offers nothing any more");
     found = host->find(asked.name, asked.type);
   } catch (const error& failure) {
-    return send_message(socket, message_kind::refusal, body_of(error_info(errc::invalid_argument, failure.what())));
+    return clerk_->say(message_kind::refusal, body_of(error_info(errc::invalid_argument, failure.what())));
   }
-  send_message(socket, message_kind::found, body_of(found));
+  clerk_->say(message_kind::found, body_of(found));
 }
 
 void guest::answer_list() {
   const auto host = host_.lock();
-  send_message(control_->native_handle(), message_kind::names,
-               body_of(host ? host->names() : std::vector<std::string>()));
+  clerk_->say(message_kind::names, body_of(host ? host->names() : std::vector<std::string>()));
 }
 
 void guest::complain(const std::exception& failure) {

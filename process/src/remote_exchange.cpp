@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "remote_exchange.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -16,6 +17,10 @@ namespace {
 std::uint32_t incarnation_in(const domain& shared) {
   return static_cast<std::uint32_t>(shared.occupant(shared.self()) >> 32U);
 }
+
+// Who looks whether a descriptor is there has time for the way to the host and back, but not for ever: it may be
+// stopped.
+constexpr std::chrono::nanoseconds most_overtime = std::chrono::seconds(10);
 
 // Throws what the host has against it.
 descriptor_answer read(const message& heard) {
@@ -54,10 +59,11 @@ void remote_exchange::deposit(descriptor_name name, unique_fd what, const shared
 std::optional<unique_fd> remote_exchange::fetch(descriptor_name name, deadline until) {
   require_here();
   descriptor_request asked{.name = name.bits()};
-  auto answer = host_->ask(message_kind::fetch, asked, {}, until);
+  const auto overtime = std::min(patience_, most_overtime);
+  auto answer = host_->ask_in_time(message_kind::fetch, asked, until, overtime);
   if (!answer) {
-    tell(message_kind::forget, {.number = asked.number});
-    throw error(errc::timed_out, text(text_of(name), " was not deposited in time"));
+    throw error(errc::timed_out, text("the host did not say within ", overtime.count(),
+                                      " ns after the deadline whether ", text_of(name), " is there"));
   }
   if (!read(*answer).has_descriptor) return std::nullopt;
   if (!answer->descriptors.empty()) return std::move(answer->descriptors.front());

@@ -16,7 +16,7 @@ namespace muster::detail {
 /// Lifetime: borrows the domain, which owns it.
 class remote_exchange final : public descriptor_exchange {
 public:
-  /// `patience`: how long the host may take to answer a deposit.
+  /// `patience`: how long the host may take to answer what it can answer at once.
   remote_exchange(domain& shared, std::shared_ptr<conversation> host, std::chrono::nanoseconds patience);
 
   void deposit(descriptor_name name, unique_fd what, const shared_block& anchor) override;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 #include "temporary_directory.hpp"
 #include "waiting_tasks.hpp"
 
@@ -217,6 +219,25 @@ TEST(Successors, TakeThePlaceOfOneThatWasKilled) {
   seen.let_go();
   EXPECT_EQ(whose_turn(pool), next);
   EXPECT_EQ(pool.stats().workers.started, 2U);
+}
+
+TEST(Successors, HearThatItIsTheirTurnThoughThereWasNoMemoryToTellThem) {
+  const journal seen;
+  auto options = test::quiet(1);
+  options.initializer = seen.initializer();
+  options.max_tasks_per_worker = 1000;
+  pool pool(options);
+  for (int each = 0; each < 900; ++each) pool.apply([] {});
+  ASSERT_TRUE(test::eventually([&] { return seen.started().size() == 2; }));
+  const auto next = seen.started()[1];
+  seen.let_go();
+  {
+    const test::refused_calls full("sendmsg", ENOBUFS, 1);
+    EXPECT_THROW(pool.apply([] { ::raise(SIGKILL); }), worker_died);
+    EXPECT_EQ(whose_turn(pool), next);
+    EXPECT_EQ(test::refused_calls::left(), -1);
+  }
+  EXPECT_EQ(pool.stats().workers.killed, 1U);
 }
 
 TEST(Successors, ThatDieDoNoHarm) {

@@ -95,6 +95,33 @@ TEST_F(Conversation, AnAnswerThatComesTooLateIsDroppedWithItsDescriptor) {
   EXPECT_EQ(test::count_open(label), 0U);
 }
 
+TEST_F(Conversation, WhatHasComeIsFoundAlsoWhenTheTimeIsOver) {
+  send_message(host_.get(), message_kind::begin, {});
+  EXPECT_EQ(talk_.hear_word(deadline::after(0s))->kind, message_kind::begin);
+  EXPECT_FALSE(talk_.hear_word(deadline::after(0s)));
+}
+
+TEST_F(Conversation, WhatIsTakenBackAtItsDeadlineIsAnsweredAllTheSame) {
+  descriptor_request asked{.name = 1};
+  std::optional<message> heard;
+  std::thread asks([&] { heard = talk_.ask_in_time(message_kind::fetch, asked, deadline::after(0s), 1h); });
+  const auto number = hear().number;
+  const auto taken_back = receive_message(host_.get(), wait_mode::block);
+  EXPECT_EQ(taken_back->kind, message_kind::forget);
+  EXPECT_EQ(taken_back->read<descriptor_request>().number, number);
+  answer(number);
+  asks.join();
+  EXPECT_EQ(heard->read<descriptor_answer>().number, number);
+}
+
+TEST_F(Conversation, OfAHostThatIsStoppedNobodyWaitsForTheLastWordForEver) {
+  descriptor_request asked{.name = 1};
+  EXPECT_FALSE(talk_.ask_in_time(message_kind::fetch, asked, deadline::after(0s), 1ms));
+  answer(asked.number);
+  EXPECT_FALSE(talk_.hear_word(deadline::after(0s))) << "read, and dropped";
+  EXPECT_FALSE(receive_message(ends_.second.get(), wait_mode::poll));
+}
+
 TEST_F(Conversation, WhoeverWaitsAndWhoeverAsksLaterHearsThatTheHostIsGone) {
   std::optional<message> word;
   std::thread stands_by([&] { word = talk_.hear_word(deadline::never()); });

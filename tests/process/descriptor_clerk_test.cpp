@@ -237,6 +237,28 @@ TEST_F(DescriptorClerk, AfterItsDeadlineNothingIsLeftOfAFetch) {
   EXPECT_TRUE(other_.exchange().fetch(name, deadline::never()));
 }
 
+TEST_F(DescriptorClerk, AFetchWhoseDeadlineHasPassedIsALook) {
+  const auto name = one_.exchange().make_name();
+  const auto look = [&] { return other_.exchange().fetch(name, deadline::after(0s)).has_value(); };
+  EXPECT_EQ(error_of([&] { static_cast<void>(look()); }), errc::timed_out) << "it may still come";
+  EXPECT_EQ(waiting(), 0U);
+  one_.exchange().deposit(name, file(), {});
+  EXPECT_TRUE(look());
+  one_.exchange().withdraw(name);
+  EXPECT_FALSE(one_.exchange().fetch(name, deadline::never())) << "withdraw is heard before";
+  EXPECT_FALSE(look());
+}
+
+// More than fit into the socket and into what the host keeps for who reads late.
+TEST_F(DescriptorClerk, ThousandsOfLooksAreAllAnsweredToWhoHasAsked) {
+  const auto name = one_.exchange().make_name();
+  one_.exchange().deposit(name, file(), {});
+  for (int times = 0; times < 3000; ++times) ASSERT_TRUE(other_.exchange().fetch(name, deadline::after(0s)));
+  EXPECT_EQ(test::count_open(label), 1U) << "none is on its way";
+  EXPECT_FALSE(receive_message(other_.socket(), wait_mode::poll));
+  EXPECT_FALSE(other_.was_turned_away());
+}
+
 TEST_F(DescriptorClerk, ManyThreadsOfSeveralProcessesAskAtOnce) {
   constexpr int rounds = 50;
   std::vector<std::thread> threads;
@@ -290,6 +312,15 @@ TEST_F(DescriptorClerk, WhatCannotBeSentAtTheMomentIsTheFetchersError) {
     EXPECT_EQ(error_of(fetch), errc::out_of_memory);
   }
   EXPECT_TRUE(other_.exchange().fetch(name, deadline::never()));
+}
+
+TEST_F(DescriptorClerk, AnAnswerForWhichThereIsNoMemoryIsSentLater) {
+  const auto name = one_.exchange().make_name();
+  one_.exchange().withdraw(name);
+  EXPECT_FALSE(one_.exchange().fetch(name, deadline::never())) << "withdraw is heard before";
+  const test::refused_calls full("sendmsg", ENOBUFS, 1, 1);  // the fetch itself is sent
+  EXPECT_FALSE(other_.exchange().fetch(name, deadline::never()));
+  EXPECT_EQ(test::refused_calls::left(), -1);
 }
 
 TEST_F(DescriptorClerk, ADepositThatCannotBeSentIsAnError) {

@@ -740,6 +740,28 @@ TEST_F(Stranger, WhoSendsBrokenQuestionsAfterItHasJoinedIsRefusedAndTheOthersGoO
   run("add");
 }
 
+// While it asks, no more than a third of the answers have room.
+TEST_F(Stranger, WhoReadsLateHearsTheAnswersToAllThatItHasAskedFor) {
+  constexpr std::size_t many = 900;
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    const auto socket = detail::connect_to(path_, 100s);
+    const auto hear = [&] { return detail::receive_message(socket.get(), detail::wait_mode::block)->kind; };
+    detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(greeting()));
+    if (hear() != detail::message_kind::joined) return 1;
+    const std::array questions = {detail::body_of(detail::ask_message{.name = "more", .type = "int"}),
+                                  detail::body_of(detail::ask_message{.name = "nothing", .type = "int"})};
+    const std::array answers = {detail::message_kind::found, detail::message_kind::refusal};
+    for (std::size_t each = 0; each < many; ++each) {
+      detail::send_message(socket.get(), detail::message_kind::ask, questions[each % 2]);
+    }
+    for (std::size_t each = 0; each < many; ++each) {
+      if (hear() != answers[each % 2]) return 2;
+    }
+    return 0;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
 TEST_F(Stranger, OfAnotherUserIsTurnedAway) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);

@@ -62,8 +62,9 @@ public:
 
   /// A descriptor for what was deposited under that name, to be closed by the caller. Waits for a deposit that may
   /// still come. Nothing when there is none and none will be: it was withdrawn, or its depositor is dead. Unblocked by:
-  /// deposit(), withdraw(), the depositor's death; `until`. Throws errc::timed_out, after which nothing is left of the
-  /// request; EMFILE when this process has no descriptors left; errc::out_of_memory when the host cannot send it now,
+  /// deposit(), withdraw(), the depositor's death; `until`, and elsewhere than in the host its word how it stands then,
+  /// for which nobody waits longer than 10 s: a deadline that has passed already is a look whether it is there. Throws
+  /// errc::timed_out, after which nothing is left of the request; EMFILE when this process has no descriptors left; errc::out_of_memory when the host cannot send it now,
   /// or 1024 threads of this process are waiting already; ECONNRESET when the host is gone.
   [[nodiscard]] virtual std::optional<unique_fd> fetch(descriptor_name name, deadline until) = 0;
 
