@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/process/join.hpp>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -61,9 +61,9 @@ public:
                                     detail::message_kind wanted) MUSTER_EXCLUDES(asking_) {
     const scoped_lock lock(asking_);
     say(what, body);
-    auto answer = host_->hear_word(deadline::after(timeout_));
-    if (!answer) {  // what comes later would be taken for the answer to another question
-      ::shutdown(socket_.get(), SHUT_RD);
+    auto answer = hear_answer();
+    if (!answer) {
+      ++late_;
       throw error(errc::timed_out, text("the host did not answer within ", timeout_.count(), " ns"));
     }
     if (answer->kind == detail::message_kind::closed) {
@@ -79,15 +79,23 @@ public:
   [[nodiscard]] bool is_hung_up() const { return detail::is_hung_up(socket_.get()); }
 
 private:
+  // The answer to the latest question: the host answers one after the other, and what comes too late comes before.
+  [[nodiscard]] std::optional<detail::message> hear_answer() MUSTER_REQUIRES(asking_) {
+    const auto until = deadline::after(timeout_);
+    auto heard = host_->hear_word(until);
+    for (; heard && heard->kind != detail::message_kind::closed && late_ != 0; --late_) heard = host_->hear_word(until);
+    return heard;
+  }
+
   // A host that has hung up may have said why.
-  void say(detail::message_kind what, std::span<const std::byte> body) {
+  void say(detail::message_kind what, std::span<const std::byte> body) MUSTER_REQUIRES(asking_) {
     try {
       host_->say(what, body);
     } catch (const error& failure) {
       const bool has_hung_up =
           failure.code() == std::errc::broken_pipe || failure.code() == std::errc::connection_reset;
       if (!has_hung_up) throw;
-      const auto last = host_->hear_word(deadline::after(timeout_));
+      const auto last = hear_answer();
       if (last && last->kind == detail::message_kind::refusal) last->read<error_info>().raise();
       throw;
     }
@@ -96,6 +104,7 @@ private:
   const process_mark made_in_;
   const std::chrono::nanoseconds timeout_;
   mutex asking_;
+  std::size_t late_ MUSTER_GUARDED_BY(asking_) = 0;  // answers that nobody waits for any more
   unique_fd socket_;
   const std::shared_ptr<detail::conversation> host_ = std::make_shared<detail::conversation>(socket_.get());
   std::optional<domain> shared_;

@@ -44,6 +44,7 @@
 #include <muster/queue/shared_queue.hpp>
 
 #include "build_stamp.hpp"
+#include "descriptor_messages.hpp"
 #include "join_messages.hpp"
 #include "processes.hpp"
 #include "refused_calls.hpp"
@@ -458,6 +459,75 @@ TEST_F(Join, WhoHasJoinedIsLookedAfterWhenTheListenerIsGone) {
   guest->kill(0);
   static_cast<void>(guest->wait(0));
   EXPECT_TRUE(test::eventually([&] { return domain_->participants().count() == 1; }));
+}
+
+// A host that answers when the test says so: it has one guest, in a domain of its own.
+class slow_host {
+public:
+  explicit slow_host(const std::string& path) : door_(path) {}
+
+  void let_in() {
+    EXPECT_TRUE(test::eventually([&] { return static_cast<bool>(guest_ = door_.accept()); }));
+    EXPECT_EQ(hear().kind, detail::message_kind::join);
+    const detail::joined_message welcome{.participant = static_cast<std::uint16_t>(domain_.participants().enrol())};
+    const auto& files = domain_.files();
+    detail::send_message(guest_.get(), detail::message_kind::joined, detail::body_of(welcome),
+                         std::array{files.control.get(), files.arena.get()});
+  }
+  [[nodiscard]] detail::message hear() const {
+    for (;;) {
+      if (auto heard = detail::receive_message_until(guest_.get(), deadline::never())) return std::move(*heard);
+    }
+  }
+  template <class T>
+  void say(detail::message_kind what, const T& content) const {
+    detail::send_message(guest_.get(), what, detail::body_of(content));
+  }
+
+private:
+  domain domain_{{.arena_bytes = 1 << 22, .max_participants = 4}};
+  detail::listening_socket door_;
+  unique_fd guest_;
+};
+
+// Asks for the names, which come too late, and then for a number, while another of its threads waits for a descriptor.
+int ask_again(const std::string& path, std::atomic<bool>& is_late) {
+  const auto host = join(path, {.timeout = 2s});
+  bool was_answered = false;
+  std::thread fetches([&] {
+    const descriptor_name name(participant_id::host, 1, 0);
+    was_answered = !host.shared()->descriptors().fetch(name, deadline::never());
+  });
+  int code = 1;
+  try {
+    static_cast<void>(host.names());
+  } catch (const error& failure) {
+    code = failure.code() == errc::timed_out ? 0 : 2;
+  }
+  is_late = true;
+  if (code == 0 && host.get<int>("number") != 7) code = 3;
+  if (code == 0 && !host.is_hosted()) code = 4;
+  fetches.join();
+  return was_answered ? code : 5;
+}
+
+TEST_F(Join, AHostThatAnswersTooLateMayBeAskedAgain) {
+  const std::string other = directory_.path() / "other";
+  slow_host host(other);
+  const test::shared<std::atomic<bool>> is_late;
+  const auto guest = test::spawn(1, [&](std::size_t) { return ask_again(other, *is_late); });
+  host.let_in();
+  const std::array heard = {host.hear(), host.hear()};  // in any order
+  const auto& fetch = heard[heard[0].kind == detail::message_kind::fetch ? 0 : 1];
+  ASSERT_EQ(fetch.kind, detail::message_kind::fetch);
+  ASSERT_TRUE(test::eventually([&] { return is_late->load(); }));
+  host.say(detail::message_kind::names, std::vector<std::string>{"number"});
+  host.say(detail::message_kind::answer,
+           detail::descriptor_answer{.number = fetch.read<detail::descriptor_request>().number, .why = {}});
+  EXPECT_EQ(host.hear().kind, detail::message_kind::ask);
+  host.say(detail::message_kind::found, detail::found_value{.frame = detail::offer_of(7).frame, .blocks = {}});
+  EXPECT_EQ(host.hear().kind, detail::message_kind::leave);
+  EXPECT_EQ(guest->wait(0), exit_status::exited(0));
 }
 
 TEST_F(Join, AProgramTakesPartInOneDomainOnly) { run("join_twice"); }

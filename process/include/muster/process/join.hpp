@@ -38,8 +38,8 @@ public:
 
   /// What the host offers under that name; from now on this program holds it too.
   /// Throws errc::invalid_argument, with all names that there are, when there is none, or it is no `T`;
-  /// errc::timed_out when the host does not answer; ECONNRESET when it is gone; errc::corrupted when it has withdrawn
-  /// the offer meanwhile.
+  /// errc::timed_out when the host does not answer, after which it may be asked again; ECONNRESET when it is gone;
+  /// errc::corrupted when it has withdrawn the offer meanwhile.
   template <class T>
   [[nodiscard]] T get(const std::string& name) const {
     return detail::value_of<T>(shared_->blocks(), find(name, name_of(typeid(T))));
