@@ -10,9 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster::detail {
 
@@ -64,6 +67,19 @@ std::optional<std::size_t> next_length(int socket, int flags) {
 }
 
 }  // namespace
+
+// A message has room for about 200 KiB (net.core.wmem_default).
+std::vector<std::byte> body_of(const error_info& what) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 10U;
+  auto body = body_of<error_info>(what);
+  if (body.size() <= most_bytes) return body;
+  auto all = what.describe();
+  if (all.size() > most_bytes) {
+    const auto left_out = text("… (and ", all.size() - most_bytes, " more bytes)");
+    all.replace(most_bytes, std::string::npos, left_out);
+  }
+  return body_of<error_info>(error_info(what.code(), std::move(all)));
+}
 
 std::pair<unique_fd, unique_fd> make_channel() {
   std::array<int, 2> ends{};

@@ -35,8 +35,8 @@ enum class message_kind : std::uint32_t {
   joined,  ///< host, with descriptors
   ask,     ///< joined program: an ask_message; the host answers with found, or refusal
   found,   ///< host: a found_value
-  list,    ///< joined program; the host answers with names
-  names,   ///< host: all names that it offers
+  list,    ///< joined program: a list_message; the host answers with names
+  names,   ///< host: a names_message
   leave,   ///< joined program: it has nothing of the domain any more
   // Behind those, whose numbers other builds know:
   crash,   ///< worker, in a signal handler: a crash_record
@@ -111,6 +111,9 @@ template <class T>
   out(content);
   return body;
 }
+
+/// The same for an error of any length: one that is too long for a message is told as text, and cut.
+[[nodiscard]] std::vector<std::byte> body_of(const error_info& what);
 
 /// Two ends of a socket that keeps message boundaries.
 [[nodiscard]] std::pair<unique_fd, unique_fd> make_channel();

@@ -169,8 +169,19 @@ bool descriptor_clerk::may_be_sent_otherwise(const error& failure) {
     next.body = body_of(failed(next.number, failure));
     return true;
   }
+  if (failure.code() == std::errc::message_size) return refuse_instead(failure);
   if (failure.code() != std::errc::no_buffer_space && failure.code() != std::errc::not_enough_memory) return false;
   send_in_a_while();
+  return true;
+}
+
+// Where net.core.wmem_default was made small. Who has asked hears why, and goes on.
+bool descriptor_clerk::refuse_instead(const error& failure) {
+  message_out shorter{.kind = message_kind::refusal,
+                      .body = body_of(error_info(errc::out_of_memory, failure.what())),
+                      .descriptor = {}};
+  if (shorter.body.size() >= unsent_.front().body.size()) return false;
+  unsent_.front() = std::move(shorter);
   return true;
 }
 

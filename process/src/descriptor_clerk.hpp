@@ -57,6 +57,7 @@ private:
   void send_all();
   [[nodiscard]] bool send_first();
   [[nodiscard]] bool may_be_sent_otherwise(const error& failure);
+  [[nodiscard]] bool refuse_instead(const error& failure);
   void send_when_there_is_room();
   void send_in_a_while();
   auto sending_on();

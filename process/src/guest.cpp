@@ -153,7 +153,7 @@ void guest::answer(message& heard) {
   if (clerk_ && clerk_->hear(heard)) return;
   if (heard.kind == message_kind::join && !has_joined()) return answer_join(heard);
   if (heard.kind == message_kind::ask && has_joined()) return answer_ask(heard);
-  if (heard.kind == message_kind::list && has_joined()) return answer_list();
+  if (heard.kind == message_kind::list && has_joined()) return answer_list(heard);
   throw error(errc::corrupted, text("it sent a message of kind ", static_cast<std::uint32_t>(heard.kind),
                                     has_joined() ? " after" : " before", " it had joined"));
 }
@@ -186,9 +186,10 @@ void guest::answer_ask(const message& heard) {
   clerk_->say(message_kind::found, body_of(found));
 }
 
-void guest::answer_list() {
+void guest::answer_list(const message& heard) {
+  const auto asked = heard.read<list_message>();
   const auto host = host_.lock();
-  clerk_->say(message_kind::names, body_of(host ? host->names() : std::vector<std::string>()));
+  clerk_->say(message_kind::names, body_of(host ? host->names(asked.from) : names_message()));
 }
 
 void guest::complain(const std::exception& failure) {

@@ -58,7 +58,7 @@ private:
   void answer(message& heard);
   void answer_join(const message& heard);
   void answer_ask(const message& heard);
-  void answer_list();
+  void answer_list(const message& heard);
   void look_for_death();
   void hear_last() noexcept;
   void miss_hello();

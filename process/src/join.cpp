@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -122,7 +124,16 @@ detail::found_value joined_domain::find(const std::string& name, const std::stri
 }
 
 std::vector<std::string> joined_domain::names() const {
-  return connection_->ask(detail::message_kind::list, {}, detail::message_kind::names).read<std::vector<std::string>>();
+  std::vector<std::string> all;
+  detail::list_message rest;
+  for (bool has_more = true; has_more;) {
+    auto page = connection_->ask(detail::message_kind::list, detail::body_of(rest), detail::message_kind::names)
+                    .read<detail::names_message>();
+    std::move(page.names.begin(), page.names.end(), std::back_inserter(all));
+    has_more = page.has_more;
+    rest.from = std::move(page.next);
+  }
+  return all;
 }
 
 bool joined_domain::is_hosted() const { return !connection_->is_hung_up(); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "build_stamp.hpp"
 #include "channel.hpp"
@@ -12,7 +13,7 @@
 namespace muster::detail {
 
 /// The version of the messages below. That of the shared memory is in the domain's header.
-inline constexpr std::uint32_t join_version = 2;
+inline constexpr std::uint32_t join_version = 3;
 
 /// The version comes first in what a joining program says, whatever it is, and in what the host answers. Of another
 /// version nothing more is understood.
@@ -45,6 +46,28 @@ struct ask_message {
   template <class Archive>
   void serialize(Archive& archive) {
     archive(name, type);
+  }
+};
+
+/// message_kind::list: for the names from that one on, in alphabetical order.
+struct list_message {
+  std::string from;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(from);
+  }
+};
+
+/// As many as one message has room for.
+struct names_message {
+  std::vector<std::string> names;
+  bool has_more = false;
+  std::string next;  // the first of those
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(names, has_more, next);
   }
 };
 

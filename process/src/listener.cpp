@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -21,6 +22,13 @@ listener::impl::impl(supervisor& watcher, const std::filesystem::path& path, lis
       socket_(std::make_unique<detail::listening_socket>(path)),
       door_(std::make_unique<boost::asio::posix::stream_descriptor>(hub_.loop())),
       rest_timer_(hub_.loop()) {}
+
+namespace {
+
+// An answer is one message of a socket.
+constexpr std::size_t most_bytes = std::size_t{64} << 10U;
+
+}  // namespace
 
 // ---- from other threads
 
@@ -43,8 +51,12 @@ void listener::impl::stop() {
 }
 
 void listener::impl::add(const std::string& name, detail::offered_value what) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 10U;  // an answer is one message of a socket
+  constexpr std::size_t longest_name = 1000;
   constexpr std::size_t most_blocks = 1000;
+  if (name.size() > longest_name) {
+    throw error(errc::invalid_argument,
+                text("a name of ", name.size(), " characters cannot be offered; possible are ", longest_name));
+  }
   if (what.frame.size() > most_bytes || what.blocks.size() > most_blocks) {
     throw error(errc::invalid_argument,
                 text("'", name, "' takes ", what.frame.size(), " bytes and ", what.blocks.size(),
@@ -72,10 +84,8 @@ detail::found_value listener::impl::find(const std::string& name, const std::str
   const scoped_lock lock(mutex_);
   const auto offer = offers_.find(name);
   if (offer == offers_.end()) {
-    std::string all;
-    for (const auto& [each, what] : offers_) all += text(all.empty() ? "" : ", ", '\'', each, "' (", what.type, ')');
-    throw error(errc::invalid_argument, text("nothing is offered under the name '", name, "'; there is ",
-                                             all.empty() ? "nothing at all" : all));
+    throw error(errc::invalid_argument,
+                text("nothing is offered under the name '", name, "'; there is ", describe_offers()));
   }
   const auto& what = offer->second;
   if (what.type != type) {
@@ -86,12 +96,30 @@ detail::found_value listener::impl::find(const std::string& name, const std::str
   return found;
 }
 
-std::vector<std::string> listener::impl::names() const {
-  const scoped_lock lock(mutex_);
-  std::vector<std::string> all;
-  all.reserve(offers_.size());
-  for (const auto& [name, what] : offers_) all.push_back(name);
+// As many as somebody may read.
+std::string listener::impl::describe_offers() const {
+  constexpr std::size_t enough = std::size_t{8} << 10U;
+  if (offers_.empty()) return "nothing at all";
+  std::string all;
+  std::size_t count = 0;
+  for (const auto& [name, what] : offers_) {
+    if (all.size() > enough) return all + text(", and ", offers_.size() - count, " more");
+    all += text(count++ == 0 ? "" : ", ", '\'', name, "' (", what.type, ')');
+  }
   return all;
+}
+
+detail::names_message listener::impl::names(const std::string& from) const {
+  const scoped_lock lock(mutex_);
+  detail::names_message page;
+  std::size_t bytes = 0;
+  for (auto each = offers_.lower_bound(from); each != offers_.end() && !page.has_more; ++each) {
+    const auto& name = each->first;
+    bytes += name.size() + sizeof(std::uint64_t);  // its length
+    page.has_more = bytes > most_bytes;
+    page.has_more ? page.next = name : page.names.emplace_back(name);
+  }
+  return page;
 }
 
 void listener::impl::came(const guest_info& who) {

@@ -13,6 +13,7 @@
 #include <muster/base/mutex.hpp>
 #include <muster/process/listener.hpp>
 
+#include "join_messages.hpp"
 #include "log_relay.hpp"
 #include "supervisor_impl.hpp"
 #include "unix_socket.hpp"
@@ -37,11 +38,13 @@ public:
   /// For guests. Throws errc::invalid_argument when there is no such offer.
   [[nodiscard]] detail::found_value find(const std::string& name, const std::string& type) const
       MUSTER_EXCLUDES(mutex_);
-  [[nodiscard]] std::vector<std::string> names() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] detail::names_message names(const std::string& from) const MUSTER_EXCLUDES(mutex_);
   void came(const guest_info& who) MUSTER_EXCLUDES(mutex_);
   void left(const guest_info& who) MUSTER_EXCLUDES(mutex_);
 
 private:
+  [[nodiscard]] std::string describe_offers() const MUSTER_REQUIRES(mutex_);
+
   // Loop.
   void listen();
   void accept_all();

@@ -71,6 +71,16 @@ TEST(Channel, LargeMessagesTravel) {
   EXPECT_EQ(receive_message(other.get(), wait_mode::block)->read<std::string>(), large);
 }
 
+TEST(Channel, AnErrorThatIsTooLongForAMessageIsCut) {
+  const auto [one, other] = make_channel();
+  const error_info why(errc::start_failed, "there is no model " + std::string(1'000'000, 'x'));
+  send_message(one.get(), message_kind::failure, body_of(why));
+  const auto heard = receive_message(other.get(), wait_mode::block)->read<error_info>();
+  EXPECT_EQ(heard.code(), errc::start_failed);
+  EXPECT_TRUE(heard.message().starts_with("there is no model xxx"));
+  EXPECT_TRUE(heard.message().ends_with("more bytes)"));
+}
+
 TEST(Channel, NonsenseIsAnError) {
   const auto [one, other] = make_channel();
   ASSERT_EQ(::write(one.get(), "ab", 2), 2);

@@ -69,6 +69,11 @@ int fail_to_initialize(worker_environment& environment) {
   return 1;
 }
 
+int fail_at_length(worker_environment& environment) {
+  environment.report_failure(error_info(errc::start_failed, "there is no model " + std::string(1'000'000, 'x')));
+  return 1;
+}
+
 int exit_at_once(worker_environment&) { ::_exit(7); }
 
 int never_end(worker_environment& environment) {
@@ -351,6 +356,13 @@ TEST_F(Crew, AFailingInitializerBreaksTheCrewWithItsError) {
   const auto why = notes_.wait_until_broken();
   ASSERT_TRUE(why);
   EXPECT_EQ(why->message(), "there is no model");
+}
+
+TEST_F(Crew, AnInitializersErrorThatIsTooLongForAMessageIsToldAsFarAsItFits) {
+  make(&fail_at_length, 1);
+  const auto why = notes_.wait_until_broken();
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->message(), testing::AllOf(HasSubstr("there is no model xxx"), HasSubstr("more bytes)")));
 }
 
 TEST_F(Crew, AProgramThatIsNotThereIsAnErrorOfTheCall) {

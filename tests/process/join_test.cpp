@@ -521,7 +521,7 @@ TEST_F(Join, AHostThatAnswersTooLateMayBeAskedAgain) {
   const auto& fetch = heard[heard[0].kind == detail::message_kind::fetch ? 0 : 1];
   ASSERT_EQ(fetch.kind, detail::message_kind::fetch);
   ASSERT_TRUE(test::eventually([&] { return is_late->load(); }));
-  host.say(detail::message_kind::names, std::vector<std::string>{"number"});
+  host.say(detail::message_kind::names, detail::names_message{.names = {"number"}, .next = {}});
   host.say(detail::message_kind::answer,
            detail::descriptor_answer{.number = fetch.read<detail::descriptor_request>().number, .why = {}});
   EXPECT_EQ(host.hear().kind, detail::message_kind::ask);
@@ -557,6 +557,23 @@ TEST_F(Join, AnUnknownNameIsAnErrorThatListsTheOthers) {
                                 testing::Not(HasSubstr("withdrawn"))));
 }
 
+TEST_F(Join, ThousandsOfOffersAreListedAndAnUnknownNameAmongThemIsAnErrorThatListsSome) {
+  const std::string file = directory_.path() / "text";
+  constexpr int many = 10'000;
+  for (int each = 0; each < many; ++each) door_->offer(text("offer with a long name ", 10'000 + each), each);
+  run("get_unknown", file);
+  std::ostringstream said;
+  said << std::ifstream(file).rdbuf();
+  const auto whole = said.str();
+  for (int each = 0; each < many; ++each) {
+    ASSERT_NE(whole.find(text("offer with a long name ", 10'000 + each, " ")), std::string::npos) << each;
+  }
+  EXPECT_THAT(whole,
+              AllOf(HasSubstr("done mailbox more number offer with"), HasSubstr("taken nothing is offered"),
+                    HasSubstr("'offer with a long name 10000' (int), "), testing::ContainsRegex("and 9[0-9]+ more"),
+                    HasSubstr("'done' is a muster::event, and was asked for as a int")));
+}
+
 TEST_F(Join, AnOfferTakesThePlaceOfTheOneBefore) {
   door_->offer("more", 1);
   run("add");
@@ -570,6 +587,8 @@ TEST_F(Join, WhatCannotBeOfferedIsRefused) {
   EXPECT_THROW(door_->offer("elsewhere", elsewhere), error);
   EXPECT_THROW(door_->offer("long", std::string(100'000, 'x')), error);
   EXPECT_NO_THROW(door_->offer("short", std::string(60'000, 'x')));
+  EXPECT_THROW(door_->offer(std::string(1001, 'x'), 1), error);
+  EXPECT_NO_THROW(door_->offer(std::string(1000, 'x'), 1));
 }
 
 // ---- who is not let in
@@ -611,10 +630,10 @@ TEST_F(Stranger, OfAnotherVersionIsToldSo) {
 TEST_F(Stranger, OfAnotherVersionIsToldSoWhateverFollows) {
   for (std::size_t more : {0U, 1U, 100U}) {
     std::vector<std::byte> body(4 + more, std::byte{0xee});
-    const std::uint32_t version = more == 0 ? 1 : 3;
+    const std::uint32_t version = more == 0 ? 1 : 4;
     std::memcpy(body.data(), &version, sizeof version);
     EXPECT_THAT(refusal_of(static_cast<std::uint32_t>(detail::message_kind::join), body),
-                AllOf(HasSubstr("joins by version " + std::to_string(version)), HasSubstr("by version 2")));
+                AllOf(HasSubstr("joins by version " + std::to_string(version)), HasSubstr("by version 3")));
   }
   expect_nobody_is_there();
 }
@@ -734,7 +753,7 @@ TEST_F(Stranger, WhoSaysHelloJustWhenItsTimeIsOverIsNotHungUpOn) {
       *said = true;
       const auto answer = detail::receive_message(socket.get(), detail::wait_mode::block);
       if (!answer || answer->kind != detail::message_kind::joined) return 1;
-      detail::send_message(socket.get(), detail::message_kind::list, {});
+      detail::send_message(socket.get(), detail::message_kind::list, detail::body_of(detail::list_message()));
       const auto names = detail::receive_message(socket.get(), detail::wait_mode::block);
       return names && names->kind == detail::message_kind::names ? 0 : 2;
     });
@@ -797,17 +816,30 @@ TEST_F(Stranger, WhoSendsBrokenQuestionsAfterItHasJoinedIsRefusedAndTheOthersGoO
         };
         if (answer_to(detail::message_kind::join, detail::body_of(greeting())) != detail::message_kind::joined)
           return 1;
-        const auto answer = answer_to(kind, body);
-        // A list has nothing to read, so nothing of it can be broken.
-        const bool is_right =
-            answer == (kind == detail::message_kind::ask ? detail::message_kind::refusal : detail::message_kind::names);
-        return is_right ? 0 : 2;
+        return answer_to(kind, body) == detail::message_kind::refusal ? 0 : 2;
       });
       EXPECT_EQ(stranger->wait(0), exit_status::exited(0)) << static_cast<unsigned>(kind) << ", " << body.size();
     }
   }
   EXPECT_TRUE(test::eventually([&] { return door_->guests().size() == 1; })) << "who holds";
   run("add");
+}
+
+TEST_F(Stranger, WhoAsksForWhatTheSystemHasNoMessagesForIsRefusedAndGoesOn) {
+  door_->offer("long", std::string(10'000, 'x'));
+  const test::refused_calls small("sendmsg", EMSGSIZE, 1, 1);  // the host's: it lets it in first
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    detail::refused_calls = nullptr;
+    const auto host = join(path_);
+    try {
+      static_cast<void>(host.get<std::string>("long"));
+      return 1;
+    } catch (const error& failure) {
+      if (failure.code() != errc::out_of_memory) return 2;
+    }
+    return host.get<std::string>("long").size() == 10'000 ? 0 : 3;
+  });
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
 }
 
 // While it asks, no more than a third of the answers have room.

@@ -37,7 +37,8 @@ public:
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept { return shared_; }
 
   /// What the host offers under that name; from now on this program holds it too.
-  /// Throws errc::invalid_argument, with all names that there are, when there is none, or it is no `T`;
+  /// Throws errc::invalid_argument when there is none, with the names that there are (of very many the first), or when
+  /// it is no `T`;
   /// errc::timed_out when the host does not answer, after which it may be asked again; ECONNRESET when it is gone;
   /// errc::corrupted when it has withdrawn the offer meanwhile.
   template <class T>
@@ -45,7 +46,8 @@ public:
     return detail::value_of<T>(shared_->blocks(), find(name, name_of(typeid(T))));
   }
 
-  /// All names, in alphabetical order. Throws as get.
+  /// All names, in alphabetical order; of what is offered or withdrawn meanwhile some may be there, and some not.
+  /// Throws as get.
   [[nodiscard]] std::vector<std::string> names() const;
 
   /// Whether the host is there. When it is not, what lies in the domain can still be used, but nobody recovers what the

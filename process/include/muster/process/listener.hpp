@@ -70,8 +70,8 @@ public:
 
   /// Offers a value to whoever asks for `name`: anything that can be an argument of a task, events and tensors by
   /// reference; a shared_block. It takes the place of what was offered under that name before.
-  /// Throws errc::invalid_argument for blocks of another domain, and for more than 64 KiB of encoded value or more than
-  /// 1000 blocks: put large things into shared memory, and offer that; and what serialize functions throw.
+  /// Throws errc::invalid_argument for blocks of another domain, for a name of more than 1000 characters, and for more than 64 KiB of
+  /// encoded value or more than 1000 blocks: put large things into shared memory, and offer that; and what serialize functions throw.
   template <class T>
   void offer(const std::string& name, const T& value) {
     add(name, detail::offer_of(value));
