@@ -159,15 +159,23 @@ void guest::answer(message& heard) {
 }
 
 void guest::answer_join(const message& heard) {
-  const int socket = control_->native_handle();
-  check(credentials_of_peer(socket));
+  check(credentials_of_peer(control_->native_handle()));
   check(heard.read<join_message>());
   who_.participant = hub_.shared()->participants().enrol();
   hub_.shared()->participants().publish(who_.participant, who_.pid);
   hello_timer_.cancel();
   if (const auto host = host_.lock()) host->came(who_);
+  try {
+    let_in();
+  } catch (const error&) {  // it has nothing of the domain, and may live on and try again
+    bury();
+    throw;
+  }
+}
+
+void guest::let_in() {
   const auto& files = hub_.shared()->files();
-  send_message(socket, message_kind::joined,
+  send_message(control_->native_handle(), message_kind::joined,
                body_of(joined_message{.participant = static_cast<std::uint16_t>(who_.participant)}),
                std::array{files.control.get(), files.arena.get()});
   clerk_ = std::make_shared<descriptor_clerk>(*hub_.shared(), *control_, who_.participant);
@@ -206,11 +214,15 @@ void guest::hang_up() {
 }
 
 void guest::leave() {
-  if (has_joined()) {
-    hub_.shared()->bury(who_.participant);
-    if (const auto host = host_.lock()) host->left(who_);
-  }
+  bury();
   hub_.drop(this);
+}
+
+void guest::bury() {
+  if (!has_joined()) return;
+  hub_.shared()->bury(who_.participant);
+  if (const auto host = host_.lock()) host->left(who_);
+  who_.participant = participant_id::none;
 }
 
 }  // namespace muster::detail

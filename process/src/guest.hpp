@@ -57,6 +57,7 @@ private:
   bool hear_next();
   void answer(message& heard);
   void answer_join(const message& heard);
+  void let_in();
   void answer_ask(const message& heard);
   void answer_list(const message& heard);
   void look_for_death();
@@ -65,6 +66,7 @@ private:
   void complain(const std::exception& failure);
   void hang_up();
   void leave();
+  void bury();
 
   supervisor::impl& hub_;
   const std::weak_ptr<listener::impl> host_;

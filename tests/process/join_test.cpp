@@ -729,6 +729,34 @@ TEST_F(Stranger, WhoIsHungUpOnBeforeItSaysHelloHearsWhy) {
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
 }
 
+TEST_F(Stranger, WhoCannotBeSentTheFilesHearsSoAndKeepsNoNumber) {
+  const test::shared<std::atomic<int>> step;
+  const test::refused_calls full("sendmsg", ETOOMANYREFS, 1);  // the host's
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    detail::refused_calls = nullptr;
+    const auto hear = [&](const unique_fd& socket) {
+      return std::move(*detail::receive_message(socket.get(), detail::wait_mode::block));
+    };
+    for (const auto wanted : {detail::message_kind::refusal, detail::message_kind::joined}) {
+      const auto socket = detail::connect_to(path_, 100s);
+      detail::send_message(socket.get(), detail::message_kind::join, detail::body_of(greeting()));
+      const auto answer = hear(socket);
+      if (answer.kind != wanted) return 1;
+      if (wanted == detail::message_kind::joined) return answer.read<detail::joined_message>().participant == 2 ? 0 : 2;
+      if (hear(socket).kind != detail::message_kind::closed) return 3;
+      *step = 1;
+      if (!test::eventually([&] { return step->load() == 2; })) return 4;
+    }
+    return 5;
+  });
+  ASSERT_TRUE(test::eventually([&] { return step->load() == 1; }));
+  EXPECT_TRUE(door_->guests().empty());
+  EXPECT_EQ(domain_->participants().count(), 1U);
+  *step = 2;
+  EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+  expect_nobody_is_there();
+}
+
 TEST_F(Stranger, WhoCannotBeWatchedForWantOfDescriptorsHearsSo) {
   const test::refused_calls scope("getsockopt SO_PEERPIDFD", EMFILE);
   const auto stranger = test::spawn(1, [&](std::size_t) {

@@ -38,9 +38,9 @@ public:
 
   /// What the host offers under that name; from now on this program holds it too.
   /// Throws errc::invalid_argument when there is none, with the names that there are (of very many the first), or when
-  /// it is no `T`;
-  /// errc::timed_out when the host does not answer, after which it may be asked again; ECONNRESET when it is gone;
-  /// errc::corrupted when it has withdrawn the offer meanwhile.
+  /// it is no `T`; errc::timed_out when the host does not answer, after which it may be asked again; ECONNRESET when it
+  /// is gone; errc::corrupted when it has withdrawn the offer meanwhile; errc::out_of_memory where the system has no
+  /// messages that are long enough (net.core.wmem_default was made small).
   template <class T>
   [[nodiscard]] T get(const std::string& name) const {
     return detail::value_of<T>(shared_->blocks(), find(name, name_of(typeid(T))));
