@@ -90,12 +90,20 @@ void guest::begin(std::chrono::nanoseconds hello_timeout) {
   hello_timer_.async_wait(unless_cancelled([](guest& self) { self.miss_hello(); }));
 }
 
-// Its expiry may be on its way when the hello is heard, and is not cancelled then. And a host that was held up itself
-// may find the hello and the timer at once: who has said it in time does not pay for that.
+// Its expiry may be on its way when the hello is heard, and is not cancelled then.
 void guest::miss_hello() {
-  if (has_joined() || !control_ || !hear_next() || has_joined()) return;
-  complain(
+  give_up_on(
       error(errc::timed_out, "it did not say what it wants in the time that listener_options::hello_timeout gives"));
+}
+
+void guest::make_room() {
+  give_up_on(error(errc::timed_out, "it did not say what it wants before very many others had connected"));
+}
+
+// A host that was held up itself may find the hello only now: who has said it in time does not pay for that.
+void guest::give_up_on(const error& why) {
+  if (!is_silent() || !hear_next() || !is_silent()) return;
+  complain(why);
 }
 
 void guest::watch() {

@@ -44,6 +44,10 @@ public:
 
   /// Hears what it wants, which it is to say within `hello_timeout`, and watches it until it has left.
   void begin(std::chrono::nanoseconds hello_timeout);
+  /// Whether it has connected and not joined yet.
+  [[nodiscard]] bool is_silent() const noexcept { return control_ && !has_joined(); }
+  /// Sends it away, for others want its place; not if it has just said what it wants.
+  void make_room();
 
 private:
   using stream = boost::asio::posix::stream_descriptor;
@@ -63,6 +67,7 @@ private:
   void look_for_death();
   void hear_last() noexcept;
   void miss_hello();
+  void give_up_on(const error& why);
   void complain(const std::exception& failure);
   void hang_up();
   void leave();

@@ -135,13 +135,19 @@ void listener::impl::left(const guest_info& who) {
 void listener::impl::listen() {
   door_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](boost::system::error_code cancelled) {
-                      if (!cancelled && !self->stopped_) self->accept_all();
+                      if (!cancelled && !self->stopped_) self->accept_some();
                     });
 }
 
-void listener::impl::accept_all() {
+// Who connects as fast as they are let in does not keep the loop from others: the socket is still ready then.
+void listener::impl::accept_some() {
+  constexpr int most_at_once = 16;
   try {
-    while (auto connection = socket_->accept()) admit(std::move(connection));
+    for (int count = 0; count < most_at_once; ++count) {
+      auto connection = socket_->accept();
+      if (!connection) break;
+      admit(std::move(connection));
+    }
     listen();
   } catch (const std::exception& failure) {
     log_->say(log_level::error, text("a program that wants to join cannot be let in now: ", failure.what()));
@@ -153,7 +159,7 @@ void listener::impl::accept_all() {
 void listener::impl::rest() {
   rest_timer_.expires_after(std::chrono::milliseconds(100));
   rest_timer_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
-    if (!cancelled && !self->stopped_) self->accept_all();
+    if (!cancelled && !self->stopped_) self->accept_some();
   });
 }
 
@@ -161,14 +167,29 @@ void listener::impl::rest() {
 void listener::impl::admit(unique_fd connection) {
   const auto who = detail::credentials_of_peer(connection.get());
   try {
+    make_room();
     auto process = detail::process_of_peer(connection.get());
     const auto made = std::make_shared<detail::guest>(hub_, weak_from_this(), log_, who.pid, std::move(connection),
                                                       std::move(process));
     made->begin(options_.hello_timeout);
+    silent_.push_back(made);
   } catch (const error& failure) {
     log_->say(log_level::warning, text("process ", who.pid, " is turned away: ", failure.what()));
     if (connection) detail::refuse(connection.get(), failure);
   }
+}
+
+// Each of them takes two descriptors of this program, which needs them itself. Nobody who has something to say waits
+// for those who have not: the first of them goes.
+void listener::impl::make_room() {
+  constexpr std::size_t most_silent = 64;
+  std::erase_if(silent_, [](const auto& each) {
+    const auto who = each.lock();
+    return !who || !who->is_silent();
+  });
+  if (silent_.size() < most_silent) return;
+  if (const auto first = silent_.front().lock()) first->make_room();
+  silent_.pop_front();
 }
 
 // ---- the handle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,10 @@
 #include "unix_socket.hpp"
 
 namespace muster {
+
+namespace detail {
+class guest;
+}
 
 /// What a listener's handle leads to; it lives as long as handlers on the supervisor's loop need it.
 ///
@@ -47,8 +52,9 @@ private:
 
   // Loop.
   void listen();
-  void accept_all();
+  void accept_some();
   void admit(unique_fd connection);
+  void make_room();
   void rest();
 
   supervisor::impl& hub_;
@@ -58,6 +64,7 @@ private:
   std::unique_ptr<boost::asio::posix::stream_descriptor> door_;  // loop: watches the socket, which owns the descriptor
   boost::asio::steady_timer rest_timer_;                         // loop
   bool stopped_ = false;                                         // loop
+  std::deque<std::weak_ptr<detail::guest>> silent_;              // loop: who came first is first
 
   mutable mutex mutex_;
   std::map<std::string, detail::offered_value> offers_ MUSTER_GUARDED_BY(mutex_);

@@ -19,11 +19,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <ostream>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -32,6 +36,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/post.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/memfd.hpp>
@@ -708,6 +713,71 @@ TEST_F(Stranger, WhoSaysNothingIsToldSoAndHungUpOn) {
                                                                                                                  : 3;
   });
   EXPECT_EQ(stranger->wait(0), exit_status::exited(0));
+}
+
+std::size_t count_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST_F(Stranger, OfManyWhoSayNothingTheFirstGoAndWhoSpeaksIsLetIn) {
+  constexpr std::size_t many = 200;
+  constexpr std::size_t most = 64;
+  const std::string other = directory_.path() / "other";
+  const listener patient(door_->watcher(), other, {.hello_timeout = 1h, .log = options().log});
+  const test::shared<std::atomic<bool>> all_are_there;
+  const auto before = count_descriptors();
+  const auto stranger = test::spawn(1, [&](std::size_t) {
+    std::vector<unique_fd> sockets;
+    const auto hear = [&](std::size_t which) {
+      return std::move(*detail::receive_message(sockets[which].get(), detail::wait_mode::block));
+    };
+    while (sockets.size() < many) sockets.push_back(detail::connect_to(other, 100s));
+    for (std::size_t each = 0; each < many - most; ++each) {
+      const auto answer = hear(each);
+      if (answer.kind != detail::message_kind::refusal || answer.read<error_info>().code() != errc::timed_out) return 1;
+    }
+    for (const auto speaks : {many - most, many - 1}) {
+      detail::send_message(sockets[speaks].get(), detail::message_kind::join, detail::body_of(greeting()));
+      if (hear(speaks).kind != detail::message_kind::joined) return 2;
+    }
+    *all_are_there = true;
+    for (;;) ::pause();
+  });
+  EXPECT_TRUE(test::eventually([&] { return all_are_there->load(); }));
+  EXPECT_LE(count_descriptors(), before + 2 * most + 1) << "and the pidfd of the test's own";
+  stranger->kill(0);
+  EXPECT_TRUE(test::eventually([&] { return patient.guests().empty(); }));
+}
+
+TEST_F(Stranger, WhileManyConnectAtOnceTheLoopDoesOtherThingsToo) {
+  constexpr std::size_t many = 40;
+  auto& hub = door_->watcher()->internals();
+  const test::shared<std::atomic<bool>> all_are_there;
+  std::unique_ptr<test::processes> strangers;
+  std::size_t before = 0;
+  std::set<std::size_t> seen;  // by a handler that comes again and again
+  std::promise<void> done;
+  std::function<void()> look = [&] {
+    const auto more = count_descriptors() - before;
+    seen.insert(more);
+    if (more >= 2 * many) return done.set_value();
+    boost::asio::post(hub.loop(), look);
+  };
+  hub.run_on_loop([&] {
+    strangers = test::spawn(1, [&](std::size_t) {
+      std::vector<unique_fd> sockets;
+      while (sockets.size() < many) sockets.push_back(detail::connect_to(path_, 100s));
+      *all_are_there = true;
+      for (;;) ::pause();
+      return 0;
+    });
+    EXPECT_TRUE(test::eventually([&] { return all_are_there->load(); }));
+    before = count_descriptors();
+    boost::asio::post(hub.loop(), look);
+  });
+  done.get_future().wait();
+  EXPECT_TRUE(std::ranges::any_of(seen, [&](std::size_t more) { return more > 0 && more < 2 * many; }));
 }
 
 // What the one says last is read when the other can say nothing any more.

@@ -27,7 +27,8 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct listener_options {
-  /// How long a program that has connected may take to say what it wants.
+  /// How long a program that has connected may take to say what it wants; the first of more than 64 that say nothing
+  /// has no longer than until the next one connects.
   std::chrono::nanoseconds hello_timeout = std::chrono::seconds(10);
   log_sink log = log_to_stderr;
 };
@@ -70,8 +71,9 @@ public:
 
   /// Offers a value to whoever asks for `name`: anything that can be an argument of a task, events and tensors by
   /// reference; a shared_block. It takes the place of what was offered under that name before.
-  /// Throws errc::invalid_argument for blocks of another domain, for a name of more than 1000 characters, and for more than 64 KiB of
-  /// encoded value or more than 1000 blocks: put large things into shared memory, and offer that; and what serialize functions throw.
+  /// Throws errc::invalid_argument for blocks of another domain, for a name of more than 1000 characters, and for more
+  /// than 64 KiB of encoded value or more than 1000 blocks: put large things into shared memory, and offer that; and
+  /// what serialize functions throw.
   template <class T>
   void offer(const std::string& name, const T& value) {
     add(name, detail::offer_of(value));
