@@ -64,8 +64,9 @@ public:
   /// still come. Nothing when there is none and none will be: it was withdrawn, or its depositor is dead. Unblocked by:
   /// deposit(), withdraw(), the depositor's death; `until`, and elsewhere than in the host its word how it stands then,
   /// for which nobody waits longer than 10 s: a deadline that has passed already is a look whether it is there. Throws
-  /// errc::timed_out, after which nothing is left of the request; EMFILE when this process has no descriptors left; errc::out_of_memory when the host cannot send it now,
-  /// or 1024 threads of this process are waiting already; ECONNRESET when the host is gone.
+  /// errc::timed_out, after which nothing is left of the request; EMFILE when this process has no descriptors left;
+  /// errc::out_of_memory when the host cannot send it now, or 1024 threads of this process are waiting already;
+  /// ECONNRESET when the host is gone.
   [[nodiscard]] virtual std::optional<unique_fd> fetch(descriptor_name name, deadline until) = 0;
 
   /// Takes back what this process has deposited, or says that it will not be; who waits for it gets nothing. Who has
