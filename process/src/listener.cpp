@@ -113,11 +113,11 @@ detail::names_message listener::impl::names(const std::string& from) const {
   const scoped_lock lock(mutex_);
   detail::names_message page;
   std::size_t bytes = 0;
-  for (auto each = offers_.lower_bound(from); each != offers_.end() && !page.has_more; ++each) {
+  for (auto each = offers_.lower_bound(from); each != offers_.end(); ++each) {
     const auto& name = each->first;
     bytes += name.size() + sizeof(std::uint64_t);  // its length
-    page.has_more = bytes > most_bytes;
-    page.has_more ? page.next = name : page.names.emplace_back(name);
+    if (bytes > most_bytes) return {.names = std::move(page.names), .has_more = true, .next = name};
+    page.names.push_back(name);
   }
   return page;
 }
