@@ -112,9 +112,12 @@ private:
   std::optional<domain> shared_;
 };
 
-// Owned, not aliased: else blocks would not find the domain that they are to keep (domain::of).
+// Owned, not aliased: else blocks would not find the domain that they are to keep (domain::of). The connection goes
+// with the last owner: the deleter itself stays until nobody looks for the domain any more either, as that does for
+// itself.
 joined_domain::joined_domain(std::shared_ptr<connection> made)
-    : connection_(std::move(made)), shared_(&connection_->shared(), [keeper = connection_](domain*) {}) {}
+    : connection_(std::move(made)),
+      shared_(&connection_->shared(), [keeper = connection_](domain*) mutable { keeper.reset(); }) {}
 
 detail::found_value joined_domain::find(const std::string& name, const std::string& type) const {
   return connection_
