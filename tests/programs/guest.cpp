@@ -224,33 +224,33 @@ int await_the_end_of_the_host(const std::string& path, const std::string&) {
   return 2;
 }
 
-// A host, which says by files how far it is.
-int host(const std::string& path, const std::string& file) {
+// A host, which says by files how far it is; when a program has joined, it does as it is told.
+template <class Then>
+int be_host(const std::string& path, const std::string& file, Then then) {
   const auto watcher = std::make_shared<muster::supervisor>(muster::domain_options{.arena_bytes = 1 << 24});
   muster::listener door(watcher, path);
   const event there(watcher->shared());
   door.offer("done", there);
   std::ofstream(file + "listens") << "yes";
   there.wait();
-  std::ofstream(file + "joined") << "yes";
+  then();
   for (;;) ::pause();
 }
 
-// One that has a forked child, of which it says by a file who it is.
+int host(const std::string& path, const std::string& file) {
+  return be_host(path, file, [&] { std::ofstream(file + "joined") << "yes"; });
+}
+
+// Has a forked child then, of which it says by a file who it is.
 int host_with_a_child(const std::string& path, const std::string& file) {
-  const auto watcher = std::make_shared<muster::supervisor>(muster::domain_options{.arena_bytes = 1 << 24});
-  muster::listener door(watcher, path);
-  const event there(watcher->shared());
-  door.offer("done", there);
-  std::ofstream(file + "listens") << "yes";
-  there.wait();
-  const auto child = ::fork();
-  if (child == 0) {
-    for (;;) ::pause();
-  }
-  std::ofstream(file + "child.new") << child;
-  std::rename((file + "child.new").c_str(), (file + "child").c_str());
-  for (;;) ::pause();
+  return be_host(path, file, [&] {
+    const auto child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    std::ofstream(file + "child.new") << child;
+    std::rename((file + "child.new").c_str(), (file + "child").c_str());
+  });
 }
 
 int join_twice(const std::string& path, const std::string&) {

@@ -12,7 +12,7 @@ void awaited_list::drop_those_that_came() {
 void awaited_list::add(const shared_block& anchor, const device_promise& what) {
   const scoped_lock lock(mutex_);
   drop_those_that_came();
-  all_.push_back({.keeper = domain_of(anchor), .anchor = anchor, .what = what});
+  all_.push_back({.keeper = domain::of(anchor), .anchor = anchor, .what = what});
 }
 
 void awaited_list::forget(const shared_block& anchor, std::uint64_t count) {

@@ -51,13 +51,8 @@ shared_block new_anchor() {
   return made;
 }
 
-std::shared_ptr<domain> domain_of(const shared_block& block) {
-  auto found = domain::of(block);
-  return found != nullptr ? found : domain::entered();
-}
-
 registered_anchor::registered_anchor(const cuda_driver& driver, shared_block block)
-    : driver_(driver), domain_(domain_of(block)), block_(std::move(block)) {
+    : driver_(driver), domain_(domain::of(block)), block_(std::move(block)) {
   driver.host_register(block_.data(), page_bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
   if (const auto result = driver.host_device_pointer.attempt(&address_, block_.data(), 0); result != CUDA_SUCCESS) {
     static_cast<void>(driver.host_unregister.attempt(block_.data()));

@@ -52,8 +52,6 @@ struct device_promise {
   return *reinterpret_cast<device_anchor*>(block.data());
 }
 [[nodiscard]] shared_block new_anchor();
-/// The domain to be kept while the block is. A program that has joined another's keeps that in another way.
-[[nodiscard]] std::shared_ptr<domain> domain_of(const shared_block& block);
 
 /// A page of shared memory that the device can write and wait for.
 ///

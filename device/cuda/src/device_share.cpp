@@ -90,7 +90,7 @@ std::uint64_t exported_extent::mark(const cuda_device& device) {
 // ---- what came from others
 
 imported_extent::imported_extent(std::shared_ptr<cuda_device> device, const device_tag& tag, const shared_block& anchor)
-    : device_(std::move(device)), domain_(domain_of(anchor)), name_(tag.extent) {
+    : device_(std::move(device)), domain_(domain::of(anchor)), name_(tag.extent) {
   const device_promise what{
       .owner = static_cast<pid_t>(tag.owner), .where = device_->where(), .bytes = tag.extent_bytes};
   const auto descriptor = domain_->descriptors().fetch(name_, deadline::after(patience));
@@ -159,7 +159,7 @@ std::shared_ptr<const received_block> received_block::read_from(frame_reader& in
 received_block::received_block(const device_tag& tag, shared_block tag_block, shared_block anchor, std::uint64_t count,
                                bool is_lent)
     : tag_(tag),
-      domain_(domain_of(tag_block)),
+      domain_(domain::of(tag_block)),
       tag_block_(std::move(tag_block)),
       anchor_(std::move(anchor)),
       count_(count),
@@ -208,7 +208,7 @@ received_block::opening received_block::open() const {
   auto device = cuda_devices::of_program().open_one(tag_.uuid);
   const cuda_device::scope current(*device);
   auto last = std::make_unique<left_blocks>();
-  last->keeper = domain_of(tag_block_);
+  last->keeper = domain::of(tag_block_);
   const auto require_inside = [&](std::size_t bytes) {
     if (tag_.extent_bytes != bytes) throw_corrupted(text("its extent has ", bytes, " bytes, not ", tag_.extent_bytes));
   };

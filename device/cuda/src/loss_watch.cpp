@@ -23,7 +23,7 @@ void CUDA_CB look(CUstream /*stream*/, CUresult status, void* data) {
 }  // namespace
 
 void loss_watch::watch(const cuda_stream& stream, const shared_block& anchor) const {
-  auto given = std::make_unique<promise>(domain_of(anchor), anchor);
+  auto given = std::make_unique<promise>(domain::of(anchor), anchor);
   cuda_event mark(driver_);
   stream.record(mark);
   stream_.wait_for(mark);
