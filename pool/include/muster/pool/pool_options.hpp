@@ -118,9 +118,10 @@ struct pool_options {
   /// initializer included.
   unsigned start_tries = 3;
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
-  /// Starts that fail for want of processes, memory or descriptors are not among those: they are tried again, after
-  /// 10 ms, 20 ms, … 5 s, while the other workers serve. The pool is broken when it has had no worker at all for so
-  /// long; the constructor, and the future of pool::resize, fail when some workers could not be started for so long.
+  /// Starts that fail for want of processes, memory or descriptors, or, of a replacement, of participants' numbers of
+  /// the domain, are not among those: they are tried again, after 10 ms, 20 ms, … 5 s, while the other workers serve.
+  /// The pool is broken when it has had no worker at all for so long; the constructor, and the future of pool::resize,
+  /// fail when some workers could not be started for so long.
   std::chrono::nanoseconds start_patience = std::chrono::seconds(30);
   /// Whether the constructor waits until every worker has proved to be this very build. Else it returns at once, tasks
   /// wait for the workers, and a pool that cannot be started is broken: every call fails with its error. See
