@@ -36,7 +36,7 @@ struct mlp_kernels {
   muster::cuda_kernel rectify_back = module.kernel("rectify_back");
 };
 
-tensor square() { return tensor::zeros(muster::dtype::bf16, {width, width}, gpu_0); }
+tensor square() { return tensor::empty(muster::dtype::bf16, {width, width}, gpu_0); }
 tensor small_values() { return tensor::full<muster::bf16>({width, width}, muster::bf16(0.01F)); }
 
 /// The gradients by both layers' weights, for a loss of half the squares of what comes out.

@@ -318,8 +318,10 @@ TEST_F(CudaKernels, ReduceToTheSameBitsWhateverTheStrides) {
         reduce(given.on_device(where), results);
         reduce(row.on_device(in_a_row), results + 16);
         std::array<std::byte, 32> found{};
-        bench_->fetch(found, results);
-        ASSERT_EQ(std::memcmp(found.data(), found.data() + 16, dtype_size(type)), 0) << type << ' ' << where.name;
+        const auto bytes = dtype_size(type);  // the rest of either place is never written
+        bench_->fetch(std::span(found).first(bytes), results);
+        bench_->fetch(std::span(found).subspan(16, bytes), results + 16);
+        ASSERT_EQ(std::memcmp(found.data(), found.data() + 16, bytes), 0) << type << ' ' << where.name;
       }
     }
   });

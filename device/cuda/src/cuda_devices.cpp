@@ -29,7 +29,7 @@ namespace muster::detail {
 namespace {
 
 cuda_devices the_devices;
-const device_kind_entry entry(device::kind::cuda, the_devices);
+const device_kind_entry registered(device::kind::cuda, the_devices);
 
 // A kernel of this build runs there, and what it wrote comes to the host.
 void require_works(const cuda_device& device) {
