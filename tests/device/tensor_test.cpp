@@ -29,22 +29,6 @@ TEST(Tensor, ADefaultOneHasNoElements) {
   EXPECT_TRUE(none.span<float>().empty());
 }
 
-TEST(Tensor, HasTheShapeAndTypeAskedFor) {
-  const auto made = tensor::zeros<double>({3, 4, 5});
-  EXPECT_EQ(made.dtype(), dtype::f64);
-  EXPECT_EQ(made.shape(), (tensor_shape{3, 4, 5}));
-  EXPECT_EQ(made.strides(), (tensor_strides{20, 5, 1}));
-  EXPECT_EQ(made.size(), 60U);
-  EXPECT_EQ(made.nbytes(), 480U);
-  EXPECT_EQ(made.rows(), 3U);
-  EXPECT_TRUE(made.is_contiguous());
-}
-
-TEST(Tensor, ZerosAreZeroEvenInMemoryThatWasUsedBefore) {
-  ignore(tensor::full<std::int32_t>({100}, -1));
-  EXPECT_TRUE(equal(tensor::zeros<std::int32_t>({100}), tensor::full<std::int32_t>({100}, 0)));
-}
-
 TEST(Tensor, MemoryIsSharedUnlessAskedOtherwise) {
   EXPECT_TRUE(tensor::zeros<float>({3}).is_shared());
   EXPECT_FALSE(tensor::zeros<float>({3}, memory::local).is_shared());
@@ -153,18 +137,6 @@ TEST(Tensor, ConstElementsCanBeAskedFor) {
   EXPECT_EQ(all[23], 23);
 }
 
-TEST(Tensor, ASliceSharesTheElements) {
-  const auto made = counted({6, 4});
-  const auto part = made.slice(2, 5);
-  EXPECT_EQ(part.shape(), (tensor_shape{3, 4}));
-  EXPECT_TRUE(part.is_contiguous());
-  part.fill(-1);
-  EXPECT_EQ(made.at<std::int32_t>(1, 3), 7);
-  EXPECT_EQ(made.at<std::int32_t>(2, 0), -1);
-  EXPECT_EQ(made.at<std::int32_t>(4, 3), -1);
-  EXPECT_EQ(made.at<std::int32_t>(5, 0), 20);
-}
-
 TEST(Tensor, ASliceMayLeaveSomeOut) {
   const auto made = tensor::arange<std::int32_t>(21).reshape({7, 3});
   const auto part = made.slice(1, 7, 0, 3);
@@ -198,11 +170,6 @@ TEST(Tensor, AnOrderThatIsNoneIsRefused) {
        {tensor_shape{0, 1}, tensor_shape{0, 1, 1}, tensor_shape{0, 1, 3}, tensor_shape{0, 1, 2, 3}}) {
     expect_refused([&] { static_cast<void>(made.permute(order)); }, "order", "(2, 3, 4)", "each of them once");
   }
-}
-
-TEST(Tensor, ASliceKeepsTheMemory) {
-  const auto part = counted({6, 4}).slice(5, 6);
-  EXPECT_THAT(part.to_vector<std::int32_t>(), ElementsAre(20, 21, 22, 23));
 }
 
 }  // namespace

@@ -211,12 +211,6 @@ TEST_F(CudaTensorPoolKills, WhatATaskWasLentIsMappedOnceForTasksThatFollowAtOnce
   EXPECT_EQ(pool_->on(0).apply(incarnation), 1U);
 }
 
-TEST_F(CudaTensorPool, AViewGoesAsAView) {
-  const auto rows = tensor::arange<float>(12).reshape({3, 4}).to(gpu);
-  EXPECT_EQ(pool_->apply(sum, rows.row(1)), 4 + 5 + 6 + 7);
-  EXPECT_EQ(pool_->apply(sum, rows.slice(1, 3, 1)), 1 + 2 + 5 + 6 + 9 + 10);
-}
-
 TEST_F(CudaTensorPoolKills, WhatAWorkerHasMadeOutlivesIt) {
   if (goes_by_handle()) GTEST_SKIP() << "this driver exports no memory by descriptor";
   const auto made = pool_->on(0).apply(make, 7.0F);
@@ -569,16 +563,6 @@ TEST_F(CudaTensorPool, AsACopyItArrivesOnTheHost) {
           .apply([](const tensor& given) { return given.device().is_cpu() && given.span<float>()[999] == 2.0F; },
                  there);
   EXPECT_TRUE(where);
-}
-
-TEST_F(CudaTensorPool, MapsTakeAndGiveThem) {
-  std::vector<tensor> many;
-  for (int each = 0; each < 50; ++each) many.push_back(make(static_cast<float>(each)));
-  const auto sums = pool_->map(sum, many);
-  for (std::size_t each = 0; each < many.size(); ++each) EXPECT_EQ(sums[each], 1000.0 * static_cast<double>(each));
-  const auto twice = pool_->map(doubled_in_place, many);
-  for (std::size_t each = 0; each < many.size(); ++each)
-    EXPECT_EQ(sum(twice[each]), 2000.0 * static_cast<double>(each));
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tensors in pools, where nobody but the tensor knows what one is.
 #include <csignal>
-#include <map>
-#include <numeric>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -25,40 +22,10 @@ double sum(const tensor& of) {
   return total;
 }
 
-struct batch {
-  std::string name;
-  tensor images;
-  std::vector<tensor> labels;
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(name, images, labels);
-  }
-};
-
 class PoolTensor : public testing::Test {
 protected:
   pool pool_{{.workers = 2}};
 };
-
-TEST_F(PoolTensor, AnArgumentIsReadInPlace) {
-  const auto numbers = tensor::arange<double>(1000);
-  EXPECT_EQ(pool_.apply(sum, numbers), 499'500);
-}
-
-TEST_F(PoolTensor, WhatAWorkerWritesTheCallerSees) {
-  const auto numbers = tensor::zeros<float>({3, 4});
-  pool_.apply([](tensor given) { given.fill(7.0F); }, numbers);
-  EXPECT_TRUE(equal(numbers, tensor::full<float>({3, 4}, 7.0F)));
-}
-
-TEST_F(PoolTensor, AViewGoesAsAView) {
-  const auto numbers = tensor::arange<double>(12).reshape({3, 4});
-  EXPECT_EQ(pool_.apply(sum, numbers.row(1)), 4 + 5 + 6 + 7);
-  EXPECT_EQ(pool_.apply(sum, numbers.slice(1, 3, 1)), 1 + 2 + 5 + 6 + 9 + 10);
-  pool_.apply([](tensor given) { given.fill(-1.0); }, numbers.slice(0, 1, 1));
-  EXPECT_EQ(numbers.at<double>(2, 0), -1);
-  EXPECT_EQ(numbers.at<double>(2, 1), 9);
-}
 
 TEST_F(PoolTensor, AResultOutlivesItsWorkerAndItsPool) {
   tensor made;
@@ -113,52 +80,10 @@ TEST_F(PoolTensor, TheSameOneComesBackAsItself) {
   EXPECT_EQ(back.data(), numbers.data());
 }
 
-TEST_F(PoolTensor, OneIsUsedByTwoPoolsAndAResultGoesOn) {
-  const pool second({.workers = 1});
-  const auto numbers = tensor::arange<double>(1000);
-  EXPECT_EQ(pool_.apply(sum, numbers), second.apply(sum, numbers));
-  const auto made = pool_.apply([](const tensor& given) { return given.clone(); }, numbers.slice(10, 20));
-  EXPECT_EQ(second.apply(sum, made), 145);
-  const auto back = second.apply([](tensor given) { return given.row(3).reshape({1}); }, made);
-  EXPECT_EQ(back.data(), made.data() + 3 * sizeof(double));
-}
-
-TEST_F(PoolTensor, UsersStructsAndContainersCarryThem) {
-  batch given{.name = "first", .images = tensor::ones<double>({2, 2}), .labels = {tensor::arange<double>(3)}};
-  const auto back = pool_.apply(
-      [](batch seen) {
-        seen.name += "!";
-        seen.labels.push_back(tensor::full<double>({1}, sum(seen.images)));
-        return seen;
-      },
-      given);
-  EXPECT_EQ(back.name, "first!");
-  EXPECT_EQ(back.images.data(), given.images.data());
-  EXPECT_EQ(back.labels.at(1).item<double>(), 4);
-  const auto pair = pool_.apply([](const tensor& a) { return std::tuple(sum(a), a.clone()); }, given.images);
-  EXPECT_EQ(std::get<0>(pair), 4);
-  EXPECT_TRUE(equal(std::get<1>(pair), given.images));
-}
-
 TEST_F(PoolTensor, PrivateAndEmptyOnesGoAsCopies) {
   const auto local = tensor::arange<double>(5).clone(memory::local);
   EXPECT_EQ(pool_.apply(sum, local), 10);
   EXPECT_EQ(pool_.apply([](const tensor& given) { return given.shape().size(); }, tensor::zeros<float>({0, 3})), 2U);
-}
-
-TEST_F(PoolTensor, MapsSeeTheirElementsInPlaceAndGiveCopies) {
-  std::vector<tensor> rows;
-  for (int row = 0; row < 20; ++row) rows.push_back(tensor::full<double>({100}, static_cast<double>(row)));
-  const auto sums = pool_.map(sum, rows);
-  EXPECT_EQ(sums[19], 1900);
-  const auto doubled =
-      pool_.map([](const tensor& row) { return tensor::full<double>({100}, 2 * row.at<double>(0)); }, rows);
-  ASSERT_EQ(doubled.size(), 20U);
-  EXPECT_EQ(sum(doubled[19]), 3800);
-  const auto weights = tensor::full<double>({100}, 3.0);
-  const auto weighted = pool_.map(
-      bind_front([](const tensor& by, const tensor& row) { return by.at<double>(0) * sum(row); }, weights), rows);
-  EXPECT_EQ(weighted[2], 600);
 }
 
 TEST_F(PoolTensor, AHugeOneCostsNoCopy) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tensors by reference, as copies, and given away: per call.
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -24,9 +22,6 @@ double sum(const tensor& of) {
 }
 void overwrite(const tensor& given) { given.fill(-1.0); }
 
-// What a worker keeps from one task to the next.
-tensor kept;
-
 class Transfer : public testing::Test {
 protected:
   [[nodiscard]] bool all_is_free() const {
@@ -41,14 +36,6 @@ protected:
   const submitter by_copy_ = pool_.with({.transfer = transfer::copy});
   const submitter giving_ = pool_.with({.transfer = transfer::move});
 };
-
-TEST_F(Transfer, WhatIsCopiedIsTheWorkersOwn) {
-  const auto numbers = tensor::arange<double>(1000);
-  by_copy_.apply(overwrite, numbers);
-  EXPECT_EQ(sum(numbers), 499'500);
-  pool_.apply(overwrite, numbers);
-  EXPECT_EQ(sum(numbers), -1000);
-}
 
 TEST_F(Transfer, ACopiedViewBringsItsElementsOnly) {
   const auto numbers = tensor::arange<double>(12).reshape({3, 4});
@@ -89,14 +76,6 @@ TEST_F(Transfer, ACopyGoesToAPoolWithMemoryOfItsOwn) {
   EXPECT_EQ(other.with({.transfer = transfer::copy}).apply(sum, tensor::arange<double>(1000)), 499'500);
 }
 
-TEST_F(Transfer, WhatIsGivenAwayIsTheCallersNoLonger) {
-  auto numbers = tensor::arange<double>(1000);
-  EXPECT_EQ(giving_.apply(sum, std::move(numbers)), 499'500);
-  EXPECT_EQ(numbers.size(), 0U);  // NOLINT(bugprone-use-after-move): that is the question
-  EXPECT_EQ(numbers.data(), nullptr);
-  EXPECT_EQ(holds(), 0U);
-}
-
 TEST_F(Transfer, AContainerThatIsGivenAwayIsEmptyThen) {
   std::vector<tensor> several = {tensor::ones<double>({10}), tensor::ones<double>({20})};
   EXPECT_EQ(giving_.apply([](const std::vector<tensor>& all) { return all.size(); }, std::move(several)), 2U);
@@ -122,25 +101,6 @@ TEST_F(Transfer, WithoutMoveAnRvalueStaysAsItIs) {
   auto numbers = tensor::arange<double>(10);
   pool_.apply(overwrite, std::move(numbers));
   EXPECT_EQ(sum(numbers), -10);  // NOLINT(bugprone-use-after-move): that is the question
-}
-
-TEST_F(Transfer, AWorkerThatKeepsWhatItWasGivenIsTheOnlyOneWhoHasIt) {
-  giving_.apply([](tensor given) { kept = std::move(given); }, tensor::arange<double>(1000));
-  EXPECT_EQ(holds(), 0U) << "of this process";
-  EXPECT_EQ(pool_.apply([] { return sum(kept); }), 499'500);
-  pool_.apply([] { kept = tensor(); });
-}
-
-TEST_F(Transfer, ATaskThatIsRunAgainAfterADeathFindsWhatItWasGiven) {
-  const auto dies_once = [](const tensor& given) {
-    if (given.at<double>(0) == 0) {
-      given.fill(1.0);
-      std::abort();
-    }
-    return sum(given);
-  };
-  const auto patient = pool_.with({.retries = 1, .transfer = transfer::move});
-  EXPECT_EQ(patient.apply(dies_once, tensor::zeros<double>({10})), 10);
 }
 
 TEST_F(Transfer, WhenTheCallIsRefusedNothingIsGivenAway) {

@@ -47,6 +47,12 @@ protected:
   }
 };
 
+/// A place of elements, for suites that run over several.
+struct on_gpu {
+  using fixture = gpu_test;
+  static constexpr device where = device::cuda(0);
+};
+
 /// While it lives, streams of the driver that stands in are late, at random: those that are made here, and those of
 /// processes that are started. Of a real one nothing changes.
 class late_streams {

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "tensor_conformance.hpp"
+
+#include "places.hpp"
+
+namespace muster::test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, TensorConformance, on_host);
+
+}  // namespace muster::test
