@@ -74,6 +74,15 @@ void describe_rows(call_frame& frame, const tensor& what) {
   frame.own.fingerprint = fingerprint_of_rows(what);
 }
 
+// Of all_to_all.
+void require_split(const tensor& in, std::span<const std::size_t> rows, std::size_t ranks) {
+  const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
+  if (rows.size() == ranks && sum == rows_of(in)) return;
+  throw error(errc::invalid_argument,
+              text("all_to_all: ", rows.size(), " numbers of rows were given, ", sum, " in all, for a group of ", ranks,
+                   " ranks and a tensor of ", rows_of(in), " rows"));
+}
+
 }  // namespace
 
 // ---- gather, all_gather
@@ -324,12 +333,7 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
   frame.run_anywhere(
       devices_,
       [&] {
-        const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
-        if (rows.size() != ranks || sum != rows_of(in)) {
-          throw error(errc::invalid_argument,
-                      text("all_to_all: ", rows.size(), " numbers of rows were given, ", sum,
-                           " in all, for a group of ", ranks, " ranks and a tensor of ", rows_of(in), " rows"));
-        }
+        require_split(in, rows, ranks);
         if (out != nullptr) require_same_rows("all_to_all", in, *out);
         describe_rows(frame, in);
         for (std::size_t rank = 0; rank < ranks; ++rank) frame.set_extra(rank, rows[rank]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Messages and objects.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -125,8 +126,8 @@ std::vector<std::vector<std::byte>> group::gather_bytes(const std::vector<std::b
 std::vector<std::byte> group::scatter_bytes(const std::vector<std::vector<std::byte>>& parts, std::size_t root,
                                             const call_options& how) {
   const auto all = made_or_refused([&] { return joined_row_of(parts); }, how);
-  std::vector<std::uint64_t> sizes;
-  for (const auto& each : parts) sizes.push_back(each.size());
+  std::vector<std::uint64_t> sizes(parts.size());
+  std::ranges::transform(parts, sizes.begin(), [](const auto& each) { return each.size(); });
   const auto own_size = tensor::zeros<std::uint64_t>({1}, memory::local);
   // Refused by all unless there is one for each.
   scatter(tensor::from(sizes, {sizes.size()}, memory::local), own_size, root, how);

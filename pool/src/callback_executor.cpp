@@ -170,8 +170,14 @@ void callback_executor::end_pause() noexcept {
   running_ = true;
 }
 
-callback_pause::callback_pause() : where_(running_here) {
+callback_pause::callback_pause(callback_executor* where) : where_(where) {
   if (where_ != nullptr) where_->begin_pause();
+}
+
+callback_pause::callback_pause() : callback_pause(running_here) {}
+
+callback_pause callback_pause::until(deadline when) {
+  return callback_pause(running_here != nullptr && !when.expired() ? running_here : nullptr);
 }
 
 callback_pause::~callback_pause() {

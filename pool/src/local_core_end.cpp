@@ -9,7 +9,8 @@ namespace muster::detail {
 // ---- accepting
 
 local_core::admission local_core::begin_unit(bool limited) {
-  const bool from_task = inside() != nullptr;
+  const auto* const here = inside();
+  const bool from_task = here != nullptr && here->is_at_task();
   const bool needs_place = limited && max_pending_ != 0 && !from_task;
   if (needs_place && !try_take_place() && !wait_for_place()) return admission::overflow;
   // Counted before the look at closed_: either it is seen by whoever has closed the pool, or it sees that.

@@ -82,6 +82,7 @@ void local_map_run::announce(const ending& end) {
 
 bool local_map_run::wait(deadline until) {
   if (is_done()) return true;
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
   scoped_lock lock(mutex_);
   while (!is_done() && !until.expired()) changed_.wait_until(lock, until);
   return is_done();

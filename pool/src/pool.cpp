@@ -363,6 +363,7 @@ void pool::close() { own().close(); }
 
 bool pool::drain_until(deadline until) {
   close();
+  const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
   return core_->tasks().wait_until_empty(until);
 }
 
@@ -391,6 +392,7 @@ bool pool::join_until(deadline until) {
     throw error(errc::invalid_argument,
                 "join() was called on a pool that still takes tasks: call close() or terminate() first");
   }
+  const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
   return own().wait_until_gone(until);
 }
 

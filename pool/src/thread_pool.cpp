@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/text.hpp>
 
@@ -53,6 +55,18 @@ std::vector<worker_info> threads_of(const local_core& core) {
   return all;
 }
 
+// In a callback, those behind it go on meanwhile: tasks that run may wait for them.
+void await_threads(local_core& core, std::chrono::nanoseconds grace) noexcept {
+  std::optional<callback_pause> pause;
+  try {
+    pause.emplace();
+  } catch (const error&) {  // there is no thread for them: what does not wait for them ends all the same
+  }
+  if (!core.wait_until_empty(deadline::after(grace))) core.terminate();
+  core.join_threads();
+  static_cast<void>(core.wait_until_empty(deadline::never()));  // what other threads run in place
+}
+
 void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
   if (::getpid() != owner) {
     // A forked child has none of the threads: nothing here is its to undo.
@@ -60,9 +74,7 @@ void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::na
     return;
   }
   core->close();
-  if (!core->wait_until_empty(deadline::after(grace))) core->terminate();
-  core->join_threads();
-  static_cast<void>(core->wait_until_empty(deadline::never()));  // what other threads run in place
+  await_threads(*core, grace);
   core->stop_callbacks();
 }
 

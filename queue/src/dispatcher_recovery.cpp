@@ -116,9 +116,9 @@ bool dispatcher::cancel(task_record& record, cancellation how, finished_list& fi
     settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
     return true;
   }
-  if (how == cancellation::withdraw || !request_stop(record)) return false;
-  record.retries_left_ = 0;  // nobody wants it any more
-  if (how == cancellation::kill && !record.chunk_) doom(record);
+  if (how == cancellation::withdraw) return false;
+  record.retries_left_ = 0;  // nobody wants it any more; also when an attempt has ended that nobody has looked at yet
+  if (request_stop(record) && how == cancellation::kill && !record.chunk_) doom(record);
   return false;
 }
 

@@ -23,7 +23,7 @@ event::event(std::shared_ptr<domain> where)
 }
 
 std::atomic<std::uint64_t>& event::word() const noexcept {
-  MUSTER_ASSERT(block_);  // else it was moved from
+  MUSTER_ASSERT(block_);
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(block_.data());
 }
 

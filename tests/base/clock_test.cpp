@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/clock.hpp>
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include <muster/base/spin.hpp>
@@ -20,7 +22,13 @@ TEST(Deadline, ADurationTooLongForTheClockIsNever) {
   EXPECT_TRUE(deadline::after(std::chrono::nanoseconds::max()).is_never());
 }
 
-TEST(Deadline, ANegativeDurationHasExpired) { EXPECT_TRUE(deadline::after(-1s).expired()); }
+TEST(Deadline, ANegativeDurationHasExpiredHoweverFar) {
+  EXPECT_TRUE(deadline::after(-1s).expired());
+  EXPECT_TRUE(deadline::after(-10'000'000'000s).expired());  // more than the clock has nanoseconds for
+  EXPECT_TRUE(deadline::after(std::chrono::hours::min()).expired());
+  EXPECT_TRUE(deadline::after(std::chrono::duration<double>(-1e300)).expired());
+  EXPECT_TRUE(deadline::after(std::chrono::duration<double>(NAN)).expired());
+}
 
 TEST(Deadline, ALongDurationHasNotExpired) {
   EXPECT_FALSE(deadline::after(1h).expired());

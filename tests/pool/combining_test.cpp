@@ -67,6 +67,30 @@ TYPED_TEST(Combining, FuturesMayComeFromOtherPools) {
   EXPECT_EQ(pool.apply(add, other.apply_async(add, 1, 2), pool.apply_async(add, 3, 4)), 10);
 }
 
+TYPED_TEST(Combining, AFutureThatRefersToNothingIsRefusedBeforeAnyIsUsedUp) {
+  const auto pool = TypeParam::make(2);
+  const auto with_nothing = [&] {
+    std::vector<future<int>> made(2);
+    made.front() = pool.apply_async(add, 1, 2);
+    return made;
+  };
+  const auto is_refused = [](const auto& what) {
+    try {
+      what();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const error& found) {
+      EXPECT_EQ(found.code(), errc::invalid_argument) << found.what();
+    }
+  };
+  is_refused([&] { static_cast<void>(when_any(with_nothing())); });
+  is_refused([&] { static_cast<void>(when_all(with_nothing())); });
+  is_refused([&] { static_cast<void>(when_all(pool.apply_async(add, 1, 2), future<int>())); });
+  is_refused([&] { static_cast<void>(as_completed(with_nothing())); });
+  auto argument = pool.apply_async(add, 1, 2);
+  is_refused([&] { static_cast<void>(pool.apply_async(add, std::move(argument), future<int>())); });
+  EXPECT_EQ(argument.get(), 3);  // NOLINT(bugprone-use-after-move): that is the question
+}
+
 // Each pool ends its futures on a thread of its own, so what counts them is told from several at once.
 class SeveralPools : public testing::Test {
 protected:

@@ -535,6 +535,27 @@ TYPED_TEST(Conformance, CallbacksMayWaitForWhatOtherCallbacksMake) {
   EXPECT_EQ(later.get_future().get(), 4 + 3 + 4 + 5 + 6 + 4);
 }
 
+TYPED_TEST(Conformance, ACallbackMayDrainThePoolWhileACallWaitsForAnotherCallback) {
+  auto pool = TypeParam::make();
+  std::promise<void> began;
+  std::promise<void> submitted;
+  std::promise<void> drained;
+  pool.apply_async(call<nothing>)
+      .on_complete(
+          [&] {
+            began.set_value();
+            submitted.get_future().wait();
+            pool.drain();
+            drained.set_value();
+          },
+          [](const error_info&) {});
+  began.get_future().wait();
+  auto late = pool.apply_async(call<add>, pool.apply_async(call<add>, 1, 1).then([](int sum) { return sum + 1; }), 1);
+  submitted.set_value();
+  drained.get_future().wait();
+  EXPECT_EQ(late.get(), 4);
+}
+
 TYPED_TEST(Conformance, CallbacksRunOneAfterTheOtherWhateverTheyWaitFor) {
   const auto pool = TypeParam::make();
   std::atomic<int> inside = 0;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include <unistd.h>
@@ -292,6 +293,41 @@ TEST_F(Map, AnElementThatCannotBeDecodedFailsAlone) {
       EXPECT_EQ(*results[each], static_cast<int>(each));
     }
   }
+}
+
+// Its own function throws when the third is decoded.
+struct picky {
+  int x = 0;
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive(x);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    archive(x);
+    if (x == 3) throw std::runtime_error("three is not taken");
+  }
+};
+
+void expect_that_only_the_third_failed(const std::vector<result<picky>>& all) {
+  ASSERT_EQ(all.size(), 10U);
+  for (std::size_t each = 0; each < all.size(); ++each) {
+    ASSERT_EQ(all[each].has_value(), each != 3);
+    if (each != 3) continue;
+    EXPECT_THAT(all[each].error().describe(), HasSubstr("three is not taken"));
+    EXPECT_EQ(all[each].error().place().element, 3U);
+  }
+}
+
+TEST_F(Map, AResultWhoseOwnFunctionThrowsFailsAlone) {
+  const auto make = [](int x) { return picky{x}; };
+  expect_that_only_the_third_failed(pool_.collect_errors().map(make, numbers(10)));
+  const auto bound =
+      muster::bind_front([](const std::string& /*large*/, int x) { return picky{x}; }, std::string(10'000, 'x'));
+  std::vector<result<picky>> streamed;
+  for (auto& each : pool_.imap(bound, numbers(10)).as_results()) streamed.push_back(each);
+  expect_that_only_the_third_failed(streamed);
+  EXPECT_THROW(pool_.map(make, numbers(10)), std::exception);
 }
 
 TEST_F(Map, ManyMapsAtOnce) {

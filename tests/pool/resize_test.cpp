@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -214,6 +216,24 @@ TEST(Resize, TakingTurnsGoesOnAmongThoseThatThereAre) {
     for (int each = 0; each < 20; ++each) ids.insert(pool.apply([] { return this_worker::id(); }));
     EXPECT_THAT(ids, SizeIs(size));
   }
+}
+
+TEST(Resize, ABroadcastBesideItNeverNamesAWorkerThatIsNotThere) {
+  pool pool_({.workers = 2, .max_workers = 4});
+  std::atomic<bool> enough = false;
+  std::thread resizer([&] {
+    while (!enough) {
+      pool_.resize(4);
+      pool_.resize(2);
+    }
+  });
+  for (int round = 0; round < 200; ++round) {
+    const auto found = pool_.broadcast([] { return this_worker::id(); }).size();
+    EXPECT_GE(found, 2U);
+    EXPECT_LE(found, 4U);
+  }
+  enough = true;
+  resizer.join();
 }
 
 TEST(Resize, MoreThanThereIsRoomForIsRefused) {

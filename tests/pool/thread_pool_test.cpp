@@ -9,11 +9,13 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <latch>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <ranges>
 #include <set>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -315,6 +317,107 @@ TEST(ThreadPool, TheDestructorWaitsForTasksThatRun) {
   EXPECT_TRUE(ended);
 }
 
+TEST(ThreadPool, ACallbackMayWaitForATaskThatWaitsForAnotherCallback) {
+  const thread_pool pool({.workers = 2});
+  const auto task = [&] { return pool.apply_async([] { return 2; }).then([](int x) { return x + 1; }).get(); };
+  auto outer = pool.apply_async([] { return 1; }).then([&](int x) {
+    const auto sums = pool.map([&](int each) { return each + task(); }, {1, 2});
+    return x + pool.apply_async(task).get() + sums[1];
+  });
+  EXPECT_EQ(outer.get(), 1 + 3 + 5);
+}
+
+TEST(ThreadPool, ACallbackMayDestroyAPoolWhoseTaskWaitsForAnotherCallback) {
+  auto pool = std::make_unique<thread_pool>(thread_pool_options{.workers = 2});
+  std::promise<int> found;
+  std::promise<void> began;
+  pool->apply_async([] {}).on_complete(
+      [&] {
+        auto task = pool->apply_async([&] {
+          began.set_value();
+          return pool->apply_async([] { return 2; }).then([](int x) { return x + 1; }).get();
+        });
+        began.get_future().wait();
+        pool->close();
+        pool->drain();
+        found.set_value(task.get());
+      },
+      [](const error_info&) {});
+  EXPECT_EQ(found.get_future().get(), 3);
+}
+
+// Its copies, but not its moves, are counted down to one that throws.
+struct hard_to_copy {
+  std::atomic<int>* left;
+  std::atomic<int>* calls;
+
+  hard_to_copy(std::atomic<int>& copies, std::atomic<int>& count) : left(&copies), calls(&count) {}
+  hard_to_copy(const hard_to_copy& other) : left(other.left), calls(other.calls) {
+    if (--*left == 0) throw std::runtime_error("no room for a copy");
+  }
+  hard_to_copy(hard_to_copy&&) noexcept = default;
+  hard_to_copy& operator=(const hard_to_copy&) = delete;
+  hard_to_copy& operator=(hard_to_copy&&) = delete;
+  ~hard_to_copy() = default;
+
+  int operator()(int x) const {
+    ++*calls;
+    return x;
+  }
+};
+
+TEST(ThreadPool, AMapWhoseCallableCannotBeCopiedForEachThreadHasNotBegun) {
+  for (const int copies : {1, 2}) {
+    thread_pool pool({.workers = 2});
+    std::atomic<int> left = copies;
+    std::atomic<int> calls = 0;
+    EXPECT_THROW(pool.map(hard_to_copy(left, calls), std::vector{1, 2, 3, 4}), std::runtime_error);
+    EXPECT_EQ(pool.stats().pending, 0U);
+    pool.drain();
+    EXPECT_EQ(calls, 0);
+  }
+}
+
+TEST(ThreadPool, AMapThatWaitsInATaskForACopyThatCannotBeMadeFails) {
+  const thread_pool pool({.workers = 1});
+  std::atomic<int> left = 2;  // the first is for the thread that it waits on
+  std::atomic<int> calls = 0;
+  auto how = pool.apply_async([&] { return pool.map(hard_to_copy(left, calls), std::vector{1, 2}).size(); });
+  EXPECT_THROW(static_cast<void>(how.get()), std::exception);
+}
+
+errc code_of(const std::function<void()>& wrong) {
+  try {
+    wrong();
+  } catch (const error& problem) {
+    return static_cast<errc>(problem.code().value());
+  }
+  return errc{};
+}
+
+TEST(ThreadPool, AFinalizerThatCallsItsPoolIsRefusedAndThePoolEnds) {
+  errc of_this_pool{};
+  errc of_the_pool{};
+  const thread_pool* self = nullptr;
+  {
+    const thread_pool pool({.workers = 1, .finalizer = [&] {
+                              of_this_pool = code_of([] { static_cast<void>(this_pool::apply_async([] {})); });
+                              of_the_pool = code_of([&] { static_cast<void>(self->apply_async([] {})); });
+                            }});
+    self = &pool;
+  }
+  EXPECT_EQ(of_this_pool, errc::invalid_argument);
+  EXPECT_EQ(of_the_pool, errc::pool_closed);
+}
+
+TEST(ThreadPool, AnInitializerIsToldThatItRunsInNoTask) {
+  errc found{};
+  const thread_pool pool({.workers = 1, .initializer = [&] {
+                            found = code_of([] { static_cast<void>(this_pool::apply_async([] {})); });
+                          }});
+  EXPECT_EQ(found, errc::invalid_argument);
+}
+
 TEST(ThreadPool, InitializersAndFinalizersRunInEachThread) {
   std::atomic<int> begun = 0;
   std::atomic<int> ended = 0;
@@ -513,6 +616,22 @@ TEST(SerialPool, StreamsWorkOutEachElementWhenItIsWanted) {
     static_cast<void>(results.next());
     EXPECT_EQ(computed, consumed);
   }
+}
+
+TEST(SerialPool, ACallThatWaitsForAFutureMayBeMadeInsideOfAnother) {
+  const thread_pool other({.workers = 1});
+  const serial_pool pool;
+  std::latch go(1);
+  auto outer = pool.apply_async(
+      [&](int a) {
+        return a + pool.apply_async([](int b) { return b + 1; }, other.apply_async([] { return 2; })).get();
+      },
+      other.apply_async([&] {
+        go.wait();
+        return 1;
+      }));
+  go.count_down();
+  EXPECT_EQ(outer.get(), 1 + 3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Who is overdue, decided without workers: the test claims and begins in their place.
 #include <csignal>
+#include <stdexcept>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -21,6 +22,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 int add(int a, int b) { return a + b; }
+int fail(int /*x*/) { throw std::runtime_error("on purpose"); }
 
 constexpr overdue_report::worker overdue{.index = 0};
 
@@ -198,6 +200,22 @@ TEST_F(DispatcherTime, ADelayedAttemptIsPostedWhenItsTimeHasCome) {
   world_.start_workers();
   ASSERT_TRUE(world_.tasks().wait(record));
   EXPECT_EQ(test::value_of<int>(world_.tasks().take(record)), 3);
+}
+
+TEST_F(DispatcherTime, ACancellationBetweenAnAttemptThatFailedAndTheNextIsHeeded) {
+  auto nobody_looks = world_.pause();
+  world_.start_workers();
+  const task_terms terms{.retry_on = retry::exceptions()};
+  auto request = world_.request<fail>(1);
+  request.terms = &terms;
+  request.retries = 5;
+  auto& record = world_.tasks().post(std::move(request));
+  ASSERT_TRUE(test::eventually([&] { return slot_protocol::read(word_of(record)).state() == slot_state::done; }));
+  EXPECT_FALSE(world_.tasks().cancel(record, cancellation::ask));
+  nobody_looks.unlock();
+  ASSERT_TRUE(world_.tasks().wait(record));
+  EXPECT_FALSE(world_.tasks().take(record).succeeded());
+  EXPECT_EQ(world_.tasks().read_statistics().retried, 0U);
 }
 
 TEST_F(DispatcherTime, ADelayedAttemptCanBeCancelledAndStopped) {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -59,6 +60,17 @@ TEST_F(Event, CopiesAreTheSameEvent) {
   EXPECT_TRUE(one.is_set());
   EXPECT_EQ(one, same);
   EXPECT_NE(one, event());
+}
+
+TEST_F(Event, OneThatWasMovedFromIsTheSameEventStill) {
+  event one;
+  const event moved = std::move(one);
+  one.set();  // NOLINT(bugprone-use-after-move): that is the question
+  EXPECT_TRUE(moved.is_set());
+  const auto both = all_of(std::move(one), moved);
+  EXPECT_TRUE(both.is_set());
+  one.clear();  // NOLINT(bugprone-use-after-move): as above
+  EXPECT_FALSE(both.is_set());
 }
 
 TEST_F(Event, OneThatIsSetIsNotWaitedForWhateverTheTime) {

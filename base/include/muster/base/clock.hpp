@@ -27,11 +27,12 @@ public:
 
   [[nodiscard]] static constexpr deadline never() noexcept { return {}; }
 
-  /// `wait` from now on; durations too long for the clock never end, negative ones ended already.
+  /// `wait` from now on; durations too long for the clock never end, negative ones, and NaN, ended already.
   template <class Rep, class Period>
   [[nodiscard]] static deadline after(std::chrono::duration<Rep, Period> wait) {
     const auto now = clock::now();
     using seconds = std::chrono::duration<double>;
+    if (!(seconds(wait) > seconds(0))) return deadline(now);  // also what is no number
     if (seconds(wait) >= seconds(clock::time_point::max() - now)) return never();
     return deadline(now + std::chrono::ceil<clock::duration>(wait));
   }

@@ -48,8 +48,7 @@ public:
   /// Whether wait_for_next() would not wait, or does not by then. Throws as callback_pause.
   bool wait_for_some(deadline until) MUSTER_EXCLUDES(mutex_) {
     if (has_some()) return true;
-    if (until.expired()) return false;
-    const callback_pause what_makes_them_may_be_behind_us;
+    const auto what_makes_them_may_be_behind_us = callback_pause::until(until);
     scoped_lock lock(mutex_);
     while (indices_.empty() && changed_.wait_until(lock, until)) continue;
     return !indices_.empty();
@@ -127,6 +126,7 @@ public:
   };
 
   explicit completed_range(Futures futures) : futures_(std::move(futures)) {
+    for (auto& each : futures_) detail::future_access::require_valid(each);
     for (auto& each : futures_) {
       detail::future_access::observe(each, *new detail::arrival_observer(arrivals_, missing_++));
     }
@@ -164,8 +164,8 @@ private:
 
 /// Goes over futures, of one pool or several, in the order in which they get done: `for (auto& each :
 /// as_completed(futures)) use(each.get());`. An lvalue range stays where it is and must outlive the loop; an rvalue is
-/// moved in. Each future may be taken when it comes up; none may be moved or used before. Thread safety: safe for
-/// distinct futures.
+/// moved in. Each future may be taken when it comes up; none may be moved or used before. Throws errc::invalid_argument
+/// when one of them refers to nothing. Thread safety: safe for distinct futures.
 template <std::ranges::random_access_range Futures>
 [[nodiscard]] auto as_completed(Futures&& futures) {
   using view = std::views::all_t<Futures>;

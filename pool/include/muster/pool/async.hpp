@@ -60,7 +60,7 @@ template <class R>
 template <class Token>
 auto stream<R>::async_next(Token&& token) {
   using next = detail::next_value<R>;
-  return boost::asio::async_initiate<Token, typename next::form::signature>(detail::initiate_next<R, next>(*source_),
+  return boost::asio::async_initiate<Token, typename next::form::signature>(detail::initiate_next<R, next>(source()),
                                                                             token, source_);
 }
 
@@ -68,7 +68,7 @@ template <class R>
 template <class Token>
 auto stream<R>::async_next_result(Token&& token) {
   using next = detail::next_result<R>;
-  return boost::asio::async_initiate<Token, typename next::form::signature>(detail::initiate_next<R, next>(*source_),
+  return boost::asio::async_initiate<Token, typename next::form::signature>(detail::initiate_next<R, next>(source()),
                                                                             token, source_);
 }
 

@@ -25,7 +25,8 @@ namespace muster {
 ///
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's: in a forked child all calls throw errc::forked, and its end changes nothing.
-/// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled.
+/// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled. One
+/// that was moved from throws errc::invalid_argument.
 template <class T, class R>
 class feed_stream {
 public:
@@ -38,9 +39,9 @@ public:
   /// Has the element worked on. Waits while the window is full. False, without effect, once it is closed.
   /// Unblocked by: next(); close().
   /// Throws what submitting throws: errc::pool_closed, errc::out_of_memory, …
-  bool push(T element) { return state_->push(std::move(element)); }
+  bool push(T element) { return own().push(std::move(element)); }
   /// There will be no more elements: push() refuses them, and next() comes to an end behind those that were pushed.
-  void close() { state_->close(); }
+  void close() { own().close(); }
 
   /// The next value, or nothing behind the last element of a feed that is closed. Throws its element's error.
   /// Unblocked by: the end of its element; close(); not by the pool's end alone, while nothing was pushed.
@@ -50,7 +51,7 @@ public:
     return std::move(*found).value();
   }
   /// As next(), with a failing element as data.
-  std::optional<result<value_type>> next_result() { return state_->next(); }
+  std::optional<result<value_type>> next_result() { return own().next(); }
 
   /// For range-for. Its increment throws the error of an element; use next() to go on behind it.
   using iterator = detail::next_iterator<feed_stream>;
@@ -101,19 +102,21 @@ private:
       const scoped_lock first(consuming_);
       std::optional<future<R>> oldest;
       {
+        const auto who_pushes_may_be_behind_us = detail::callback_pause::until(deadline::never());
         scoped_lock lock(mutex_);
         while (under_way_.empty() && !closed_) some_.wait(lock);
         if (under_way_.empty()) return std::nullopt;
         oldest = std::move(under_way_.front());
         under_way_.pop_front();
       }
-      auto found = oldest->get_result();
+      oldest->wait();
       {
         const scoped_lock lock(mutex_);
         --ahead_;
         room_.notify_one();
       }
-      return detail::of_element(std::move(found), taken_++);
+      const auto element = taken_++;
+      return detail::of_element(oldest->get_result(), element);
     }
 
   private:
@@ -137,6 +140,11 @@ private:
       if (which->is_here()) delete which;
     }
   };
+
+  [[nodiscard]] state& own() const {
+    if (state_ != nullptr) return *state_;
+    throw error(errc::invalid_argument, "this feed refers to nothing: it was moved from");
+  }
 
   std::unique_ptr<state, ending> state_;
 };

@@ -151,15 +151,21 @@ struct future_access {
   [[nodiscard]] static std::shared_ptr<callback_executor> thread_of(const future<R>& which) {
     return which.home_ != nullptr ? which.home_->shared_callbacks() : nullptr;
   }
-  /// As future::cancel, also when the future is used up; callable by any thread, at any time.
+  /// Throws errc::invalid_argument when it refers to nothing: for functions that use up several, before they use up
+  /// one.
+  template <class R>
+  static void require_valid(const future<R>& which) {
+    which.require_valid();
+  }
+  /// As future::cancel, also when the future is used up; callable by any thread, at any time. Keeps the pool's core.
   template <class R>
   [[nodiscard]] static std::function<void(cancellation)> canceller_of(const future<R>& which);
   /// As future::wait_until, also when the future is used up; callable by any thread, at any time. Nothing for a task in
-  /// a worker process, which no thread of this one can run.
+  /// a worker process, which no thread of this one can run. Keeps the pool's core.
   template <class R>
   [[nodiscard]] static std::function<void(deadline)> waiter_of(const future<R>& which) {
     if (which.source_ == nullptr) return nullptr;
-    return [source = which.source_](deadline until) { static_cast<void>(source->wait(until)); };
+    return [home = which.home_, source = which.source_](deadline until) { static_cast<void>(source->wait(until)); };
   }
   /// Tells `observer` once it is done, or gives it up. The future stays as it is.
   template <class R>
@@ -346,7 +352,8 @@ void detail::future_access::call_back(future<R>&& which, std::function<void(outc
 
 template <class R>
 std::function<void(cancellation)> detail::future_access::canceller_of(const future<R>& which) {
-  if (which.record_ == nullptr) return [source = which.source_](cancellation how) { source->cancel(how); };
+  if (which.record_ == nullptr)
+    return [home = which.home_, source = which.source_](cancellation how) { source->cancel(how); };
   return [core = std::static_pointer_cast<pool_core>(which.home_), record = which.record_,
           id = which.record_->id()](cancellation how) { core->tasks().cancel_if_still(*record, id, how); };
 }

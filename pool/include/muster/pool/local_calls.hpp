@@ -183,11 +183,11 @@ private:
     auto elements = detail::elements_of<T>(std::forward<Xs>(xs));
     const auto count = elements.size();
     auto made = std::make_shared<work>(*core, map_settings(count), Adapter::adapt(std::move(f)), std::move(elements));
-    start_map<detail::local_map_helper<work, adapted>>(*core, made);
-    return detail::future_access::of_source<typename ending::type>(
-        core,
+    auto source =
         detail::make_as<detail::future_source<typename ending::type>, detail::local_map_source<work, adapted, ending>>(
-            std::move(made)));
+            made);
+    start_map<detail::local_map_helper<work, adapted>>(*core, made);
+    return detail::future_access::of_source<typename ending::type>(core, std::move(source));
   }
 
   [[nodiscard]] detail::local_map_run::settings map_settings(std::size_t count) const {
@@ -200,8 +200,18 @@ private:
             .route = self().route()};
   }
 
+  // Copies the callable, which may throw: so before anything of the map is accepted.
+  template <class Helper, class Work>
+  [[nodiscard]] auto make_helpers(const detail::local_core& core, const std::shared_ptr<Work>& work) const {
+    std::vector<std::shared_ptr<detail::local_map_part>> all(
+        std::min(work->count(), self().route().workers(core.workers())));
+    for (auto& each : all) each = detail::make_as<detail::local_map_part, Helper>(work);
+    return all;
+  }
+
   template <class Helper, class Work>
   void start_map(detail::local_core& core, const std::shared_ptr<Work>& work) const {
+    const auto helpers = make_helpers<Helper>(core, work);
     switch (core.begin_unit(true)) {
       case detail::local_core::admission::with_place: work->take_place(); break;
       case detail::local_core::admission::accepted: break;
@@ -211,10 +221,7 @@ private:
         return;
     }
     work->end_if_empty();
-    const auto helpers = std::min(work->count(), self().route().workers(core.workers()));
-    for (std::size_t each = 0; each < helpers; ++each) {
-      core.post(std::shared_ptr(detail::make_as<detail::local_map_part, Helper>(work)), self().route());
-    }
+    for (const auto& each : helpers) core.post(each, self().route());
   }
 
   template <bool Unpack, bool Ordered, class F, class Xs>

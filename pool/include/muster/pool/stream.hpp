@@ -66,7 +66,9 @@ private:
       try {
         return std::get<0>(codec<R>::decode(encoded.subspan(result_prefix_bytes, bytes)));
       } catch (const error& failure) {
-        return error_info(errc::not_serializable, failure.what());
+        return of_element(result<R>(error_info(errc::not_serializable, failure.what())), run_.first_element() + index);
+      } catch (...) {  // of a serialize function
+        return of_element(result<R>(capture_current_exception()), run_.first_element() + index);
       }
     }
   }
@@ -213,7 +215,7 @@ class result_stream;
 /// thrown at its place, once, and ends the stream.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: an lvalue input must outlive the stream; destroying the stream gives up what is under way, without
-/// waiting, unless the input is slow().
+/// waiting, unless the input is slow(). One that was moved from throws errc::invalid_argument.
 template <class R>
 class [[nodiscard]] stream {
 public:
@@ -230,7 +232,7 @@ public:
   }
 
   /// As next(), with a failing element as data.
-  std::optional<result<value_type>> next_result() { return source_->next(); }
+  std::optional<result<value_type>> next_result() { return source().next(); }
 
   /// Waits until next() would not, be it for a result or the end; false when the time passed first. Takes from the
   /// input as async_next does, and is held up by one that blocks. In a task of the same pool of threads it does not
@@ -238,7 +240,7 @@ public:
   /// Unblocked by: as next().
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return detail::await_next(*source_, deadline::after(time));
+    return detail::await_next(source(), deadline::after(time));
   }
 
   /// Waits as an asynchronous operation of Boost.Asio, of signature void(std::exception_ptr,
@@ -268,6 +270,11 @@ public:
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
+  [[nodiscard]] detail::stream_source<R>& source() const {
+    if (source_ != nullptr) return *source_;
+    throw error(errc::invalid_argument, "this stream refers to nothing: it was moved from");
+  }
+
   std::shared_ptr<detail::stream_source<R>> source_;  // a wait may outlive this object
 };
 

@@ -140,7 +140,7 @@ public:
   /// Runs `f(args...)` once in every worker and returns the values in their order (nothing, for void), or throws the
   /// error of the first that failed. Each call waits for its worker, also while that is being replaced. Each counts
   /// against pool_options::max_pending: where errc::overflow is thrown for one of them, those before it run all the
-  /// same, and nobody gets their values.
+  /// same, and nobody gets their values. Beside a resize() they go to the workers that there were when it began.
   template <class F, class... Args>
   auto broadcast(F f, Args&&... args) const {
     auto all = broadcast_async(std::move(f), std::forward<Args>(args)...).get();
@@ -157,10 +157,11 @@ public:
     detail::check_call<std::remove_const_t<decltype(callable)>, sent_as<Args>...>();
     using made = decltype(submit(callable, args...));
     std::vector<made> all;
-    all.reserve(core->workers());
-    for (std::size_t worker = 0; worker < core->workers(); ++worker) {
-      all.push_back(
-          detail::submit_call(core, options, terms, core->route_to(worker), admission::limited, callable, args...));
+    const auto workers = core->workers();  // those of now: resize() may be under way
+    all.reserve(workers);
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+      all.push_back(detail::submit_call(core, options, terms, detail::lane_route::to(worker), admission::limited,
+                                        callable, args...));
     }
     return when_all(std::move(all));
   }

@@ -54,6 +54,7 @@ auto apply_async(F f, Args&&... args) {
   using parts = detail::callable_parts<F>;
   using result = typename call::result;
   if (const auto* const thread = detail::local_worker::current()) {
+    thread->require_task();
     return detail::submit_local(thread->core->shared_from_this(), {}, true, std::move(f), std::forward<Args>(args)...);
   }
   auto& here = nested_end::require_current();

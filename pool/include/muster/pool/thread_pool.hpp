@@ -131,10 +131,12 @@ private:
 
   bool drain_until(deadline until) {
     close();
+    const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
     return core_->wait_until_empty(until);
   }
   bool join_until(deadline until) {
     detail::require_closed(*core_);
+    const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
     return core()->wait_until_left(until);
   }
 

@@ -70,7 +70,8 @@ template <class... Rs>
 /// A future for the values of all these, in order, of one pool or several. If some fail, its error is that of the first
 /// of them in order; it is ready only when all have ended. The futures are used up; cancelling the one that is returned
 /// cancels them. A future<void> gives a std::monostate. Throws EAGAIN when there is no thread for the steps between
-/// futures and none can be had; the futures are used up all the same. Thread safety: safe for distinct futures.
+/// futures and none can be had; the futures are used up all the same. Throws errc::invalid_argument when one of them
+/// refers to nothing. Thread safety: safe for distinct futures.
 template <class R>
 [[nodiscard]] future<std::vector<detail::gathered<R>>> when_all(std::vector<future<R>> futures) {
   using values = std::vector<detail::gathered<R>>;
@@ -87,6 +88,7 @@ template <class R>
       }));
     }
   };
+  for (const auto& each : futures) detail::future_access::require_valid(each);
   auto together = std::make_shared<gathering>();
   together->outcomes.resize(futures.size());
   together->missing = futures.size();
@@ -121,6 +123,7 @@ template <class... Rs>
       }));
     }
   };
+  (detail::future_access::require_valid(futures), ...);
   auto together = std::make_shared<gathering>();
   together->state = std::make_shared<detail::local_state<values>>(detail::canceller_of_each(futures...),
                                                                   detail::waiter_of_each(futures...));

@@ -82,11 +82,12 @@ private:
 /// A future for the first of these that ends, with its index; its error, if it failed. The others are cancelled, as far
 /// as `losers` says, and nobody learns how they end. The futures are used up; cancelling the one that is returned
 /// cancels them. They may come from different pools.
-/// Throws errc::invalid_argument when there are none.
+/// Throws errc::invalid_argument when there are none, or one of them refers to nothing; then nothing is cancelled.
 /// Thread safety: safe for distinct futures. Cost: a hop over the callback thread for each.
 template <class R>
 [[nodiscard]] future<first_ended<R>> when_any(std::vector<future<R>> futures, cancellation losers = cancellation::ask) {
   if (futures.empty()) throw error(errc::invalid_argument, "when_any() of no futures: none of them could ever end");
+  for (const auto& each : futures) detail::future_access::require_valid(each);
   const auto home = detail::future_access::home_of(futures.front());
   auto race = std::make_shared<detail::first_of<R>>(futures, losers);
   race->begin(std::move(futures));

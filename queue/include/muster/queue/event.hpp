@@ -67,6 +67,10 @@ public:
   /// A new one, clear, in the program's domain (domain::of_program). Throws errc::out_of_memory.
   event() : event(domain::of_program()) {}
   explicit event(std::shared_ptr<domain> where);
+  /// Moving is copying: each handle refers to an event, also one that was moved from.
+  event(const event&) noexcept = default;
+  event& operator=(const event&) noexcept = default;
+  ~event() = default;
 
   /// Throws only where a device that was waited for reports a failure (errc::device_lost, errc::peer_lost), which is
   /// how this process learns of it; the event is not set then.

@@ -104,6 +104,8 @@ public:
 
   // Once it is done.
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  /// Its number in the whole input.
+  [[nodiscard]] std::size_t first_element() const noexcept { return settings_.first_element; }
   [[nodiscard]] std::span<const std::byte> result_array() const noexcept;
   /// Sorted by first element. With no failures they cover the batch.
   [[nodiscard]] const std::vector<piece>& pieces() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return pieces_; }

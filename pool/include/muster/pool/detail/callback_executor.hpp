@@ -93,11 +93,15 @@ class callback_pause {
 public:
   /// Throws errc::overflow when too many callbacks wait already, EAGAIN when no thread can be had for the others.
   callback_pause();
+  /// For a wait until then: none, if that has passed. Throws as the constructor.
+  [[nodiscard]] static callback_pause until(deadline when);
   callback_pause(const callback_pause&) = delete;
   callback_pause& operator=(const callback_pause&) = delete;
   ~callback_pause();
 
 private:
+  explicit callback_pause(callback_executor* where);
+
   callback_executor* const where_;
 };
 

@@ -40,6 +40,7 @@ public:
 
   template <class... Given>
   [[nodiscard]] std::shared_ptr<local_state<R>> begin(Given&&... given) {
+    (require_valid(given), ...);
     const auto weak = this->weak_from_this();
     state_ = std::make_shared<local_state<R>>(
         [weak](cancellation how) {
@@ -62,6 +63,11 @@ public:
   }
 
 private:
+  template <class Given>
+  static void require_valid(const Given& given) {
+    if constexpr (is_future<Given>) future_access::require_valid(given);
+  }
+
   template <class Given>
   void remember(const Given& given) {
     if constexpr (is_future<Given>) {
@@ -113,8 +119,8 @@ private:
     if (failed) return end(std::move(*failed));
     try {
       auto made = std::apply([this](auto&... each) { return (*submit_)(std::move(*each).get()...); }, values_);
-      const auto how = pass_on({.cancel = future_access::canceller_of(made), .wait = future_access::waiter_of(made)});
-      if (how) made.cancel(*how);
+      const auto asked = pass_on({.cancel = future_access::canceller_of(made), .wait = future_access::waiter_of(made)});
+      if (asked) made.cancel(*asked);
       future_access::when_done<R>(std::move(made),
                                   [self = this->shared_from_this()](outcome<R> how) { self->end(std::move(how)); });
     } catch (...) {
@@ -162,13 +168,19 @@ private:
     for (const auto& each : arguments_) {
       if (each.wait) each.wait(until);
     }
-    std::function<void(deadline)> task;
-    {
-      scoped_lock lock(mutex_);
-      while (!task_ && !ended_ && !until.expired()) changed_.wait_until(lock, until);
-      if (task_) task = task_->wait;
-    }
-    if (task) task(until);
+    if (const auto task = await_task(until)) task(until);
+  }
+
+  // Nothing when it ends without one, or `until` passes first. What submits it may be behind the calling thread.
+  [[nodiscard]] std::function<void(deadline)> await_task(deadline until) MUSTER_EXCLUDES(mutex_) {
+    const auto pause = callback_pause::until(is_decided() ? deadline(clock::time_point()) : until);
+    scoped_lock lock(mutex_);
+    while (!task_ && !ended_ && !until.expired()) changed_.wait_until(lock, until);
+    return task_ ? task_->wait : nullptr;
+  }
+  [[nodiscard]] bool is_decided() MUSTER_EXCLUDES(mutex_) {
+    const scoped_lock lock(mutex_);
+    return task_ || ended_;
   }
 
   const std::shared_ptr<future_home> home_;

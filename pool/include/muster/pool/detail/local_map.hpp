@@ -292,9 +292,7 @@ public:
   explicit local_map_source(std::shared_ptr<Work> work) : work_(std::move(work)) {}
 
   bool wait(deadline until) override {
-    if (auto* const here = work_->core().inside(work_->route()); here != nullptr && !work_->is_done()) {
-      local_map_helper<Work, F>(work_).run_all(*here);
-    }
+    if (auto* const here = work_->core().inside(work_->route()); here != nullptr && !work_->is_done()) help(*here);
     return work_->wait(until);
   }
   [[nodiscard]] bool is_done() const override { return work_->is_done(); }
@@ -305,6 +303,15 @@ public:
   }
 
 private:
+  // Where there is no copy of the callable for this thread, nobody else may ever come to what is left.
+  void help(local_worker& here) noexcept {
+    try {
+      local_map_helper<Work, F>(work_).run_all(here);
+    } catch (...) {
+      work_->give_up(capture_current_exception());
+    }
+  }
+
   const std::shared_ptr<Work> work_;
 };
 

@@ -176,8 +176,7 @@ public:
   bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
     if (is_done()) return true;
     if (wait_ && is_local_worker()) wait_(until);
-    if (until.expired()) return is_done();
-    const callback_pause what_makes_it_may_be_behind_us;
+    const auto what_makes_it_may_be_behind_us = callback_pause::until(until);
     scoped_lock lock(mutex_);
     while (!outcome_ && changed_.wait_until(lock, until)) continue;
     return outcome_.has_value();

@@ -49,10 +49,10 @@ public:
     }
     if (inside_()) under_way_.begin()->second.wait();
     const auto which = under_way_.find(arrivals_->wait_for_next());
-    auto found = which->second.get_result();
     const auto element = which->first;
+    auto ended = std::move(which->second);  // what moving its value throws must not leave it there, used up
     under_way_.erase(which);
-    return of_element(std::move(found), element);
+    return of_element(ended.get_result(), element);
   }
 
   std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {

@@ -76,6 +76,7 @@ public:
       execute(*here);  // nobody has begun it, and perhaps nobody else ever could
       return true;
     }
+    const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
     return progress_.wait(core_.spin_budget(), until);
   }
   [[nodiscard]] bool is_done() const override { return progress_.is_done(); }

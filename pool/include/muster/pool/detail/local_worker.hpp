@@ -21,6 +21,10 @@ struct local_worker {
   stop_flag* task_stop = nullptr;  ///< of the task at hand; nullptr: between two
   stop_flag* pool_stop = nullptr;
 
+  /// Whether it is at a task: not so in an initializer, a finalizer, or a context's beginning and end.
+  [[nodiscard]] bool is_at_task() const noexcept { return task_stop != nullptr; }
+  /// Throws errc::invalid_argument when it is at none.
+  void require_task() const;
   [[nodiscard]] bool stop_requested() const noexcept {
     return (task_stop != nullptr && task_stop->is_requested()) || (pool_stop != nullptr && pool_stop->is_requested());
   }

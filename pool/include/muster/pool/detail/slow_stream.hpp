@@ -59,9 +59,9 @@ public:
     if (settings_.inside && settings_.inside()) elements_->wait_for_oldest();
     auto taken = elements_->take();
     if (!taken) return std::nullopt;
-    auto found = std::move(taken->task).get_result();
+    taken->task.wait();
     elements_->make_room();
-    return of_element(std::move(found), taken->number);
+    return of_element(taken->task.get_result(), taken->number);
   }
 
   std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {

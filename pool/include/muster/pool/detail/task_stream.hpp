@@ -50,10 +50,11 @@ public:
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
     }
-    auto found = std::move(under_way_.front()).get_result();
+    auto first = std::move(under_way_.front());  // what moving its value throws must not leave it there, used up
     under_way_.pop_front();
     first_ready_ = nullptr;
-    return of_element(std::move(found), taken_++);
+    const auto element = taken_++;
+    return of_element(first.get_result(), element);
   }
 
   std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {
