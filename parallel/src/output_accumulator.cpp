@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/detail/output_accumulator.hpp>
 
+#include <utility>
+
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
@@ -12,6 +14,14 @@ void throw_no_rows(const value_name& what, output_op op) {
 }
 
 // ---- lists
+
+// Small ones go to the caller within the frame, since shared memory comes in pieces of that size.
+void tensor_list::make_own() {
+  constexpr std::size_t piece = std::size_t{64} << 10U;
+  if (std::exchange(is_last_own_, true)) return;
+  auto& last = all_.back();
+  last = last.clone(last.is_shared() && last.nbytes() >= piece ? memory::shared : memory::local);
+}
 
 void tensor_list::save(frame_writer& out) const {
   const std::uint64_t count = all_.size();

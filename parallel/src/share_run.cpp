@@ -63,6 +63,10 @@ void share_run::add_update(std::size_t index, const tensor& value, double weight
   updates_[index].add(value, weight);
 }
 
+void share_run::make_updates_own() {
+  for (auto& each : updates_) each.make_own();
+}
+
 void share_run::finish_updates() {
   for (std::size_t index = 0; index < updates_.size(); ++index) {
     if (spec().updates[index].kind != update_kind::reduced_into) update_here(index);

@@ -100,14 +100,26 @@ void tensor_accumulator::add(const tensor& given, double weight, dtype type) {
   } else {
     require_alike(value, type);
     if (sums_up()) {
-      if (count_ == 1) sum_up(joined_, weight_);
+      make_own();
       sum_up(value, weight);
     } else {
-      joined_ = (is_here() ? joined_here : joined_there)(op_, joined_, value, !is_borrowed());
+      joined_ = (is_here() ? joined_here : joined_there)(op_, joined_, value, is_own_);
+      is_own_ = true;
     }
   }
   weight_ += weight;
   ++count_;
+}
+
+// Of what is summed up only the form of the first value is asked for after that.
+void tensor_accumulator::make_own() {
+  if (is_empty() || is_own_) return;
+  if (sums_up()) {
+    sum_up(joined_, weight_);
+  } else {
+    joined_ = joined_.clone();
+  }
+  is_own_ = true;
 }
 
 // TODO(perf): in one pass, which takes a kernel of its own.
@@ -125,13 +137,11 @@ void tensor_accumulator::sum_up(const tensor& value, double weight) {
 
 tensor tensor_accumulator::value() const {
   MUSTER_ASSERT(!is_empty());
-  if (!sums_up() || is_borrowed()) return joined_;
-  return count_ == 1 ? rounded_to(result_, joined_) : sums_as(result_);
+  if (has_sums()) return sums_as(result_);
+  return !sums_up() || is_borrowed() ? joined_ : rounded_to(result_, joined_);
 }
 
-tensor tensor_accumulator::unrounded() const {
-  return sums_up() && count_ > 1 ? sums_as(unrounded_type(result_)) : value();
-}
+tensor tensor_accumulator::unrounded() const { return has_sums() ? sums_as(unrounded_type(result_)) : value(); }
 
 tensor tensor_accumulator::sums_as(dtype type) const {
   if (!is_here()) return sums_there_as(type);

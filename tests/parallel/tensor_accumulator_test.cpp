@@ -117,6 +117,46 @@ TEST(TensorAccumulator, ValuesThatWereGivenAreNotWrittenTo) {
   EXPECT_THAT(all.value().to_vector<int>(), ElementsAre(9, 8));
 }
 
+// As of a function that keeps one tensor, and writes each slice's value into it.
+template <class T>
+tensor joined_in_one_place(output_op op) {
+  tensor_accumulator all(op, "output 'y'");
+  const auto place = tensor::full<T>({2}, T(3));
+  all.add(place, 1);
+  for (const int next : {5, 4}) {
+    all.make_own();
+    place.fill(static_cast<T>(next));
+    all.add(place, 1);
+  }
+  all.make_own();
+  place.fill(T(0));
+  return all.value();
+}
+
+TEST(TensorAccumulator, WhatWasGivenMayChangeAfterwards) {
+  EXPECT_THAT(joined_in_one_place<float>(output_op::sum).to_vector<float>(), ElementsAre(12, 12));
+  EXPECT_THAT(joined_in_one_place<float>(output_op::avg).to_vector<float>(), ElementsAre(4, 4));
+  EXPECT_THAT(joined_in_one_place<float>(output_op::prod).to_vector<float>(), ElementsAre(60, 60));
+  EXPECT_THAT(joined_in_one_place<float>(output_op::min).to_vector<float>(), ElementsAre(3, 3));
+  EXPECT_THAT(joined_in_one_place<int>(output_op::sum).to_vector<int>(), ElementsAre(12, 12));
+  EXPECT_THAT(joined_in_one_place<int>(output_op::avg).to_vector<double>(), ElementsAre(4, 4));
+  EXPECT_THAT(joined_in_one_place<int>(output_op::max).to_vector<int>(), ElementsAre(5, 5));
+}
+
+TEST(TensorAccumulator, AnOnlyValueThatHasChangedSinceIsAsItWas) {
+  for (const auto op : {output_op::sum, output_op::avg, output_op::max}) {
+    tensor_accumulator all(op, "output 'y'");
+    EXPECT_TRUE(all.is_empty());
+    all.make_own();
+    const auto place = tensor::full<float>({2}, 3);
+    all.add(place, 5);
+    all.make_own();
+    place.fill(0.0F);
+    EXPECT_FALSE(all.is_borrowed());
+    EXPECT_THAT(all.value().to_vector<float>(), ElementsAre(3, 3));
+  }
+}
+
 TEST(TensorAccumulator, ValuesInStridesAreRead) {
   const auto table = tensor::from({1.0F, 2.0F, 3.0F, 4.0F}, {2, 2});
   tensor_accumulator all(output_op::sum, "output 'y'");

@@ -255,6 +255,112 @@ TEST(WorldCalls, SeveralWorldsAndAPoolShareATensor) {
   }
 }
 
+/// A value of a slice: in the one tensor that the function keeps, or in another one each time.
+template <class T, memory Where, bool IsKept>
+tensor value_of(const tensor& x) {
+  static const auto kept = tensor::empty<T>({3}, Where);
+  kept.fill(static_cast<T>(x.at<float>(0)));
+  return IsKept ? kept : kept.clone();
+}
+
+template <class T, memory Where, bool IsKept>
+auto all_joined(const tensor& x) {
+  const auto value = value_of<T, Where, IsKept>(x);
+  return std::tuple(value, value, value, value, value, value, value, value, std::vector{value});
+}
+template <class T, memory Where, bool IsKept>
+auto joined_in(world& w) {
+  return w.function(&all_joined<T, Where, IsKept>, rows("x"),
+                    outputs(avg("avg"), sum("sum"), prod("prod"), min("min"), max("max"), mean_of_ranks("mean"),
+                            gather("gather"), none("none"), none("lists")));
+}
+
+template <class T>
+std::vector<std::vector<T>> numbers_in(const std::vector<tensor>& list) {
+  std::vector<std::vector<T>> found;
+  for (const auto& each : list) found.push_back(each.to_vector<T>());
+  return found;
+}
+
+template <class T, memory Where>
+void expect_joined_as_if_others(world& w) {
+  using mean = std::conditional_t<std::is_same_v<T, float>, float, double>;
+  const auto kept = joined_in<T, Where, true>(w);
+  const auto others = joined_in<T, Where, false>(w);
+  const auto x = tensor::arange<float>(1, 14);
+  for (const unsigned slices : {1U, 2U, 3U, 7U}) {
+    SCOPED_TRACE(testing::Message() << slices << " slices");
+    const auto found = kept.with({.num_slices = slices})(x);
+    const auto expected = others.with({.num_slices = slices})(x);
+    EXPECT_EQ(std::get<0>(found).template to_vector<mean>(), std::get<0>(expected).template to_vector<mean>());
+    EXPECT_EQ(std::get<1>(found).template to_vector<T>(), std::get<1>(expected).template to_vector<T>());
+    EXPECT_EQ(std::get<2>(found).template to_vector<T>(), std::get<2>(expected).template to_vector<T>());
+    EXPECT_EQ(std::get<3>(found).template to_vector<T>(), std::get<3>(expected).template to_vector<T>());
+    EXPECT_EQ(std::get<4>(found).template to_vector<T>(), std::get<4>(expected).template to_vector<T>());
+    EXPECT_EQ(std::get<5>(found).template to_vector<mean>(), std::get<5>(expected).template to_vector<mean>());
+    EXPECT_EQ(std::get<6>(found).template to_vector<T>(), std::get<6>(expected).template to_vector<T>());
+    EXPECT_EQ(numbers_in<T>(std::get<7>(found)), numbers_in<T>(std::get<7>(expected)));
+    ASSERT_EQ(std::get<8>(found).size(), std::get<8>(expected).size());
+    for (std::size_t each = 0; each < std::get<8>(found).size(); ++each) {
+      EXPECT_EQ(numbers_in<T>(std::get<8>(found)[each]), numbers_in<T>(std::get<8>(expected)[each]));
+    }
+  }
+}
+
+/// Shared memory that is kept here would be there until the program ends.
+template <class Test>
+void in_worlds_of_workers(const Test& test) {
+  for (const unsigned ranks : {1U, 2U, 3U}) {
+    world w(test::options_for(ranks, test::caller::none));
+    test(w);
+  }
+}
+
+TEST(WorldCalls, AFunctionMayReturnTheSameTensorForEachSlice) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    expect_joined_as_if_others<float, memory::local>(w);
+    expect_joined_as_if_others<std::int64_t, memory::local>(w);
+  });
+  in_worlds_of_workers([](world& w) {
+    expect_joined_as_if_others<float, memory::shared>(w);
+    expect_joined_as_if_others<std::int64_t, memory::shared>(w);
+  });
+}
+
+template <memory Where, bool IsKept>
+std::tuple<tensor, tensor, tensor> all_updated(const tensor& x) {
+  const auto value = value_of<float, Where, IsKept>(x);
+  return {value, value, value};
+}
+
+/// What the variables are after some calls, in each rank.
+template <memory Where, bool IsKept>
+std::vector<std::vector<float>> updated_in(world& w) {
+  const auto zeros = tensor::zeros<float>({3});
+  const auto set = w.replicate("set", zeros);
+  const auto added = w.replicate("added", zeros);
+  const auto reduced = w.replicate("reduced", zeros);
+  auto f = w.function(&all_updated<Where, IsKept>, rows("x"),
+                      updates(assign(set), increment(added), reduced_into(reduced, avg, sgd{.rate = 0.5})));
+  std::vector<std::vector<float>> found;
+  for (const unsigned slices : {1U, 2U, 3U, 7U}) {
+    f.with({.num_slices = slices})(tensor::arange<float>(1, 14));
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      for (const auto& each : {set, added, reduced})
+        found.push_back(w.get_value(rank, each).template to_vector<float>());
+    }
+  }
+  return found;
+}
+
+TEST(WorldCalls, AnUpdateMayReturnTheSameTensorForEachSlice) {
+  const auto expect_alike = []<memory Where>(world& w) {
+    EXPECT_EQ((updated_in<Where, true>(w)), (updated_in<Where, false>(w)));
+  };
+  in_worlds({1, 2, 3}, [&](world& w) { expect_alike.template operator()<memory::local>(w); });
+  in_worlds_of_workers([&](world& w) { expect_alike.template operator()<memory::shared>(w); });
+}
+
 TEST(WorldCalls, AClosedWorldRefusesAndAnotherCanBeOpened) {
   for (int round = 0; round < 3; ++round) {
     world w({.ranks = 2, .name = "short"});

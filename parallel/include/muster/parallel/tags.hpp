@@ -134,7 +134,8 @@ template <std::same_as<variable>... Variables>
   return {{which...}};
 }
 
-/// What the caller gets.
+/// What the caller gets. A tensor that the callable returns, here or as an update's value, is its own again when it is
+/// called for the next slice, and when the call is over: it may keep one, and write each slice's value into it.
 template <output_op... Ops>
 [[nodiscard]] detail::outputs_tag<Ops...> outputs(detail::output_tag<Ops>... each) {
   return {{std::move(each.name)...}};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// One output of a function: its values of slices are joined in the rank, and those of ranks in the caller.
+// One output of a function: its values of slices are joined in the rank, and those of ranks in the caller. In the rank
+// make_own() follows each add() but the last: what was added then may change, since a function may write the next
+// slice's value where the one before lies.
 //
 // Thread safety: distinct objects: safe. Shared objects: unsafe.
 
@@ -9,11 +11,13 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <muster/device/tensor.hpp>
+#include <muster/parallel/detail/kept_blocks.hpp>
 #include <muster/parallel/detail/tensor_accumulator.hpp>
 #include <muster/parallel/output_op.hpp>
 #include <muster/serialize/archive.hpp>
@@ -54,6 +58,7 @@ public:
     sum_ += weight * static_cast<double>(value);
     weight_ += weight;
   }
+  void make_own() noexcept {}
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const {
     out.write(&sum_, sizeof sum_);
@@ -88,6 +93,7 @@ public:
   explicit output_accumulator(const value_name& what) : what_(what) {}
 
   void add(T value, double /*weight*/) { join(static_cast<wide_sum<T>>(value)); }
+  void make_own() noexcept {}
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const {
     out.write(&joined_, sizeof joined_);
@@ -143,6 +149,13 @@ public:
   explicit output_accumulator(const value_name& /*what*/) {}
 
   void add(T value, double /*weight*/) { all_.push_back(std::move(value)); }
+  void make_own() {
+    if constexpr (!has_own_content) {
+      auto own = with_own_content(all_.back());
+      all_.pop_back();
+      all_.push_back(std::move(own));
+    }
+  }
   static constexpr bool is_archived = true;
   void save(frame_writer& out) const {
     const frame_writer::copying content(out);
@@ -156,6 +169,9 @@ public:
   [[nodiscard]] result finish() { return std::move(all_); }
 
 private:
+  // Of others nobody can tell what they lead to.
+  static constexpr bool has_own_content = plain_type<T> || std::is_same_v<T, std::string>;
+
   std::vector<T> all_;
 };
 
@@ -164,7 +180,11 @@ class tensor_list {
 public:
   explicit tensor_list(const value_name& what) : what_(what) {}
 
-  void add(const tensor& value, double /*weight*/) { all_.push_back(value.to(device::cpu())); }
+  void add(const tensor& value, double /*weight*/) {
+    is_last_own_ = !value.device().is_cpu();
+    all_.push_back(value.to(device::cpu()));
+  }
+  void make_own();
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const;
   void merge(frame_reader& in);
@@ -183,6 +203,7 @@ protected:
 private:
   value_name what_;
   std::vector<tensor> all_;
+  bool is_last_own_ = true;
 };
 
 template <>
@@ -217,6 +238,7 @@ public:
   tensor_output(output_op op, const value_name& what) : op_(op), what_(what), joined_(op, what) {}
 
   void add(const tensor& value, double weight) { joined_.add(value, weight); }
+  void make_own() { joined_.make_own(); }
   static constexpr bool is_archived = false;
   /// What is sent stays until this is destroyed, as with lists: who reads it borrows the memory.
   void save(frame_writer& out);

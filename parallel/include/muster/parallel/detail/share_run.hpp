@@ -85,7 +85,8 @@ public:
   [[nodiscard]] const function_spec& spec() const noexcept { return around_.spec; }
   [[nodiscard]] bool wants(std::size_t output) const noexcept { return (around_.header.outputs >> output & 1U) != 0; }
 
-  /// Calls `one` for each slice that has rows, with what the function gets, and how many rows that is.
+  /// Calls `one` for each slice that has rows, with what the function gets, how many rows that is, and whether it is
+  /// the last one.
   template <class One>
   void each_slice(const One& one) {
     for (std::size_t index = 0; index < inputs_.slices(); ++index) {
@@ -94,7 +95,7 @@ public:
       const auto context = context_of(index, rows);
       const auto given = take(index, rows);
       if (!given.empty()) watch_.lap(times_.scatter);
-      one(context, given, spec().has_rows() ? static_cast<double>(rows.size()) : 1.0);
+      one(context, given, spec().has_rows() ? static_cast<double>(rows.size()) : 1.0, rows.last == inputs_.size());
     }
   }
 
@@ -107,6 +108,8 @@ public:
 
   /// Of one slice. Requires: index < spec().updates.size().
   void add_update(std::size_t index, const tensor& value, double weight);
+  /// What was added may change from now on. For who goes on to add.
+  void make_updates_own();
   /// Writes what the variables are to be. Throws errc::invalid_argument for values that do not fit them.
   void finish_updates();
 

@@ -16,8 +16,9 @@ namespace muster::detail {
 /// everywhere.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
-/// Cost: the first value is kept as it is, by reference; from the second on, one pass over each. Sums of fractions, and
-/// averages, are kept in double, and rounded by value(); on a device each value that is none becomes one there first.
+/// Cost: the first value is kept as it is, by reference, until make_own(); from the second on, one pass over each. Sums
+/// of fractions, and averages, are kept in double, and rounded by value(); on a device each value that is none becomes
+/// one there first.
 class tensor_accumulator {
 public:
   tensor_accumulator() = default;
@@ -29,6 +30,9 @@ public:
   void add(const tensor& value, double weight) { add(value, weight, value.dtype()); }
   /// The same with what another one has as unrounded(), of values of dtype `type`.
   void add(const tensor& value, double weight, dtype type);
+  /// What was given may change from now on. For who goes on to add: of a single value that is summed up, value() is
+  /// what its sum gives. Cost: nothing, unless there is one value: then a pass over it.
+  void make_own();
 
   [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
   [[nodiscard]] double weight() const noexcept { return weight_; }
@@ -40,10 +44,11 @@ public:
   /// another one that rounds it. Else value(). Requires: !is_empty().
   [[nodiscard]] tensor unrounded() const;
   /// Whether value() is a tensor that was given to add(), not one that was made here.
-  [[nodiscard]] bool is_borrowed() const noexcept { return count_ == 1 && joined_.dtype() == result_; }
+  [[nodiscard]] bool is_borrowed() const noexcept { return !is_empty() && !is_own_ && joined_.dtype() == result_; }
 
 private:
   [[nodiscard]] bool sums_up() const noexcept;
+  [[nodiscard]] bool has_sums() const noexcept { return is_own_ && sums_up(); }
   void require_alike(const tensor& value, dtype type) const;
   void sum_up(const tensor& value, double weight);
   [[nodiscard]] bool is_here() const { return joined_.device().is_cpu(); }
@@ -53,11 +58,12 @@ private:
   output_op op_ = output_op::sum;
   value_name what_;
   std::size_t count_ = 0;
+  bool is_own_ = false;  // what has come of them is no value that was given
   double weight_ = 0;
   dtype type_{};              // of the values
   dtype result_{};            // of what has come of them
   tensor joined_;             // the first value; then, unless sums_up(), what has come of them
-  std::vector<double> sums_;  // if sums_up(), from the second value on, on the host
+  std::vector<double> sums_;  // if has_sums(), on the host
   tensor sums_there_;         // the same on a device
 };
 

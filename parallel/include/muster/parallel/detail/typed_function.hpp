@@ -220,11 +220,12 @@ public:
     auto wholes = Layout::read(values);
     share.place(wholes);
     auto outputs = std::make_shared<typename Layout::outputs>(Layout::accumulators(share.spec()));
-    share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight) {
+    share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight, bool is_last) {
       auto results = call(context, given, wholes);
       share.note_computed();
       take_outputs(share, *outputs, results, weight, std::make_index_sequence<Layout::output_count>());
       take_updates(share, results, weight, std::make_index_sequence<Layout::update_values>());
+      if (!is_last) make_own(share, *outputs, std::make_index_sequence<Layout::output_count>());
       if constexpr (std::tuple_size_v<typename Layout::results> != 0) share.note_accumulated();
     });
     share.finish_updates();
@@ -335,6 +336,12 @@ private:
   static void take_updates(share_run& share, typename Layout::results& results, [[maybe_unused]] double weight,
                            std::index_sequence<Index...> /*updates*/) {
     (share.add_update(Index, as_tensor(std::get<Layout::output_count + Index>(results)), weight), ...);
+  }
+  // The callable may write the next slice's values where it has these.
+  template <std::size_t... Index>
+  static void make_own(share_run& share, typename Layout::outputs& all, std::index_sequence<Index...> /*outputs*/) {
+    ((share.wants(Index) ? std::get<Index>(all).make_own() : void()), ...);
+    share.make_updates_own();
   }
   template <std::size_t... Index>
   static void save(typename Layout::outputs& all, std::uint64_t mask, frame_writer& out,
