@@ -34,18 +34,13 @@ void rank_process::start(const world_ticket& ticket, const world_memory& memory)
   ending_ = std::make_shared<ending>();
   auto task = asked(ticket);
   cancel_ = future_access::canceller_of(task);
-  // The memory, which holds the bell, outlives the pool.
-  std::move(task).on_complete(
-      [ending = ending_, &bell = memory.bell()] {
-        const scoped_lock lock(ending->guard);
-        ending->how.emplace(errc::cancelled, "it has left the world");
-        ring(bell);
-      },
-      [ending = ending_, &bell = memory.bell()](const error_info& why) {
-        const scoped_lock lock(ending->guard);
-        ending->how = why;
-        ring(bell);
-      });
+  // No callback: who waits for this has the world, and the program's sink, which runs where callbacks do, may wait for
+  // it. The memory, which holds the bell, outlives the pool.
+  future_access::when_done<void>(std::move(task), [ending = ending_, &bell = memory.bell()](const outcome<void>& how) {
+    const scoped_lock lock(ending->guard);
+    ending->how = how.has_value() ? error_info(errc::cancelled, "it has left the world") : how.error();
+    ring(bell);
+  });
 }
 
 // What cannot be asked for has ended, and is asked for again.

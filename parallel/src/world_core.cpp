@@ -9,6 +9,7 @@
 #include <muster/queue/spin_policy.hpp>
 
 #include "call_guard.hpp"
+#include "sink_call.hpp"
 #include "world_size.hpp"
 
 namespace muster::detail {
@@ -86,11 +87,19 @@ void world_core::close() {
     conductor->close();
     conductor->join();  // without the lock: what still runs there may ask for more, and is refused
   }
-  const scoped_lock lock(mutex_);
-  if (std::exchange(closed_, true)) return;
+  scoped_lock lock(mutex_);
+  if (std::exchange(closed_, true)) {
+    while (!has_ended_ && !sink_call::is_of(called_.get())) ended_.wait(lock);
+    return;
+  }
   order(world_order::close);
-  if (pool_ != nullptr) pool_->close();
-  pool_.reset();
+  auto leaving = std::move(pool_);
+  lock.unlock();  // the pool waits for the program's sink, which may use the world
+  if (leaving != nullptr) leaving->close();
+  leaving.reset();
+  lock.lock();
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
 bool world_core::is_inside() const noexcept {

@@ -7,6 +7,8 @@
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 
+#include "sink_call.hpp"
+
 namespace muster::detail {
 
 namespace {
@@ -15,7 +17,11 @@ namespace {
 output_choice output_by_rank(const output_choice& given, std::optional<std::size_t> own_rank,
                              std::shared_ptr<const called_function> called) {
   if (!given.to()) return given;
-  return given.marked_by([own_rank, called = std::move(called)](worker_output& line) {
+  const output_choice noted([sink = given.to(), called](const worker_output& line) {
+    const sink_call here(called.get());
+    sink(line);
+  });
+  return noted.marked_by([own_rank, called = std::move(called)](worker_output& line) {
     if (own_rank && line.worker >= *own_rank) ++line.worker;
     line.function = called->name();
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ranks that throw, die and stop, and how soon the caller hears of it. What tests leave behind is looked at by
 // leak_check.
+#include <poll.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -8,9 +9,11 @@
 #include <csignal>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/pidfd.hpp>
 
 #include "leak_check.hpp"
 #include "processes.hpp"
@@ -394,6 +397,81 @@ TEST(WorldFaults, LinesOfRanksComeWithTheirNumbersAndTheFunctionsName) {
   }
   EXPECT_THAT(
       lines, testing::UnorderedElementsAre(std::pair(0U, "speech: rank 0 of 3"), std::pair(2U, "speech: rank 2 of 3")));
+}
+
+TEST(WorldFaults, ClosesWhileItsOutputSinkUsesIt) {
+  std::optional<world> w;
+  std::optional<variable> v;
+  std::atomic<bool> is_used = false;
+  std::atomic<bool> is_refused = false;
+  // Until the world has been closed; the pool waits for it then.
+  const auto use = [&](const worker_output& /*line*/) {
+    while (!is_refused) {
+      EXPECT_EQ(w->pids().size(), 2U);
+      try {
+        static_cast<void>(w->get_value(1, *v));
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::pool_closed) << failure.what();
+        w->close();
+        is_refused = true;
+      }
+      is_used = true;
+      test::work_for(1ms);
+    }
+  };
+  w.emplace(world_options{.ranks = 2, .output = use});
+  v = w->replicate("v", tensor::ones<float>({3}));
+  w->function([](const rank_context& context) {
+    if (context.rank == 1) std::printf("a line\n");
+  })();
+  EXPECT_TRUE(test::eventually([&] { return is_used.load(); }));
+  w->close();
+  EXPECT_TRUE(is_refused);
+}
+
+TEST(WorldFaults, WhoClosesAWorldThatAnotherClosesWaitsForItsEnd) {
+  world w({.ranks = 3});
+  auto f = w.function([] {});
+  f();
+  std::vector<unique_fd> processes;
+  for (const auto pid : w.pids()) {
+    if (pid != 0) processes.push_back(open_pidfd(pid));
+  }
+  const auto close = [&] {
+    w.close();
+    for (const auto& each : processes) {
+      pollfd end{.fd = each.get(), .events = POLLIN, .revents = 0};
+      EXPECT_EQ(::poll(&end, 1, 0), 1);
+    }
+  };
+  std::thread first(close);
+  std::thread second(close);
+  first.join();
+  second.join();
+}
+
+TEST(WorldFaults, ADeathIsToldWhileTheOutputSinkWaitsForTheWorld) {
+  std::optional<world> w;
+  std::optional<variable> v;
+  const test::visits lines;
+  const auto use = [&](const worker_output& /*line*/) {
+    test::visits::add(lines.shared());
+    static_cast<void>(w->get_value(0, *v));  // after the call
+  };
+  w.emplace(world_options{.ranks = 2, .output = use});
+  v = w->replicate("v", tensor::ones<float>({3}));
+  auto f = w->function(
+      [](const rank_context& context, const tensor& seen) {
+        if (context.rank != 1) return;
+        std::printf("a line\n");
+        test::visits::await(seen);
+        std::raise(SIGKILL);
+      },
+      whole("seen"));
+  const auto found = end_of([&] { f(lines.shared()); });
+  EXPECT_EQ(found.code, errc::worker_died);
+  EXPECT_THAT(found.text, AllOf(HasSubstr("rank 1"), HasSubstr("SIGKILL")));
+  w->close();  // the sink may still be at it
 }
 
 TEST(WorldFaults, ADeathsErrorHasTheLastLinesOfTheRank) {

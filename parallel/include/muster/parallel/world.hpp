@@ -167,6 +167,9 @@ public:
 
   /// The ranks' processes leave. What was asked for in the background before ends first. Functions cannot be called any
   /// more. A trace ends, as end_trace ends it.
+  /// Unblocked by: the end of calls; the processes' end; world_options::output's return from the last line that they
+  /// have written. That sink may use the world meanwhile, which is closed then; also close() it, which does not wait
+  /// for another thread that does so.
   void close();
   /// By rank: the process, 0 for the program itself.
   [[nodiscard]] std::vector<pid_t> pids() const;

@@ -136,6 +136,7 @@ public:
   /// Where calls are written, if that is wanted.
   [[nodiscard]] call_trace& trace() noexcept { return trace_; }
 
+  /// Returns when the ranks have left, whoever closes it; at once in the output's sink while another thread does so.
   void close() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_closed() const MUSTER_EXCLUDES(mutex_);
   /// Of the ranks, 0 for the caller's own and for one that is being replaced.
@@ -213,12 +214,14 @@ private:
   const std::shared_ptr<called_function> called_;  // where somebody takes what ranks write
   const std::vector<device_assignment> devices_;   // of ranks, in turn; none: processors
   bool is_resident_;                               // variables are on the ranks' devices
-  std::unique_ptr<pool> pool_;
+  std::unique_ptr<pool> pool_;                     // none once it is closed
   call_trace trace_;
 
   mutable mutex mutex_;
   std::atomic<std::thread::id> caller_{};  // who has it, for who calls from inside of a call
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool has_ended_ MUSTER_GUARDED_BY(mutex_) = false;  // after that: the pool is gone
+  condition ended_;
   std::map<std::uint32_t, registered_function> functions_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::uint32_t, registered_variable> variables_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint32_t>> gone_functions_ MUSTER_GUARDED_BY(mutex_);  // change, number
