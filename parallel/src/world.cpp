@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/world.hpp>
 
+#include <exception>
 #include <utility>
 
+#include <muster/base/log.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
@@ -19,9 +21,23 @@ void end(detail::world_core& core) {
   core.trace().end();
 }
 
-// Inside of a call: it would wait for itself, and for the thread that it may be run by.
-void end_after_call(std::shared_ptr<detail::world_core> core) {
-  start_thread([core = std::move(core)] { end(*core); }).detach();
+// Where nobody is who could be told of a trace that cannot be completed.
+void end_and_log(detail::world_core& core) noexcept {
+  try {
+    end(core);
+  } catch (const std::exception& failure) {
+    if (const auto& log = core.options().log) log(log_level::error, failure.what());
+  }
+}
+
+// Inside of a call: it would wait for itself, and for the thread that it may be run by. Without a thread it is closed
+// with the last of its functions, of which one is being called.
+void end_after_call(std::shared_ptr<detail::world_core> core) noexcept {
+  try {
+    start_thread([core] { end_and_log(*core); }).detach();
+  } catch (const std::exception& failure) {
+    if (const auto& log = core->options().log) log(log_level::error, failure.what());
+  }
 }
 
 }  // namespace
@@ -32,7 +48,7 @@ world::~world() {
   } else if (core_->is_inside()) {
     end_after_call(std::move(core_));
   } else {
-    end(*core_);
+    end_and_log(*core_);
   }
 }
 

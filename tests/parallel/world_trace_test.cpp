@@ -2,11 +2,17 @@
 // What a world writes of its calls for Perfetto.
 #include <fstream>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <muster/base/log.hpp>
+#include <muster/base/mutex.hpp>
+
+#include "processes.hpp"
 #include "temporary_directory.hpp"
 #include "world_support.hpp"
 
@@ -40,6 +46,16 @@ std::map<int, std::string> rows_of(const std::vector<json>& events) {
 }
 
 double end_of(const json& event) { return event["ts"].get<double>() + event["dur"].get<double>(); }
+
+template <class Call>
+std::string complaint(const Call& call) {
+  try {
+    call();
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return "nothing was thrown";
+}
 
 TEST(WorldTrace, HasARowForTheCallerAndOneForEachRank) {
   const test::temporary_directory directory;
@@ -97,18 +113,73 @@ TEST(WorldTrace, SaysWhichCallsFailed) {
 
 TEST(WorldTrace, AFileThatCannotBeWrittenIsNamedAndCallsGoOn) {
   world w({.ranks = 1});
-  EXPECT_THAT(
-      [&] {
-        try {
-          w.trace_to("/no/such/directory/trace.json");
-          return std::string();
-        } catch (const error& failure) {
-          return std::string(failure.what());
-        }
-      }(),
-      HasSubstr("/no/such/directory/trace.json"));
+  EXPECT_THAT(complaint([&] { w.trace_to("/no/such/directory/trace.json"); }),
+              HasSubstr("/no/such/directory/trace.json"));
   auto f = w.function([](const tensor& x) { return test::total(x); }, rows("x"), outputs(sum("sum")));
   EXPECT_EQ(f(tensor::ones<float>({4})), 4.0F);
+}
+
+/// What a world has logged, also after its end.
+class log_book {
+public:
+  [[nodiscard]] log_sink sink() const {
+    return [book = book_](log_level level, std::string_view text) {
+      const scoped_lock lock(book->guard);
+      if (level == log_level::error) book->errors += text;
+    };
+  }
+  [[nodiscard]] std::string errors() const {
+    const scoped_lock lock(book_->guard);
+    return book_->errors;
+  }
+
+private:
+  struct content {
+    mutex guard;
+    std::string errors MUSTER_GUARDED_BY(guard);
+  };
+  std::shared_ptr<content> book_ = std::make_shared<content>();
+};
+
+// The file can be opened, and takes nothing: as on a disk that is full.
+constexpr auto full = "/dev/full";
+
+TEST(WorldTrace, AWorldWhoseTraceCannotBeCompletedEndsAllTheSameAndLogsIt) {
+  const log_book book;
+  for (const unsigned ranks : {1U, 2U}) {
+    world w({.ranks = ranks, .log = book.sink()});
+    auto f = w.function([](const tensor& x) { return test::total(x); }, rows("x"), outputs(sum("sum")));
+    w.trace_to(full);
+    EXPECT_EQ(f(tensor::ones<float>({4})), 4.0F);
+  }
+  EXPECT_THAT(book.errors(), testing::AllOf(HasSubstr(full), HasSubstr("cannot be written")));
+}
+
+TEST(WorldTrace, WhoEndsATraceOrClosesItsWorldIsToldThatItCannotBeCompleted) {
+  world w({.ranks = 1});
+  w.trace_to(full);
+  EXPECT_THAT(complaint([&] { w.end_trace(); }), HasSubstr(full));
+  w.end_trace();
+  w.trace_to(full);
+  EXPECT_THAT(complaint([&] { w.close(); }), HasSubstr(full));
+}
+
+std::optional<world> ended_inside;
+
+TEST(WorldTrace, AWorldThatItsOwnFunctionEndsLogsATraceThatCannotBeCompleted) {
+  for (const bool in_background : {false, true}) {
+    const log_book book;
+    ended_inside.emplace(world_options{.ranks = 1, .log = book.sink()});
+    ended_inside->trace_to(full);
+    auto f = ended_inside->function([] { ended_inside.reset(); });
+    if (in_background) {
+      f.async().get();
+    } else {
+      f();
+    }
+    EXPECT_TRUE(test::eventually([&] { return !book.errors().empty(); }));
+    EXPECT_THAT(book.errors(), HasSubstr(full));
+  }
 }
 
 TEST(WorldTrace, AnotherTraceEndsTheOneBefore) {

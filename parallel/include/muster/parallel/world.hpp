@@ -53,7 +53,7 @@ public:
   explicit world(const world_options& options = {});
   world(const world&) = delete;
   world& operator=(const world&) = delete;
-  /// As close().
+  /// As close(), but that a trace which cannot be completed is logged.
   ~world();
 
   [[nodiscard]] std::size_t ranks() const noexcept;
