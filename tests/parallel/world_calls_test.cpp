@@ -461,6 +461,25 @@ TEST(WorldCalls, ACallInTheBackgroundHoldsTheValueThatADataHad) {
   EXPECT_EQ(second.get(), 400.0F);
 }
 
+TEST(WorldCalls, ACallInTheBackgroundHoldsTheTextThatAnArrayHad) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    const test::visits seen;
+    auto before = w.function([](const tensor& awaited) { test::visits::await(awaited); }, whole("awaited"));
+    auto f = w.function([](const tensor& /*x*/, const std::string& key) { return key; }, rows("x"), whole("key"),
+                        outputs(none("key")));
+    auto under_way = before.async(seen.shared());
+    char key[] = "epoch 1";
+    const char* const text = key;
+    auto by_array = f.async(tensor::ones<float>({3}), key);
+    auto by_pointer = f.async(tensor::ones<float>({3}), text);
+    std::fill_n(key, sizeof key - 1, '?');
+    test::visits::add(seen.shared());
+    under_way.get();
+    EXPECT_THAT(by_array.get(), Each("epoch 1"));
+    EXPECT_THAT(by_pointer.get(), Each("epoch 1"));
+  });
+}
+
 TEST(WorldCalls, ACallbackThatAsksForMoreDoesNotHinderTheClose) {
   const auto answers = std::make_shared<std::atomic<int>>(0);
   {

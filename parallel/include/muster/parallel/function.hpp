@@ -114,7 +114,8 @@ public:
     static_assert(((Wanted < Layout::output_count) && ...), "muster: the function has no output with that index");
     return detail::bound_call<Layout, Wanted...>(core_, {});
   }
-  /// The same in the background: a call after those that were made before it.
+  /// The same in the background: a call after those that were made before it. Inputs are taken as the function takes
+  /// them before this returns; of a tensor or a data the rows' memory is read when the call is made.
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
     return with({}).async(given...);
@@ -176,50 +177,49 @@ public:
 
   template <class... Given>
   result operator()(const Given&... given) const {
-    static_assert(sizeof...(Given) == Layout::row_count + Layout::whole_count,
-                  "muster: a function is called with its inputs: those of rows(), then those of whole()");
-    return call(&function_core::run, std::forward_as_tuple(given...), std::make_index_sequence<Layout::row_count>(),
-                std::make_index_sequence<Layout::whole_count>());
+    return call(&function_core::run, taken(given...));
   }
 
   template <class... Given>
   result local(const Given&... given) const {
-    static_assert(sizeof...(Given) == Layout::row_count + Layout::whole_count,
-                  "muster: a function is called with its inputs: those of rows(), then those of whole()");
-    return call(&function_core::run_here, std::forward_as_tuple(given...),
-                std::make_index_sequence<Layout::row_count>(), std::make_index_sequence<Layout::whole_count>());
+    return call(&function_core::run_here, taken(given...));
   }
 
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
-    return core_->conductor().apply_async([self = *this, ... held = hold(given)] { return self(held...); });
+    return core_->conductor().apply_async(
+        [self = *this, held = taken(given...)] { return self.call(&function_core::run, held); });
   }
 
 private:
-  // What a data holds may change before the call is made; its value's memory stays.
-  template <class T>
-  static auto hold(const T& given) {
-    if constexpr (std::is_same_v<T, data>) {
-      return row_input(given);
-    } else {
-      return given;
-    }
+  // As the function takes them: what a data, or an array of characters, holds may change before a call in the
+  // background is made; the memory of tensors stays.
+  struct inputs {
+    std::array<row_input, Layout::row_count> rows;
+    typename Layout::wholes wholes;
+  };
+  template <class... Given>
+  static inputs taken(const Given&... given) {
+    static_assert(sizeof...(Given) == Layout::row_count + Layout::whole_count,
+                  "muster: a function is called with its inputs: those of rows(), then those of whole()");
+    return taken_at(std::forward_as_tuple(given...), std::make_index_sequence<Layout::row_count>(),
+                    std::make_index_sequence<Layout::whole_count>());
+  }
+  template <class Given, std::size_t... Row, std::size_t... Whole>
+  static inputs taken_at([[maybe_unused]] const Given& given, std::index_sequence<Row...> /*rows*/,
+                         std::index_sequence<Whole...> /*wholes*/) {
+    return {.rows = {row_input(std::get<Row>(given))...}, .wholes = {std::get<Layout::row_count + Whole>(given)...}};
   }
 
-  template <class Given, std::size_t... Row, std::size_t... Whole>
-  result call(void (function_core::*how)(function_core::run_request&), const Given& given,
-              std::index_sequence<Row...> /*rows*/, std::index_sequence<Whole...> /*wholes*/) const {
-    const std::array<row_input, Layout::row_count> inputs = {row_input(std::get<Row>(given))...};
-    const std::tuple<std::tuple_element_t<Whole, typename Layout::wholes>...> values = {
-        std::get<Layout::row_count + Whole>(given)...};
+  result call(void (function_core::*how)(function_core::run_request&), const inputs& given) const {
     auto outputs = Layout::accumulators(core_->spec());
     function_core::run_request request{.inputs = {}, .options = {}, .outputs = Layout::template mask<Wanted...>()};
-    for (const auto& each : inputs) request.inputs.push_back({each.value(), each.is_minibatch()});
+    for (const auto& each : given.rows) request.inputs.push_back({each.value(), each.is_minibatch()});
     request.options = {.batch = &options_.batch,
                        .resident = &options_.batch_s.get(),
                        .slices = options_.num_slices,
                        .timeout = options_.timeout};
-    request.write_values = [&values](frame_writer& out) { Layout::write(values, out); };
+    request.write_values = [&given](frame_writer& out) { Layout::write(given.wholes, out); };
     request.read_outputs = [&outputs, mask = request.outputs](frame_reader& in) { Layout::merge(outputs, mask, in); };
     std::optional<typename Layout::template stored<Wanted...>> made;
     request.finish_outputs = [&] { made = Layout::template finish<Wanted...>(outputs); };
