@@ -39,13 +39,14 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   return std::move(ended.times);
 }
 
+// Ranks that were told of a function need not have been able to make it: a call of another one does not say so.
 void world_core::distribute() {
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
   replace_the_dead();
-  if (std::ranges::count(told_, changes_) == std::ssize(told_)) return;
+  if (learned_ == changes_) return;
   tell_news();
   outcome ended{.until = deadline::after(options_.call_timeout), .what = world_order::learn};
   ++epoch_;
@@ -56,6 +57,7 @@ void world_core::distribute() {
   registered_function what;
   what.spec.name = "distribute";  // for the text of an error
   if (ended.failed) fail(ended, what);
+  learned_ = changes_;
   all_have_been_told();
 }
 

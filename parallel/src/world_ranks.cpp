@@ -92,6 +92,7 @@ void world_core::replace_the_dead() {
     auto* const process = process_of(rank);
     if (process == nullptr || !process->is_vacant(*domain_)) continue;
     told_[rank] = 0;
+    learned_ = 0;
     process->start(ticket_, memory_);
     replaced_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Calls of a world's functions: what is refused, many functions, several threads and worlds, calls in the background.
+#include <chrono>
+#include <csignal>
 #include <thread>
 #include <type_traits>
 
@@ -218,6 +220,49 @@ TEST(WorldCalls, AFunctionThatCannotBeMadeInTheRanksFailsItsOwnCallsAlone) {
     }
     EXPECT_EQ(w.replaced_ranks(), 0U);
   });
+}
+
+TEST(WorldCalls, DistributingNamesAFunctionThatCannotBeMadeAlsoAfterCallsOfOthers) {
+  in_worlds({2, 3}, [](world& w) {
+    auto good = w.function(sum_of, rows("x"), outputs(sum("sum")));
+    const auto x = tensor::ones<float>({9});
+    const auto complains = [&] {
+      return testing::Matches(HasSubstr("'never'"))(test::text_of(errc::remote_exception, [&] { w.distribute(); }));
+    };
+    {
+      auto never = w.function(unwelcome{}, named("never"));
+      EXPECT_EQ(good(x), 9.0F);  // the ranks have been told of both
+      EXPECT_TRUE(complains());
+      EXPECT_TRUE(complains());
+      EXPECT_EQ(good(x), 9.0F);
+      EXPECT_TRUE(complains());
+      const auto victim = w.pids().back() != 0 ? w.pids().back() : w.pids().front();
+      ::kill(victim, SIGKILL);
+      EXPECT_TRUE(test::eventually([&] {
+        try {
+          EXPECT_EQ(good(x), 9.0F);
+        } catch (const rank_error&) {  // it was not dead yet when the call began
+        }
+        return w.replaced_ranks() == 1;
+      }));
+      EXPECT_TRUE(complains());
+    }
+    w.distribute();
+    w.distribute();
+    EXPECT_EQ(good(x), 9.0F);
+  });
+}
+
+TEST(WorldCalls, DistributingWhatTheRanksHaveAsksNoneOfThem) {
+  world w({.ranks = 2, .call_timeout = std::chrono::seconds(30), .grace = std::chrono::milliseconds(20)});
+  auto f = w.function(sum_of, rows("x"), outputs(sum("sum")));
+  w.distribute();
+  const auto rank = w.pids()[1];
+  ::kill(rank, SIGSTOP);
+  w.distribute();  // it would be too late
+  ::kill(rank, SIGCONT);
+  EXPECT_EQ(f(tensor::ones<float>({9})), 9.0F);
+  EXPECT_EQ(w.replaced_ranks(), 0U);
 }
 
 TEST(WorldCalls, FunctionsAndVariablesThatAreGoneAreForgotten) {

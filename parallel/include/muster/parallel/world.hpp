@@ -71,7 +71,8 @@ public:
   [[nodiscard]] auto function(Callable callable, const Tags&... tags);
 
   /// Tells the ranks of all functions and variables that they do not know yet, which otherwise the next call does. Any
-  /// number of times; nothing changes by it.
+  /// number of times; nothing changes by it. Throws rank_error while there is a function that some rank cannot make,
+  /// whatever was called before.
   void distribute();
 
   // ---- variables. Errors: errc::invalid_argument, naming variable, rank and what would fit; errc::pool_closed. All

@@ -124,7 +124,7 @@ public:
   std::vector<rank_times> call(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
   /// The same in this thread alone, with what the caller's rank has of the variables.
   void run_here(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
-  /// Tells all ranks of everything that they do not know yet.
+  /// Tells all ranks of everything that they do not know yet, and asks whether they could make all functions.
   void distribute() MUSTER_EXCLUDES(mutex_);
 
   /// A number for the name of a function that was given none.
@@ -230,6 +230,7 @@ private:
   std::uint64_t changes_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t offered_ MUSTER_GUARDED_BY(mutex_) = 0;        // up to which change, to any rank
   std::vector<std::uint64_t> told_ MUSTER_GUARDED_BY(mutex_);  // up to which change, by rank
+  std::uint64_t learned_ MUSTER_GUARDED_BY(mutex_) = 0;        // up to which change all ranks could make all functions
   std::vector<rank_process> processes_;                        // by rank, without the caller's
   std::vector<frame_outbox> news_ MUSTER_GUARDED_BY(mutex_);   // by rank
   frame_outbox arguments_ MUSTER_GUARDED_BY(mutex_);
