@@ -2,6 +2,7 @@
 // Running a function in the caller alone, as if it were the only rank.
 #include <utility>
 
+#include <muster/parallel/detail/kept_blocks.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 
 #include "call_guard.hpp"
@@ -19,12 +20,12 @@ public:
   }
 };
 
-// Encoded without blocks: the outputs are of this process, and are copied.
-std::vector<std::byte> encoded(const std::function<void(frame_writer&)>& write) {
-  output_archive counter;
+// As a call's: what lies in shared memory goes by reference, and outputs are copied when they are finished.
+std::vector<std::byte> encoded(const std::function<void(frame_writer&)>& write, kept_blocks& blocks) {
+  output_archive counter(true);
   write(counter);
   std::vector<std::byte> bytes(counter.written());
-  output_archive out(bytes);
+  output_archive out(bytes, &blocks);
   write(out);
   return bytes;
 }
@@ -54,8 +55,9 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
   bring_all(found.spec);
   const auto own = own_variables(found.spec);
   const auto request = prepare(found, own);
-  const auto given = encoded(request.write_values);
-  input_archive values(given);
+  kept_blocks blocks;
+  const auto given = encoded(request.write_values, blocks);
+  input_archive values(given, &blocks);
   const world_call_header header{.function = function,
                                  .slices = request.slices,
                                  .outputs = request.outputs,
@@ -74,8 +76,8 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
                    .others = others,
                    .buffers = buffers,
                    .device = own_rank_ ? device_of(*own_rank_) : device::cpu()});
-  const auto outputs = encoded(found.code->run(share, values));
-  input_archive in(outputs);
+  const auto outputs = encoded(found.code->run(share, values), blocks);
+  input_archive in(outputs, &blocks);
   request.read_outputs(in);
   request.finish_outputs();
   for (const auto& update : found.spec.updates) {

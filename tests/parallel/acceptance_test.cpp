@@ -468,6 +468,47 @@ TEST(WorldAcceptance, HandlesInsideOfWhatNoneGivesAreTheRanks) {
   EXPECT_THAT(is_set(), Each(1));
 }
 
+/// A tensor and a handle that are parts of something.
+struct letter {
+  tensor value;
+  event read;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(value, read);
+  }
+};
+
+TEST(WorldAcceptance, HandlesGoIntoAFunctionAndOutOfItAlsoWhereItIsRunHere) {
+  in_worlds({1, 3}, [](world& w) {
+    auto f = w.function(
+        [](const tensor& x, const event& begun, const letter& sent) {
+          begun.set();
+          sent.read.set();
+          return std::tuple(total(x) * sent.value.at<float>(1), begun, sent);
+        },
+        rows("x"), whole("begun", "sent"), outputs(sum("sum"), none("events"), none("letters")));
+    const event begun;
+    const letter sent{.value = tensor::full<float>({3}, 2), .read = event()};
+    for (const bool is_run_here : {true, false}) {
+      const auto x = tensor::ones<float>({12});
+      const auto [all, events, letters] = is_run_here ? f.local(x, begun, sent) : f(x, begun, sent);
+      EXPECT_EQ(all, 24);
+      EXPECT_EQ(events.size(), is_run_here ? 1U : w.ranks());
+      EXPECT_EQ(letters.size(), events.size());
+      EXPECT_TRUE(begun.is_set());
+      EXPECT_TRUE(sent.read.is_set());
+      for (const auto& each : events) each.clear();
+      for (const auto& each : letters) {
+        each.read.clear();
+        each.value.fill(5.0F);  // his own
+      }
+      EXPECT_FALSE(begun.is_set());
+      EXPECT_FALSE(sent.read.is_set());
+      EXPECT_THAT(sent.value.to_vector<float>(), Each(2));
+    }
+  });
+}
+
 // Each has a call's header of its own, and gets no other's.
 TEST(WorldAcceptance, AGroupBesideAWorldHasItsOwnCalls) {
   world w({.ranks = 2});
