@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/detail/output_accumulator.hpp>
 
+#include <cmath>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -11,6 +12,45 @@ namespace muster::detail {
 void throw_no_rows(const value_name& what, output_op op) {
   throw error(errc::invalid_argument, text(what, " was called for no rows, and ", output_op_name(op),
                                            " of nothing has no value: only sum, prod, gather and none have one"));
+}
+
+// ---- means of numbers
+
+void weighted_mean::merge(const weighted_mean& other, bool counts_once) noexcept {
+  if (other.is_empty()) return;
+  const auto mean = other.value();
+  counts_once ? join(mean, mean, 1) : join(other.sum_, mean, other.weight_);
+}
+
+double weighted_mean::value() const noexcept { return count_ > 1 && std::isfinite(sum_) ? sum_ / weight_ : mean_; }
+
+// Where the difference of two is too large they are on both sides of 0, so that parts of them are not.
+void weighted_mean::join(double sum, double mean, double weight) noexcept {
+  sum_ += sum;
+  weight_ += weight;
+  if (count_++ == 0) {
+    mean_ = mean;
+    return;
+  }
+  const auto part = weight / weight_;
+  const auto step = mean - mean_;
+  mean_ = std::isfinite(step) ? mean_ + step * part : mean_ * (1 - part) + mean * part;
+}
+
+void weighted_mean::write_to(frame_writer& out) const {
+  const auto mean = value();
+  out.write(&sum_, sizeof sum_);
+  out.write(&mean, sizeof mean);
+  out.write(&weight_, sizeof weight_);
+}
+
+weighted_mean weighted_mean::read_from(frame_reader& in) {
+  weighted_mean read;
+  in.read(&read.sum_, sizeof read.sum_);
+  in.read(&read.mean_, sizeof read.mean_);
+  in.read(&read.weight_, sizeof read.weight_);
+  read.count_ = read.weight_ == 0 ? 0 : 1;
+  return read;
 }
 
 // ---- lists

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Calls of a world's functions: what is refused, many functions, several threads and worlds, calls in the background.
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <limits>
 #include <thread>
 #include <type_traits>
 
@@ -404,6 +406,40 @@ TEST(WorldCalls, AnUpdateMayReturnTheSameTensorForEachSlice) {
   };
   in_worlds({1, 2, 3}, [&](world& w) { expect_alike.template operator()<memory::local>(w); });
   in_worlds_of_workers([&](world& w) { expect_alike.template operator()<memory::shared>(w); });
+}
+
+std::tuple<double, double> twice_with_sign(const rank_context& context, const tensor& /*x*/, double value,
+                                           bool by_turns) {
+  const auto given = by_turns && context.slice % 2 == 1 ? -value : value;
+  return {given, given};
+}
+constexpr auto largest = std::numeric_limits<double>::max();
+
+TEST(WorldCalls, TheMeanOfOneNumberIsThatNumber) {
+  world w({.ranks = 1});
+  auto f =
+      w.function(twice_with_sign, rows("x"), whole("value", "by turns"), outputs(avg("avg"), mean_of_ranks("mean")));
+  for (const double value : {0.1, 1e308, -largest}) {
+    for (std::size_t rows = 1; rows <= 60; ++rows) {
+      EXPECT_EQ(f(tensor::ones<float>({rows}), value, false), std::tuple(value, value)) << rows;
+    }
+  }
+}
+
+TEST(WorldCalls, TheMeanOfLargeNumbersIsANumber) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto f =
+        w.function(twice_with_sign, rows("x"), whole("value", "by turns"), outputs(avg("avg"), mean_of_ranks("mean")));
+    const auto x = tensor::ones<float>({20});
+    for (const unsigned slices : {1U, 2U, 4U}) {
+      EXPECT_EQ(f.with({.num_slices = slices})(x, largest, false), std::tuple(largest, largest));
+      const auto [all, of_ranks] = f.with({.num_slices = slices})(x, largest, true);
+      EXPECT_LE(std::abs(all), largest);
+      EXPECT_LE(std::abs(of_ranks), largest);
+    }
+    constexpr auto infinite = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(f.with({.num_slices = 2})(x, infinite, false), std::tuple(infinite, infinite));
+  });
 }
 
 TEST(WorldCalls, AClosedWorldRefusesAndAnotherCanBeOpened) {

@@ -43,6 +43,34 @@ class output_accumulator {
                 "muster: a bool cannot be joined: return a number, or write none()");
 };
 
+/// The mean of numbers, each of which counts as its weight says. Of one it is that one; else their sum divided, unless
+/// that is too large for a double, while no mean is.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class weighted_mean {
+public:
+  /// Requires: weight > 0.
+  void add(double value, double weight) noexcept { join(weight * value, value, weight); }
+  /// What another one has; as one value, if its mean `counts_once`.
+  void merge(const weighted_mean& other, bool counts_once) noexcept;
+
+  [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
+  /// Requires: !is_empty().
+  [[nodiscard]] double value() const noexcept;
+
+  /// Of its values only sum and mean go along: who reads it has one, if there are any.
+  void write_to(frame_writer& out) const;
+  [[nodiscard]] static weighted_mean read_from(frame_reader& in);
+
+private:
+  void join(double sum, double mean, double weight) noexcept;
+
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+  double weight_ = 0;
+  double mean_ = 0;  // of one the value; of several what it is but for its rounding, and never too large
+};
+
 template <class T>
 concept joinable_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
@@ -54,35 +82,19 @@ public:
   using result = std::conditional_t<std::is_floating_point_v<T>, T, double>;
   explicit output_accumulator(const value_name& what) : what_(what) {}
 
-  void add(T value, double weight) {
-    sum_ += weight * static_cast<double>(value);
-    weight_ += weight;
-  }
+  void add(T value, double weight) { mean_.add(static_cast<double>(value), weight); }
   void make_own() noexcept {}
   static constexpr bool is_archived = false;
-  void save(frame_writer& out) const {
-    out.write(&sum_, sizeof sum_);
-    out.write(&weight_, sizeof weight_);
-  }
-  void merge(frame_reader& in) {
-    double sum = 0;
-    double weight = 0;
-    in.read(&sum, sizeof sum);
-    in.read(&weight, sizeof weight);
-    if (weight == 0) return;
-    const double less = Op == output_op::avg ? 1.0 : weight;
-    sum_ += sum / less;
-    weight_ += weight / less;
-  }
+  void save(frame_writer& out) const { mean_.write_to(out); }
+  void merge(frame_reader& in) { mean_.merge(weighted_mean::read_from(in), Op == output_op::mean_of_ranks); }
   [[nodiscard]] result finish() const {
-    if (weight_ == 0) throw_no_rows(what_, Op);
-    return static_cast<result>(sum_ / weight_);
+    if (mean_.is_empty()) throw_no_rows(what_, Op);
+    return static_cast<result>(mean_.value());
   }
 
 private:
   value_name what_;
-  double sum_ = 0;
-  double weight_ = 0;
+  weighted_mean mean_;
 };
 
 template <joinable_number T, output_op Op>
