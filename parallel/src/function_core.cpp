@@ -165,6 +165,7 @@ std::vector<output_op> function_core::update_modes() const {
 }
 
 void function_core::run(run_request& request) {
+  world_->require_here();  // a forked child neither counts nor traces what it is refused
   const auto begin = clock::now();
   std::uint64_t of_rows = 0;
   std::uint64_t of_values = 0;

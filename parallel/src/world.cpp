@@ -57,9 +57,15 @@ void world::close() {
   end(*core_);
 }
 
-void world::trace_to(const std::filesystem::path& file) { core_->trace().begin(file, core_->options().name, ranks()); }
+void world::trace_to(const std::filesystem::path& file) {
+  core_->require_here();
+  core_->trace().begin(file, core_->options().name, ranks());
+}
 
-void world::end_trace() { core_->trace().end(); }
+void world::end_trace() {
+  core_->require_here();  // a forked child has the file, too, and what is not written of it yet
+  core_->trace().end();
+}
 
 std::size_t world::ranks() const noexcept { return core_->ranks(); }
 

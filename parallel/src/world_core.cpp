@@ -67,6 +67,7 @@ world_core::world_core(const world_options& options)
 world_core::~world_core() { close(); }
 
 thread_pool& world_core::conductor() {
+  made_in_.require_here("a world");
   const scoped_lock lock(conductor_mutex_);
   // One that was made now would be joined by nobody but itself.
   if (conductor_closed_) throw_closed();
@@ -113,6 +114,7 @@ bool world_core::is_closed() const {
 }
 
 std::vector<pid_t> world_core::pids() const {
+  made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   std::vector<pid_t> found;

@@ -182,6 +182,40 @@ TEST(WorldTrace, AWorldThatItsOwnFunctionEndsLogsATraceThatCannotBeCompleted) {
   }
 }
 
+TEST(WorldTrace, AForkedChildIsRefusedAndWritesNothingIntoTheParentsTrace) {
+  const test::temporary_directory directory;
+  const auto file = directory.path() / "trace.json";
+  world w({.ranks = 2});
+  auto f = w.function([](const tensor& x) { return test::total(x); }, rows("x"), outputs(sum("sum")));
+  const auto x = tensor::ones<float>({4});
+  w.trace_to(file);
+  f(x);
+  const auto child = test::spawn(1, [&](std::size_t /*rank*/) {
+    int refused = 0;
+    const auto look = [&refused](const auto& call) {
+      try {
+        call();
+      } catch (const error& failure) {
+        if (failure.code() == errc::forked) ++refused;
+      }
+    };
+    look([&] { f(x); });
+    look([&] { static_cast<void>(f.async(x)); });
+    look([&] { static_cast<void>(f.local(x)); });
+    look([&] { static_cast<void>(w.pids()); });
+    look([&] { w.distribute(); });
+    look([&] { w.trace_to(file); });
+    look([&] { w.end_trace(); });
+    return refused;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(7));
+  f(x);
+  w.end_trace();
+  const auto calls = of_row(events_in(file), 1, "call");
+  ASSERT_EQ(calls.size(), 2U);
+  for (const auto& each : calls) EXPECT_EQ(each["args"]["failed"], false);
+}
+
 TEST(WorldTrace, AnotherTraceEndsTheOneBefore) {
   const test::temporary_directory directory;
   world w({.ranks = 1});
