@@ -136,7 +136,8 @@ share_inputs::share_inputs(const function_spec& spec, const sent_call& call, con
     const auto* const chosen = resident_rows(call, rank);
     size_ = chosen != nullptr ? chosen->size() : first_variable(spec, call, rank, variables).rows();
   }
-  slices_ = header.slices;
+  // By the rule that deals out rows, more pieces than rows are the rows one by one, and others of none.
+  slices_ = std::clamp<std::size_t>(header.slices, 1, std::max<std::size_t>(size_, 1));
 }
 
 row_range share_inputs::rows_of(std::size_t index) const noexcept {

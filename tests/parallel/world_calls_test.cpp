@@ -143,6 +143,35 @@ TEST(WorldCalls, WhatIsWrongWithResidentRowsIsSaidBeforeAnyRankIsTold) {
   });
 }
 
+std::tuple<float, std::size_t, std::size_t, tensor> sliced(const rank_context& context, const tensor& x) {
+  return {total(x), context.slice, context.slices, x};
+}
+
+// Going through as many would take minutes.
+TEST(WorldCalls, MoreSlicesThanRowsAreTheRowsOneByOne) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto f = w.function(sliced, rows("x"), outputs(sum("sum"), none("slice"), none("slices"), gather("x")));
+    for (const std::size_t rows : {0U, 1U, 2U, 10U}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows");
+      const auto x = tensor::arange<float>(1, 11).slice(0, rows);
+      std::vector<std::size_t> expected_slice;
+      std::vector<std::size_t> expected_slices;
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        const auto share = part_of({0, rows}, rank, w.ranks()).size();
+        for (std::size_t row = 0; row < share; ++row) expected_slice.push_back(row);
+        expected_slices.insert(expected_slices.end(), share, share);
+      }
+      for (const auto asked : {10U, std::numeric_limits<unsigned>::max()}) {
+        const auto [sum_of_all, slice, slices, gathered] = f.with({.num_slices = asked})(x);
+        EXPECT_EQ(sum_of_all, total(x));
+        EXPECT_EQ(slice, expected_slice);
+        EXPECT_EQ(slices, expected_slices);
+        EXPECT_EQ(gathered.to_vector<float>(), x.to_vector<float>());
+      }
+    }
+  });
+}
+
 float total_and(int more, const tensor& x) { return total(x) + static_cast<float>(more); }
 
 TEST(WorldCalls, AThousandFunctionsAreAddedAtAnyTime) {

@@ -65,7 +65,7 @@ struct run_options {
   resident_selection batch_s{};
   /// In how many pieces each rank computes its share, one after the other: bounds the memory that a piece takes. What
   /// comes out does not depend on it, but for the rounding of sums and for `none`, which gives one value for each
-  /// piece. Pieces without rows are left out.
+  /// piece. Pieces without rows are left out: any number from the rows of a share on computes them one by one.
   unsigned num_slices = 1;
   /// How long the call may take, if that is less than world_options::call_timeout.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max();

@@ -62,6 +62,7 @@ public:
 
   /// How many rows the share has; 1 where the function has no rows.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// As many as the call has, but no more than rows: all have some, unless there are none at all. At least 1.
   [[nodiscard]] std::size_t slices() const noexcept { return slices_; }
   /// Which rows slice `index` has, counted in the share.
   [[nodiscard]] row_range rows_of(std::size_t index) const noexcept;
