@@ -556,6 +556,23 @@ TYPED_TEST(Conformance, ACallbackMayDrainThePoolWhileACallWaitsForAnotherCallbac
   EXPECT_EQ(late.get(), 4);
 }
 
+TYPED_TEST(Conformance, ACallbackMayConsumeAFeedThatAnotherOneFills) {
+  const auto pool = TypeParam::make();
+  auto fed = pool.template feed<int>(call<square>);
+  std::promise<void> began;
+  std::promise<int> found;
+  pool.apply_async(call<nothing>)
+      .on_complete(
+          [&] {
+            began.set_value();
+            found.set_value(fed.next().value_or(0));
+          },
+          [](const error_info&) {});
+  began.get_future().wait();
+  pool.apply_async(call<nothing>).on_complete([&] { fed.push(3); }, [](const error_info&) {});
+  EXPECT_EQ(found.get_future().get(), 9);
+}
+
 TYPED_TEST(Conformance, CallbacksRunOneAfterTheOtherWhateverTheyWaitFor) {
   const auto pool = TypeParam::make();
   std::atomic<int> inside = 0;

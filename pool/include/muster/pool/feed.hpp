@@ -76,11 +76,7 @@ private:
     bool push(T element) MUSTER_EXCLUDES(pushing_, mutex_) {
       made_in_.require_here("a pool");
       const scoped_lock first(pushing_);  // the order of submission is the order of results
-      {
-        scoped_lock lock(mutex_);
-        while (ahead_ >= window_ && !closed_) room_.wait(lock);
-        if (closed_) return false;
-      }
+      if (!wait_for_room()) return false;
       auto made = submit_(std::move(element));
       const scoped_lock lock(mutex_);
       under_way_.push_back(std::move(made));
@@ -100,15 +96,8 @@ private:
     std::optional<result<value_type>> next() MUSTER_EXCLUDES(consuming_, mutex_) {
       made_in_.require_here("a pool");
       const scoped_lock first(consuming_);
-      std::optional<future<R>> oldest;
-      {
-        const auto who_pushes_may_be_behind_us = detail::callback_pause::until(deadline::never());
-        scoped_lock lock(mutex_);
-        while (under_way_.empty() && !closed_) some_.wait(lock);
-        if (under_way_.empty()) return std::nullopt;
-        oldest = std::move(under_way_.front());
-        under_way_.pop_front();
-      }
+      auto oldest = take_oldest();
+      if (!oldest) return std::nullopt;
       oldest->wait();
       {
         const scoped_lock lock(mutex_);
@@ -120,6 +109,36 @@ private:
     }
 
   private:
+    // False once it is closed. Nobody else pushes meanwhile.
+    bool wait_for_room() MUSTER_EXCLUDES(mutex_) {
+      std::optional<detail::callback_pause> who_consumes_may_be_behind_us;
+      if (is_full()) who_consumes_may_be_behind_us.emplace();
+      scoped_lock lock(mutex_);
+      while (ahead_ >= window_ && !closed_) room_.wait(lock);
+      return !closed_;
+    }
+
+    // Nothing behind the last one. Nobody else consumes meanwhile.
+    std::optional<future<R>> take_oldest() MUSTER_EXCLUDES(mutex_) {
+      std::optional<detail::callback_pause> who_pushes_may_be_behind_us;
+      if (is_empty()) who_pushes_may_be_behind_us.emplace();
+      scoped_lock lock(mutex_);
+      while (under_way_.empty() && !closed_) some_.wait(lock);
+      if (under_way_.empty()) return std::nullopt;
+      std::optional<future<R>> oldest(std::move(under_way_.front()));
+      under_way_.pop_front();
+      return oldest;
+    }
+
+    [[nodiscard]] bool is_full() MUSTER_EXCLUDES(mutex_) {
+      const scoped_lock lock(mutex_);
+      return ahead_ >= window_ && !closed_;
+    }
+    [[nodiscard]] bool is_empty() MUSTER_EXCLUDES(mutex_) {
+      const scoped_lock lock(mutex_);
+      return under_way_.empty() && !closed_;
+    }
+
     const process_mark made_in_;
     const submitter submit_;
     const std::size_t window_;
