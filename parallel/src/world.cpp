@@ -32,7 +32,7 @@ void end_and_log(detail::world_core& core) noexcept {
 
 // Inside of a call: it would wait for itself, and for the thread that it may be run by. Without a thread it is closed
 // with the last of its functions, of which one is being called.
-void end_after_call(std::shared_ptr<detail::world_core> core) noexcept {
+void end_after_call(const std::shared_ptr<detail::world_core>& core) noexcept {
   try {
     start_thread([core] { end_and_log(*core); }).detach();
   } catch (const std::exception& failure) {
@@ -46,7 +46,7 @@ world::~world() {
   if (!core_->is_here()) {
     detail::leave_to_parent(std::move(core_));
   } else if (core_->is_inside()) {
-    end_after_call(std::move(core_));
+    end_after_call(core_);
   } else {
     end_and_log(*core_);
   }

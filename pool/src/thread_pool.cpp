@@ -60,7 +60,8 @@ void await_threads(local_core& core, std::chrono::nanoseconds grace) noexcept {
   std::optional<callback_pause> pause;
   try {
     pause.emplace();
-  } catch (const error&) {  // there is no thread for them: what does not wait for them ends all the same
+  } catch (const error&) {
+    pause.reset();  // there is no thread for them: what does not wait for them ends all the same
   }
   if (!core.wait_until_empty(deadline::after(grace))) core.terminate();
   core.join_threads();
