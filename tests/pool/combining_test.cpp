@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Futures as arguments, when_any, broadcast, and what cancelling combined futures does: with processes and threads.
+#include <atomic>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +30,45 @@ int add(int a, int b) { return a + b; }
 int fail() { throw std::out_of_range("this one"); }
 std::string joined(const std::string& a, const std::string& b) { return a + b; }
 int worker_id() { return this_worker::id(); }
+
+// Its moves in this process are counted down to one that fails.
+std::atomic<int> moves_left = 0;
+struct move_failed {};
+struct hard_to_move {
+  int value = 0;
+
+  hard_to_move() = default;
+  explicit hard_to_move(int is) : value(is) {}
+  hard_to_move(hard_to_move&& other) : value(other.value) {  // NOLINT(performance-noexcept-move-constructor): on purpose
+    if (moves_left > 0 && --moves_left == 0) throw move_failed();
+  }
+  hard_to_move(const hard_to_move&) = delete;
+  hard_to_move& operator=(const hard_to_move&) = delete;
+  hard_to_move& operator=(hard_to_move&&) = delete;
+  ~hard_to_move() = default;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(value);
+  }
+};
+hard_to_move make_hard(int value) { return hard_to_move(value); }
+int value_of(const hard_to_move& what) { return what.value; }
+
+// Calls `what` until no move of it is left to fail. Every one that failed must have been told of.
+void fail_every_move(const std::function<int()>& what) {
+  for (int move = 1; move < 100; ++move) {
+    moves_left = move;
+    try {
+      EXPECT_EQ(what(), 7);
+    } catch (const move_failed&) {
+      continue;
+    }
+    EXPECT_NE(moves_left.exchange(0), 0) << "the failure of move " << move << " was lost";
+    return;
+  }
+  ADD_FAILURE() << "more moves than there can be";
+}
 
 struct processes {
   static constexpr bool waits = true;
@@ -301,6 +342,24 @@ TYPED_TEST(Combining, BroadcastRunsOnceOnEveryWorker) {
   pool.broadcast([] {});
   EXPECT_EQ(pool.broadcast_async(add, 2, 3).get().front(), 5);
   EXPECT_THROW(pool.broadcast(fail), std::out_of_range);
+}
+
+TYPED_TEST(Combining, EndsWhicheverMoveOfAValueFails) {
+  const auto pool = TypeParam::make(2);
+  const auto hard = [&](int value = 7) { return pool.apply_async(make_hard, value); };
+  const auto some = [&](int count) {
+    std::vector<future<hard_to_move>> made;
+    for (int each = 0; each < count; ++each) made.push_back(hard());
+    return made;
+  };
+  fail_every_move([&] { return hard().get().value; });
+  fail_every_move([&] { return hard().std().get().value; });
+  fail_every_move([&] { return hard().then([](hard_to_move made) { return made; }).get().value; });
+  fail_every_move([&] { return when_all(some(2)).get().back().value; });
+  fail_every_move([&] { return std::get<1>(when_all(hard(1), hard()).get()).value; });
+  fail_every_move([&] { return when_any(some(1)).get().value.value; });
+  fail_every_move([&] { return pool.apply(value_of, hard()); });
+  EXPECT_EQ(hard(8).get().value, 8);
 }
 
 TEST(Broadcast, ReachesAWorkerThatTakesThePlaceOfADeadOne) {

@@ -207,7 +207,7 @@ public:
   [[nodiscard]] bool valid() const noexcept { return record_ != nullptr || source_ != nullptr; }
 
   /// Waits, and returns the value or throws: the task's own exception if its type is known here, remote_exception if it
-  /// is not, worker_died, or task_error with the errc that says why there is no value.
+  /// is not, worker_died, task_error with the errc that says why there is no value, or what moving the value threw.
   /// Unblocked by: the end of the task, in whatever way; the pool's destruction at the latest.
   /// In a task, for a call to its own pool: this_pool.hpp.
   /// Throws errc::invalid_argument when it is not valid().

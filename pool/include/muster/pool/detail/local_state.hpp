@@ -18,18 +18,26 @@
 
 namespace muster::detail {
 
-/// How something ended in this process: a value, a failed task, or an exception of a callback.
+/// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not throw,
+/// so an end is never lost on its way: a value whose own moves may throw is moved by of_value() and get() alone.
 ///
-/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe.
+/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe. Cost: a value whose moves may throw is
+/// allocated.
 template <class R>
 class outcome {
-  using stored = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+  static constexpr bool is_boxed = !std::is_void_v<R> && !std::is_nothrow_move_constructible_v<R>;
+  using plain = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+  using stored = std::conditional_t<is_boxed, std::unique_ptr<plain>, plain>;
 
 public:
   template <class... Value>
   static outcome of_value(Value&&... value) {
     outcome made;
-    made.content_.template emplace<0>(std::forward<Value>(value)...);
+    if constexpr (is_boxed) {
+      made.content_.template emplace<0>(std::make_unique<R>(std::forward<Value>(value)...));
+    } else {
+      made.content_.template emplace<0>(std::forward<Value>(value)...);
+    }
     return made;
   }
   static outcome of_error(error_info error) {
@@ -62,7 +70,7 @@ public:
   /// The value, moved out, or the exception, thrown.
   R get() && {
     raise_if_failed();
-    if constexpr (!std::is_void_v<R>) return std::move(std::get<0>(content_));
+    if constexpr (!std::is_void_v<R>) return std::move(value());
   }
 
   [[nodiscard]] muster::result<R> to_result() && {
@@ -70,7 +78,7 @@ public:
     if constexpr (std::is_void_v<R>) {
       return {};
     } else {
-      return std::move(std::get<0>(content_));
+      return std::move(value());
     }
   }
 
@@ -109,6 +117,14 @@ private:
   friend class outcome;
 
   outcome() : content_(std::in_place_index<2>) {}
+
+  plain& value() {
+    if constexpr (is_boxed) {
+      return *std::get<0>(content_);
+    } else {
+      return std::get<0>(content_);
+    }
+  }
 
   void raise_if_failed() const {
     if (const auto* failed = std::get_if<1>(&content_)) (*failed)->raise();
