@@ -31,6 +31,7 @@
 #include <muster/pool/when_all.hpp>
 #include <muster/queue/event.hpp>
 
+#include "error_code.hpp"
 #include "processes.hpp"
 #include "waiting_tasks.hpp"
 
@@ -39,6 +40,7 @@ namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using test::code_of;
 using test::quiet;
 using test::run_for_ever;
 using test::run_until;
@@ -48,14 +50,6 @@ using testing::HasSubstr;
 
 int add(int a, int b) { return a + b; }
 std::string fail(const std::string& why) { throw std::out_of_range(why); }
-
-errc code_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& found) {
-    return static_cast<errc>(found.code().value());
-  }
-}
 
 // Runs the loop on so many threads until it is destroyed.
 class running {

@@ -31,6 +31,7 @@
 #include <muster/pool/async.hpp>
 #include <muster/queue/event.hpp>
 
+#include "error_code.hpp"
 #include "processes.hpp"
 #include "waiting_tasks.hpp"
 
@@ -39,6 +40,7 @@ namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using test::code_of;
 using test::quiet;
 using test::run_for_ever;
 using test::run_until;
@@ -51,14 +53,6 @@ int add_one(int x) { return x + 1; }
 int add_slowly(int a, int b) {
   test::work_for(5ms);
   return a + b;
-}
-
-errc code_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& found) {
-    return static_cast<errc>(found.code().value());
-  }
 }
 
 class Loop : public testing::Test {

@@ -32,12 +32,14 @@
 #include <muster/pool/when_all.hpp>
 #include <muster/pool/when_any.hpp>
 
+#include "error_code.hpp"
 #include "processes.hpp"
 
 namespace muster::thread_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
+using test::code_of;
 using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
@@ -384,15 +386,6 @@ TEST(ThreadPool, AMapThatWaitsInATaskForACopyThatCannotBeMadeFails) {
   std::atomic<int> calls = 0;
   auto how = pool.apply_async([&] { return pool.map(hard_to_copy(left, calls), std::vector{1, 2}).size(); });
   EXPECT_THROW(static_cast<void>(how.get()), std::exception);
-}
-
-errc code_of(const std::function<void()>& wrong) {
-  try {
-    wrong();
-  } catch (const error& problem) {
-    return static_cast<errc>(problem.code().value());
-  }
-  return errc{};
 }
 
 TEST(ThreadPool, AFinalizerThatCallsItsPoolIsRefusedAndThePoolEnds) {

@@ -18,22 +18,15 @@
 #include <muster/base/error.hpp>
 #include <muster/serialize/codec.hpp>
 
+#include "error_code.hpp"
 #include "processes.hpp"
 
 namespace muster::event_test {
 namespace {
 
 using namespace std::chrono_literals;
+using test::code_of;
 using testing::HasSubstr;
-
-errc code_of(const std::function<void()>& wrong) {
-  try {
-    wrong();
-  } catch (const error& problem) {
-    return static_cast<errc>(problem.code().value());
-  }
-  return errc{};
-}
 
 class Event : public testing::Test {
 protected:
