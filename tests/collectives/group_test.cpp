@@ -409,7 +409,9 @@ TEST_P(Group, SubsetsAreMadeByTheirMembersOnlyAHundredTimes) {
 
 TEST_P(Group, ASubsetWhoseLeaderHasGivenUpCanBeMadeAgain) {
   run(2, [](group& group) {
-    if (group.rank() == 0) EXPECT_THROW(static_cast<void>(group.subset({0, 1}, {.timeout = 5ms})), group_error);
+    if (group.rank() == 0) {
+      EXPECT_THROW(static_cast<void>(group.subset({0, 1}, {.timeout = 5ms})), group_error);
+    }
     group.barrier();
     auto both = group.subset({0, 1});
     EXPECT_EQ(both.all_gather(number(1)).size(), 2U);
@@ -429,7 +431,9 @@ TEST_P(Group, OfASubsetThatItsLeaderHasGivenUpThoseWhoHadItKnow) {
     std::optional<muster::group> part;
     if (group.rank() != 2) part = try_to_meet();
     group.barrier();
-    if (part) EXPECT_FALSE(part->is_whole());
+    if (part) {
+      EXPECT_FALSE(part->is_whole());
+    }
     auto all = group.subset({0, 1, 2});
     EXPECT_EQ(all.all_gather(number(1)).size(), 3U);
   });

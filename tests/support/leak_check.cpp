@@ -2,6 +2,7 @@
 #include "leak_check.hpp"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include <muster/base/sanitizer.hpp>
+#include <muster/base/text.hpp>
 
 #include "processes.hpp"
 
@@ -27,13 +29,20 @@ std::set<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-std::set<std::string> open_descriptors() {
-  std::set<std::string> found;
+// What stays the same of an open file while others rename or remove it; of what is no file, its name.
+std::string identity_of(const std::string& number, const fs::path& target) {
+  struct stat found {};
+  if (!target.is_absolute() || ::fstat(std::stoi(number), &found) != 0) return text(number, ' ', target.native());
+  return text(number, ' ', found.st_dev, ' ', found.st_ino);
+}
+
+std::map<std::string, std::string> open_descriptors() {
+  std::map<std::string, std::string> found;
   for (const auto& number : names_in("/proc/self/fd")) {
     std::error_code failure;
     const auto target = fs::read_symlink("/proc/self/fd/" + number, failure);
     if (!failure && target != "/proc/" + std::to_string(::getpid()) + "/fd")
-      found.insert(number + " -> " + target.string());
+      found.emplace(identity_of(number, target), number + " -> " + target.string());
   }
   return found;
 }
@@ -65,6 +74,14 @@ std::string surplus(const std::set<std::string>& before, const std::set<std::str
   return text;
 }
 
+std::string surplus(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
+  std::string text;
+  for (const auto& [identity, shown] : after) {
+    if (!before.contains(identity)) text += "  " + shown + '\n';
+  }
+  return text;
+}
+
 std::string surplus(const footprint& before, const footprint& after) {
   return surplus(before.descriptors, after.descriptors) + surplus(before.shared_memory, after.shared_memory) +
          surplus(before.children, after.children);
@@ -81,7 +98,7 @@ void forget_symbolizer(footprint& found) {
     std::error_code failure;
     const auto pipe = fs::read_symlink(opened / number, failure).string();
     if (pipe.starts_with("pipe:")) {
-      std::erase_if(found.descriptors, [&](const std::string& each) { return each.ends_with("-> " + pipe); });
+      std::erase_if(found.descriptors, [&](const auto& each) { return each.second.ends_with("-> " + pipe); });
     }
   }
   found.children.erase(symbolizer);
@@ -92,8 +109,8 @@ void forget_driver(footprint& found) {
   auto* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return;
   if (::dlsym(driver, "fake_cuda_live") == nullptr) {
-    std::erase_if(found.descriptors, [](const std::string& each) {
-      const auto target = each.substr(each.find("-> ") + 3);
+    std::erase_if(found.descriptors, [](const auto& each) {
+      const auto target = each.second.substr(each.second.find("-> ") + 3);
       const auto begins = [&target](const char* with) { return target.starts_with(with); };
       return begins("/dev/nvidia") || begins("anon_inode:") || begins("pipe:") || begins("socket:");
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,9 +12,9 @@ namespace muster::test {
 
 /// What a test must leave as it found it.
 struct footprint {
-  std::set<std::string> descriptors;    ///< "number -> target"
-  std::set<std::string> shared_memory;  ///< names in /dev/shm
-  std::set<std::string> children;       ///< "pid name", zombies of killed parents aside
+  std::map<std::string, std::string> descriptors;  ///< "number -> target", by number and file: files are renamed
+  std::set<std::string> shared_memory;             ///< names in /dev/shm
+  std::set<std::string> children;                  ///< "pid name", zombies of killed parents aside
 };
 
 [[nodiscard]] footprint take_footprint();
