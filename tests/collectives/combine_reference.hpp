@@ -8,13 +8,13 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <type_traits>
 #include <vector>
 
 #include <muster/collectives/reduction.hpp>
 
 #include "element_kinds.hpp"
+#include "quick_random.hpp"
 
 namespace muster::test {
 
@@ -30,9 +30,9 @@ const std::byte* bytes_of(const std::vector<T>& values) {
 }
 
 template <class T>
-T random_value(std::mt19937_64& random) {
+T random_value(quick_random& random) {
   // Of some bits only, so that products of floats are seldom exact and never overflow.
-  const auto number = [&random] { return std::uniform_real_distribution<double>(-3, 3)(random); };
+  const auto number = [&random] { return random.between(-3, 3); };
   if constexpr (is_complex<T>) {
     using part = typename T::value_type;
     const auto real = static_cast<part>(number());
@@ -50,7 +50,7 @@ T random_value(std::mt19937_64& random) {
 
 template <class T>
 std::vector<column<T>> random_values(std::size_t ranks, std::size_t count) {
-  std::mt19937_64 random(ranks * 1000 + count);
+  quick_random random(ranks * 1000 + count);
   std::vector<column<T>> values(ranks);
   for (auto& each : values) {
     each.reserve(count);

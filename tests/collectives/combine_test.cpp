@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "../device/device_support.hpp"
 #include "combine_kernel.hpp"
 #include "combine_reference.hpp"
+#include "quick_random.hpp"
 
 namespace muster::detail::combine_test {
 namespace {
@@ -232,7 +232,7 @@ TYPED_TEST(CombineHalves, RoundsASumOfManyOnce) {
 // Among them subnormal ones, infinities, NaNs and what overflows.
 TYPED_TEST(CombineHalves, AddsAnyTwoValuesAsFloatsDo) {
   constexpr std::size_t count = std::size_t{1} << 18U;
-  std::mt19937 random(7);
+  test::quick_random random(7);
   values<TypeParam> inputs(2);
   std::vector<TypeParam> expected;
   for (std::size_t each = 0; each < count; ++each) {

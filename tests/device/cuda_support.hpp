@@ -11,7 +11,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -24,6 +23,7 @@
 #include <muster/device/tensor.hpp>
 
 #include "kernel_set.hpp"
+#include "quick_random.hpp"
 #include "visit_dtype.hpp"
 
 namespace muster::test {
@@ -120,8 +120,8 @@ inline bool runs_alone(const std::vector<std::string>& variables) {
 /// Any bits, and numbers of a size that something comes of, half and half; or only those.
 enum class numbers { any, tame };
 
-template <class T, class Random>
-T random_element(Random& random, numbers which = numbers::any) {
+template <class T>
+T random_element(quick_random& random, numbers which = numbers::any) {
   const bool is_tame = random() % 2 == 0 || which == numbers::tame;
   if constexpr (std::is_same_v<T, bool>) {
     return random() % 2 == 0;
@@ -177,8 +177,9 @@ public:
         host_(storage::allocate(count * dtype_size(type), memory::local)),
         device_(bench.take(host_->bytes().size())) {
     detail::visit_dtype(type, [&]<class T>(std::type_identity<T>) {
-      std::mt19937_64 random(seed);
-      for (std::size_t at = 0; at < count; ++at) elements<T>()[at] = random_element<T>(random, which);
+      quick_random random(seed);
+      auto* const all = elements<T>();
+      for (std::size_t at = 0; at < count; ++at) all[at] = random_element<T>(random, which);
     });
     send();
   }
@@ -200,9 +201,10 @@ public:
     if (bytes.empty() || std::memcmp(bytes.data(), host_->bytes().data(), bytes.size()) == 0) return 0;
     return detail::visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
       const auto* const found = reinterpret_cast<const T*>(bytes.data());
+      const auto* const expected = elements<T>();
       std::size_t count = 0;
       for (std::size_t at = 0; at < bytes.size() / sizeof(T); ++at) {
-        count += same_element(found[at], elements<T>()[at]) ? 0U : 1U;
+        count += same_element(found[at], expected[at]) ? 0U : 1U;
       }
       return count;
     });

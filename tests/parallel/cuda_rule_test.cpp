@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "../device/cuda_support.hpp"
 #include "../device/device_support.hpp"
 #include "gpu_fixture.hpp"
+#include "quick_random.hpp"
 #include "rule_kernel.hpp"
 #include "rule_support.hpp"
 #include "share_device.hpp"
@@ -134,7 +134,7 @@ TYPED_TEST(CudaRules, GiveTheBitsOfTheHostsOverManySteps) {
 
 TYPED_TEST(CudaRules, GiveTheBitsOfTheHostsForAnyNumbers) {
   constexpr std::size_t count = 3000;
-  std::mt19937_64 random(7);
+  test::quick_random random(7);
   std::vector<column<TypeParam>> gradients(1, column<TypeParam>(count));
   for (auto& each : gradients[0]) each = test::random_element<TypeParam>(random);
   for (const auto& rule : all_rules()) {
@@ -182,8 +182,8 @@ TYPED_TEST(CudaRules, RefuseWhatIsNoRuleOfTheirs) {
 
 tensor random_tensor(dtype type, std::size_t count, unsigned seed) {
   auto wide = tensor::empty<double>({count});
-  std::mt19937_64 random(seed);
-  for (auto& each : wide.span<double>()) each = std::uniform_real_distribution<double>(-4, 4)(random);
+  test::quick_random random(seed);
+  for (auto& each : wide.span<double>()) each = random.between(-4, 4);
   return convert(wide, type);
 }
 

@@ -20,6 +20,7 @@
 
 #include <gtest/gtest.h>
 
+#include <muster/device/tensor_compare.hpp>
 #include <muster/parallel/world.hpp>
 
 namespace muster::world_random_test {
@@ -83,13 +84,6 @@ inline constexpr std::array forms = {form{2, false, false}, form{0, false, true}
                                      form{1, true, false},  form{1, false, true}, form{2, true, true},
                                      form{3, false, false}, form{3, true, true}};
 
-// Of some types: each takes the compiler a second.
-template <class T>
-inline constexpr std::size_t form_count =
-    std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, bool>
-        ? forms.size()
-        : 1;
-
 /// What is made of a variable's value, so that it does not grow from call to call.
 template <class T>
 wide<T> bounded(wide<T> value) {
@@ -120,17 +114,28 @@ columns<T> sums_of(const form& what, std::span<const tensor> given) {
 using everything_of =
     std::tuple<tensor, tensor, tensor, tensor, tensor, int, int, tensor, tensor, tensor, tensor, tensor, tensor>;
 
-template <std::size_t>
-using each_tensor = const tensor&;
-template <class T, form Form, std::size_t... Index>
-everything_of everything(each_tensor<Index>... given) {
-  const std::array<tensor, sizeof...(Index)> all = {given...};
-  const auto inner = Form.inputs > 0 ? all[0].shape().without_first() : all[0].shape();
-  const auto sums = as_tensor<T>(sums_of<T>(Form, all), inner);
-  const auto rows = Form.inputs > 0 ? all[0] : sums.reshape(with_one_row(inner));
+template <class T>
+everything_of everything(const form& what, std::span<const tensor> given) {
+  const auto inner = what.inputs > 0 ? given[0].shape().without_first() : given[0].shape();
+  const auto sums = as_tensor<T>(sums_of<T>(what, given), inner);
+  const auto rows = what.inputs > 0 ? given[0] : sums.reshape(with_one_row(inner));
   const auto count = static_cast<int>(rows.rows());
   return {sums, sums, sums, sums, rows, count, count, sums, sums, sums, sums, sums, sums};
 }
+
+template <std::size_t>
+using each_tensor = const tensor&;
+/// What a function of that form calls, by what its numbers are.
+template <class T, form Form, class Arguments = std::make_index_sequence<Form.arguments()>>
+struct callable_of;
+template <class T, form Form, std::size_t... Index>
+struct callable_of<T, Form, std::index_sequence<Index...>> {
+  static everything_of call(each_tensor<Index>... given) {
+    const std::array<tensor, sizeof...(Index)> all = {given...};
+    return everything<T>(Form, all);
+  }
+  using pointer = decltype(&call);
+};
 
 /// What one slice of one rank gives.
 template <class T>
@@ -199,29 +204,20 @@ columns<T> join_or_average(output_op op, const std::vector<piece<T>>& pieces) {
 }
 
 // Bools have no average.
-template <class T>
+template <bool HasAverages>
 auto first_output() {
-  if constexpr (std::is_same_v<T, bool>) {
-    return max("first");
-  } else {
+  if constexpr (HasAverages) {
     return avg("first");
+  } else {
+    return max("first");
   }
 }
-template <class T>
+template <bool HasAverages>
 auto mean_output() {
-  if constexpr (std::is_same_v<T, bool>) {
-    return min("mean");
-  } else {
+  if constexpr (HasAverages) {
     return mean_of_ranks("mean");
-  }
-}
-// Products are beyond f16.
-template <class T>
-auto product_output() {
-  if constexpr (std::is_same_v<T, f16>) {
-    return max("product");
   } else {
-    return prod("product");
+    return min("mean");
   }
 }
 template <std::size_t Count>
@@ -254,12 +250,12 @@ struct use_of_variables {
   update_rule rule;
 };
 
-template <class T, form Form, std::size_t... Index>
-auto make_function(world& w, const use_of_variables& how, std::index_sequence<Index...> /*arguments*/) {
-  return w.function(&everything<T, Form, Index...>, inputs_with_rows<Form.inputs>(), whole_inputs<Form.has_whole>(),
+template <bool HasAverages, form Form, class Callable>
+auto make_function(world& w, const use_of_variables& how, Callable what) {
+  return w.function(what, inputs_with_rows<Form.inputs>(), whole_inputs<Form.has_whole>(),
                     replicas_of<Form.reads>(how.changed[0]),
-                    outputs(first_output<T>(), sum("sum"), min("min"), max("max"), gather("rows"), sum("count"),
-                            none("counts"), product_output<T>(), mean_output<T>(), none("each")),
+                    outputs(first_output<HasAverages>(), sum("sum"), min("min"), max("max"), gather("rows"),
+                            sum("count"), none("counts"), prod("product"), mean_output<HasAverages>(), none("each")),
                     updates(assign(how.changed[0], how.ops[0]), increment(how.changed[1], how.ops[1]),
                             reduced_into(how.changed[2], how.ops[2], how.rule)));
 }
@@ -298,10 +294,14 @@ public:
   [[nodiscard]] virtual call_outputs call(asked what, const call_inputs& given) = 0;
 };
 
-template <class T, form Form>
+// One for all types of numbers: each takes the compiler a second.
+template <bool HasAverages, form Form>
 class callee_of final : public callee {
 public:
-  callee_of(world& w, const use_of_variables& how) : f_(make_function<T, Form>(w, how, arguments())) {}
+  using callable = typename callable_of<float, Form>::pointer;  // of the others it is the same
+
+  callee_of(world& w, const use_of_variables& how, callable what)
+      : f_(make_function<HasAverages, Form>(w, how, what)) {}
 
   call_outputs call(asked what, const call_inputs& given) override {
     const auto& options = given.options;
@@ -314,7 +314,7 @@ public:
       case asked::rows_and_sums: {
         tensor again;
         std::tie(found.gathered, found.sums, again) = invoke(f_.template only<4, 1, 1>().with(options), given);
-        EXPECT_EQ(again.template to_vector<T>(), found.sums->template to_vector<T>());
+        EXPECT_TRUE(equal(again, *found.sums));
         break;
       }
       case asked::counts_and_first:
@@ -331,9 +331,8 @@ public:
   }
 
 private:
-  using arguments = std::make_index_sequence<Form.arguments()>;
-  using function_type =
-      decltype(make_function<T, Form>(std::declval<world&>(), std::declval<const use_of_variables&>(), arguments()));
+  using function_type = decltype(make_function<HasAverages, Form>(
+      std::declval<world&>(), std::declval<const use_of_variables&>(), std::declval<callable>()));
 
   template <class Call>
   static auto invoke(const Call& call, const call_inputs& given) {
@@ -352,9 +351,13 @@ private:
 template <class T>
 std::unique_ptr<callee> make_callee(std::size_t which, world& w, const use_of_variables& how) {
   std::unique_ptr<callee> made;
+  const auto make = [&]<std::size_t Index>(std::integral_constant<std::size_t, Index> /*form*/) {
+    constexpr auto form = forms[Index];
+    made = std::make_unique<callee_of<!std::is_same_v<T, bool>, form>>(w, how, &callable_of<T, form>::call);
+  };
   [&]<std::size_t... Index>(std::index_sequence<Index...> /*forms*/) {
-    ((which == Index ? void(made = std::make_unique<callee_of<T, forms[Index]>>(w, how)) : void()), ...);
-  }(std::make_index_sequence<form_count<T>>());
+    ((which == Index ? make(std::integral_constant<std::size_t, Index>()) : void()), ...);
+  }(std::make_index_sequence<forms.size()>());
   return made;
 }
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "../device/device_support.hpp"
+#include "quick_random.hpp"
 #include "rule_kernel.hpp"
 #include "rule_reference.hpp"
 #include "rule_support.hpp"
@@ -107,12 +107,12 @@ TYPED_TEST(RuleKernels, GiveTheSameBitsInEveryInstructionSetAndHoweverTheRangeIs
 
 TYPED_TEST(RuleKernels, GiveTheSameBitsForNumbersOfAnyMagnitude) {
   constexpr std::size_t count = 3000;
-  std::mt19937_64 random(7);
+  test::quick_random random(7);
   std::vector<column<TypeParam>> gradients(2, column<TypeParam>(count));
   for (auto& each : gradients) {
     for (auto& value : each) {
       const auto exponent = static_cast<int>(random() % 60) - 40;
-      const auto number = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), exponent);
+      const auto number = std::ldexp(random.between(-1, 1), exponent);
       value = TypeParam(static_cast<wide_of<TypeParam>>(number));
     }
   }

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -16,6 +15,7 @@
 
 #include <muster/parallel/detail/rule_kernels.hpp>
 
+#include "quick_random.hpp"
 #include "rule_kernel.hpp"
 
 namespace muster::test {
@@ -67,12 +67,11 @@ bool same_bits(const column<T>& one, const column<T>& other) {
 /// Numbers of one sign for each element: what cancels out has no digits left to compare.
 template <class T>
 std::vector<column<T>> random_gradients(std::size_t ranks, std::size_t count, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> magnitude(0.1, 2);
+  quick_random random(seed);
   std::vector<column<T>> made(ranks, column<T>(count));
   for (std::size_t index = 0; index < count; ++index) {
     const double sign = index % 3 == 0 ? -1 : 1;
-    for (auto& each : made) each[index] = static_cast<T>(static_cast<wide_of<T>>(sign * magnitude(random)));
+    for (auto& each : made) each[index] = static_cast<T>(static_cast<wide_of<T>>(sign * random.between(0.1, 2)));
   }
   return made;
 }

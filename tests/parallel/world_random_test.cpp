@@ -230,10 +230,20 @@ private:
     EXPECT_EQ(found.template to_vector<T>(), expected);
   }
 
-  // Each product is rounded; there are some dozens of them at most.
+  // Each product is rounded; there are some dozens of them at most. In f16 one of them may be beyond all numbers.
   static void expect_product(const tensor& found, const std::vector<piece<T>>& pieces) {
-    constexpr auto op = std::is_same_v<T, f16> ? output_op::max : output_op::prod;
-    expect_near(found, join<T>(op, pieces), {}, 5 * tolerance<T>);
+    if (std::is_same_v<T, f16> && largest_product(pieces) > 60'000) return;
+    expect_near(found, join<T>(output_op::prod, pieces), {}, 5 * tolerance<T>);
+  }
+  // That there may be on the way, in whatever order.
+  static double largest_product(const std::vector<piece<T>>& pieces) {
+    double largest = 0;
+    for (std::size_t column = 0; column < pieces.front().sums.size(); ++column) {
+      double product = 1;
+      for (const auto& each : pieces) product *= std::max(1.0, std::abs(static_cast<double>(each.sums[column])));
+      largest = std::max(largest, product);
+    }
+    return largest;
   }
 
   static void expect_each(const std::vector<tensor>& found, const std::vector<piece<T>>& pieces) {
@@ -334,7 +344,7 @@ private:
   const tensor_shape inner_ = draw_inner();
   const std::size_t width_ = std::accumulate(inner_.begin(), inner_.end(), std::size_t{1}, std::multiplies<>());
   const use_of_variables how_ = draw_use();
-  const std::size_t which_ = draw(random_, 0, form_count<T> - 1);
+  const std::size_t which_ = draw(random_, 0, forms.size() - 1);
   const form form_ = forms[which_];
   const std::unique_ptr<callee> f_ = make_callee<T>(which_, w_, how_);
   // By rank; then of all.
