@@ -5,7 +5,8 @@ set(MUSTER_CUDA AUTO CACHE STRING "Build muster::cuda, which takes the CUDA Tool
 set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
 include(MusterCudaImage)
 set(MUSTER_CUDA_ARCHITECTURES "80;90" CACHE STRING
-  "Compute capabilities that kernels are compiled for; drivers of newer devices compile the last one's PTX")
+  "Compute capabilities that kernels are compiled for; drivers of newer devices compile the last one's PTX, and 80-virtual is PTX only")
+set(MUSTER_CUDA_FLAGS "" CACHE STRING "More options for nvcc")
 
 # Sets MUSTER_HAS_CUDA. A macro, because the package's variables are its caller's too.
 macro(muster_find_cuda)
@@ -44,7 +45,7 @@ endfunction()
 function(muster_least_cuda_capability variable)
   set(least)
   foreach(each IN LISTS MUSTER_CUDA_ARCHITECTURES)
-    if(NOT each MATCHES "^([0-9]+)[af]?$")
+    if(NOT each MATCHES "^([0-9]+)[af]?(-virtual)?$")
       message(FATAL_ERROR "MUSTER_CUDA_ARCHITECTURES has '${each}', which is no compute capability: 80 is meant for 8.0")
     endif()
     if(NOT least OR CMAKE_MATCH_1 LESS least)

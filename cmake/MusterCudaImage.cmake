@@ -5,7 +5,8 @@
 
 # muster_cuda_image(TARGET KERNELS SOURCE): compiles KERNELS, a .cu file, with the include path of TARGET, and defines
 # MUSTER_CUDA_IMAGE, the path of what comes of it, in SOURCE, which is one of TARGET's and embeds it
-# (muster/cuda/embed.hpp). For the devices of MUSTER_CUDA_ARCHITECTURES, by default those that the library is for.
+# (muster/cuda/embed.hpp). For the devices of MUSTER_CUDA_ARCHITECTURES, by default those that the library is for, with
+# nvcc's options MUSTER_CUDA_FLAGS.
 function(muster_cuda_image target kernels source)
   if(NOT CUDAToolkit_NVCC_EXECUTABLE)
     find_package(CUDAToolkit 12.4 REQUIRED)
@@ -23,7 +24,9 @@ function(muster_cuda_image target kernels source)
   set(codes)
   list(GET MUSTER_CUDA_ARCHITECTURES -1 newest)
   foreach(each IN LISTS MUSTER_CUDA_ARCHITECTURES)
-    if(each STREQUAL newest)
+    if(each MATCHES "^(.+)-virtual$")
+      list(APPEND codes -gencode=arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1})
+    elseif(each STREQUAL newest)
       list(APPEND codes -gencode=arch=compute_${each},code=[sm_${each},compute_${each}])
     else()
       list(APPEND codes -gencode=arch=compute_${each},code=sm_${each})
@@ -33,10 +36,11 @@ function(muster_cuda_image target kernels source)
   if(CMAKE_CXX_FLAGS MATCHES "-Werror")
     set(warnings -Werror all-warnings)
   endif()
+  separate_arguments(flags UNIX_COMMAND "${MUSTER_CUDA_FLAGS}")
   # Products are not fused with sums: the results have the bits that the CPU's have.
   add_custom_command(OUTPUT ${image}
     COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -std=c++20 --expt-relaxed-constexpr -fmad=false ${codes}
-      -Xfatbin=-compress-all ${warnings} -ccbin ${MUSTER_CUDA_HOST_COMPILER}
+      -Xfatbin=-compress-all ${warnings} ${flags} -ccbin ${MUSTER_CUDA_HOST_COMPILER}
       "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
       -MD -MF ${image}.d -MT ${image} -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels}
     DEPENDS ${kernels} DEPFILE ${image}.d COMMAND_EXPAND_LISTS VERBATIM

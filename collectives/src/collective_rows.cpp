@@ -74,15 +74,6 @@ void describe_rows(call_frame& frame, const tensor& what) {
   frame.own.fingerprint = fingerprint_of_rows(what);
 }
 
-// Of all_to_all.
-void require_split(const tensor& in, std::span<const std::size_t> rows, std::size_t ranks) {
-  const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
-  if (rows.size() == ranks && sum == rows_of(in)) return;
-  throw error(errc::invalid_argument,
-              text("all_to_all: ", rows.size(), " numbers of rows were given, ", sum, " in all, for a group of ", ranks,
-                   " ranks and a tensor of ", rows_of(in), " rows"));
-}
-
 }  // namespace
 
 // ---- gather, all_gather
@@ -308,6 +299,18 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
 }
 
 // ---- all_to_all
+
+namespace {
+
+void require_split(const tensor& in, std::span<const std::size_t> rows, std::size_t ranks) {
+  const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
+  if (rows.size() == ranks && sum == rows_of(in)) return;
+  throw error(errc::invalid_argument,
+              text("all_to_all: ", rows.size(), " numbers of rows were given, ", sum, " in all, for a group of ", ranks,
+                   " ranks and a tensor of ", rows_of(in), " rows"));
+}
+
+}  // namespace
 
 tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_t> rows, const tensor* out,
                                     const call_options& how) {

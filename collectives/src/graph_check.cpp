@@ -16,7 +16,7 @@ template <class... Parts>
   throw error(errc::invalid_argument, text("graph, rank ", rank, ": ", parts...));
 }
 
-std::string quoted(std::string_view name) { return text('"', name, '"'); }
+std::string named(std::string_view name) { return text('"', name, '"'); }
 
 class checker {
 public:
@@ -38,15 +38,15 @@ private:
 
   static void check_names(int rank, const graph_rank_nodes& all) {
     for (const auto& [name, node] : all.values) {
-      for (const auto& each : node.inputs) require_value(rank, all, each, quoted(name));
-      if (!node.in_place.empty()) require_value(rank, all, node.in_place, quoted(name));
+      for (const auto& each : node.inputs) require_value(rank, all, each, named(name));
+      if (!node.in_place.empty()) require_value(rank, all, node.in_place, named(name));
     }
     for (const auto& [where, name] : all.sends) {
       require_value(rank, all, name, text("a send to rank ", where.to, ", tag ", where.tag, ","));
     }
     for (const auto& [state, name] : all.updates) {
       require_value(rank, all, state, "an update");
-      require_value(rank, all, name, text("the update of ", quoted(state)));
+      require_value(rank, all, name, text("the update of ", named(state)));
     }
   }
 

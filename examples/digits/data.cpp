@@ -40,14 +40,14 @@ std::string read_file(const std::string& name) {
 
 bool is_packed(std::string_view content) { return content.starts_with("\x1f\x8b"); }
 
-std::string quoted(const std::string& word) {
+std::string as_one_word(const std::string& word) {
   std::string made = "'";
   for (const char each : word) each == '\'' ? made += R"('\'')" : made += each;
   return made + '\'';
 }
 
 std::string unpack(const std::string& file) {
-  std::FILE* const pipe = ::popen(("exec gzip -dc < " + quoted(file)).c_str(), "r");
+  std::FILE* const pipe = ::popen(("exec gzip -dc < " + as_one_word(file)).c_str(), "r");
   if (pipe == nullptr) refuse(file, "gzip, which unpacks it, could not be started");
   std::string content;
   std::vector<char> some(std::size_t{1} << 16U);
