@@ -2,6 +2,7 @@
 // The operations that move rows from rank to rank as they are, and reduce_scatter. How many rows each rank gives or
 // takes is learned from what all have written into their slots, so ranks need not know one another's.
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include <muster/base/error.hpp>
@@ -303,7 +304,8 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
 namespace {
 
 void require_split(const tensor& in, std::span<const std::size_t> rows, std::size_t ranks) {
-  const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0});
+  const auto add = [](std::size_t sum, std::size_t each) { return each > SIZE_MAX - sum ? SIZE_MAX : sum + each; };
+  const auto sum = std::accumulate(rows.begin(), rows.end(), std::size_t{0}, add);
   if (rows.size() == ranks && sum == rows_of(in)) return;
   throw error(errc::invalid_argument,
               text("all_to_all: ", rows.size(), " numbers of rows were given, ", sum, " in all, for a group of ", ranks,

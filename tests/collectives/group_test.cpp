@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -155,6 +157,16 @@ TEST_P(Group, ACallThatOneRankGetsWrongIsRefusedByAllAndSaysWhose) {
     EXPECT_THAT(rows, HasSubstr("5 in all"));
     group.all_reduce(own);
     EXPECT_EQ(own.at<float>(0), 3);
+  });
+}
+
+TEST_P(Group, NumbersOfRowsWhoseSumWrapsAroundAreRefused) {
+  run(2, [](group& group) {
+    const auto rows = group.rank() == 0 ? std::vector<std::size_t>{SIZE_MAX, 2} : std::vector<std::size_t>{1, 1};
+    const auto own = tensor::ones<float>({group.rank() + 1});
+    EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(group.all_to_all(own, rows)); }),
+                HasSubstr("a tensor of 1 rows"));
+    group.barrier();
   });
 }
 
