@@ -31,7 +31,7 @@ void queued_call::then(std::function<void(std::exception_ptr)> what) {
       return;
     }
   }
-  what(failure_);
+  call(what, failure_);
 }
 
 std::size_t queued_call::source() const {
@@ -52,7 +52,7 @@ void queued_call::run() {
     callbacks.swap(callbacks_);
   }
   end_->notify_own();
-  for (const auto& each : callbacks) each(failure_);
+  for (const auto& each : callbacks) call(each, failure_);
 }
 
 void call_queue::finish() {

@@ -228,7 +228,7 @@ void mailbox::call_back(transfer_queue& ended) {
   if (ended.empty()) return;
   end_->notify_own();
   while (const auto each = ended.take_first()) {
-    for (const auto& callback : std::exchange(each->callbacks_, {})) callback(each->failure_);
+    for (const auto& callback : std::exchange(each->callbacks_, {})) transfer::call(callback, each->failure_);
   }
 }
 
@@ -298,7 +298,7 @@ void mailbox::then(transfer& what, std::function<void(std::exception_ptr)> callb
       return;
     }
   }
-  callback(what.failure_);
+  transfer::call(callback, what.failure_);
 }
 
 void mailbox::close() {

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -303,6 +305,35 @@ TEST_F(GroupFault, AnyOfSeveralIsNotWaitedForWhenOneOfThemCannotCome) {
   EXPECT_THROW(static_cast<void>(wait_any(works)), peer_lost);
   leaves.join();
   for (const auto& each : works) EXPECT_TRUE(each.cancel());
+}
+
+// ---- callbacks
+
+using GroupFaultDeathTest = GroupFault;
+
+// Nothing of this runs in the parent: a callback that is never called there is called when its group goes.
+TEST_F(GroupFaultDeathTest, WhatACallbackThrowsEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fails = [](const std::exception_ptr&) { throw std::runtime_error("of a callback"); };
+  const auto bring_forward = [&] {
+    const group_ticket ticket(2);
+    group mine(ticket, 0);
+    group other(ticket, 1);
+    const auto got = mine.irecv(numbers(1), 1);
+    got.then(fails);
+    other.send(numbers(1), 0);
+    static_cast<void>(got.test());
+  };
+  EXPECT_DEATH(bring_forward(), "of a callback");
+  const auto ask_too_late = [&](bool is_message) {
+    const group_ticket ticket(1);
+    group mine(ticket, 0);
+    const auto done = is_message ? mine.isend(numbers(1), 0) : mine.barrier_async();
+    done.wait();
+    done.then(fails);
+  };
+  EXPECT_DEATH(ask_too_late(true), "of a callback");
+  EXPECT_DEATH(ask_too_late(false), "of a callback");
 }
 
 // ---- asynchronous calls after a shrink

@@ -41,6 +41,11 @@ public:
   [[nodiscard]] virtual std::uint64_t sequence() const noexcept = 0;
   [[nodiscard]] virtual std::size_t source() const = 0;
   [[nodiscard]] virtual tensor result() const = 0;
+
+protected:
+  using callback = std::function<void(std::exception_ptr)>;
+  /// What it throws ends the program.
+  static void call(const callback& whom, const std::exception_ptr& with) noexcept { whom(with); }
 };
 
 }  // namespace detail
@@ -85,8 +90,9 @@ public:
   /// is too late, and for collectives, which others take part in. Ends with errc::cancelled.
   bool cancel() const;
 
-  /// Calls `what` once, when it has ended, with what exception() gives: in the thread of the group, or at once if it
-  /// has ended already. What it throws ends the program. It may begin other operations, and must not wait for them.
+  /// Calls `what` once, when it has ended, with what exception() gives: of a collective in the thread of the group, of
+  /// a message in whichever thread has brought it forward; at once if it has ended already. What it throws ends the
+  /// program. It may begin other operations, and must not wait for them.
   void then(std::function<void(std::exception_ptr)> what) const;
 
 private:
