@@ -65,7 +65,10 @@ public:
     const survival_word here{.now = survival_word::state::waits};
     line(end_.rank()).survives.compare_exchange_strong(none, here.pack(), consistent);
     end_.raise_all();
-    const auto is_begun = [&] { return now().now != succession_word::phase::none || all_are_there(end_); };
+    const auto is_begun = [&] {
+      const auto found = now();
+      return (found.now != succession_word::phase::none && !is_left_over(found)) || all_are_there(end_);
+    };
     static_cast<void>(end_.wait_here(deadline::after(timeout_), is_begun));
   }
 
@@ -93,6 +96,13 @@ private:
     end_.raise_all();
   }
 
+  // This rank led in an earlier call, which failed: for want of memory, say.
+  [[nodiscard]] bool is_left_over(const succession_word& found) const noexcept {
+    const bool is_under_way =
+        found.now == succession_word::phase::claimed || found.now == succession_word::phase::offered;
+    return is_under_way && found.leader == end_.rank();
+  }
+
   bool go_on() {
     const auto found = now();
     if (found.now == succession_word::phase::settled) return true;
@@ -101,11 +111,13 @@ private:
     return false;
   }
 
-  // The first of those who are there, while there is no leader.
+  // The first of those who are there, while there is no leader; of whom the others think that he leads, he himself.
   bool try_to_claim(const succession_word& found) {
-    if (found.now != succession_word::phase::none && !is_gone(end_, found.leader)) return false;
-    for (std::size_t rank = 0; rank < end_.rank(); ++rank) {
-      if (is_there(end_, rank)) return false;
+    if (!is_left_over(found)) {
+      if (found.now != succession_word::phase::none && !is_gone(end_, found.leader)) return false;
+      for (std::size_t rank = 0; rank < end_.rank(); ++rank) {
+        if (is_there(end_, rank)) return false;
+      }
     }
     auto expected = found.pack();
     const succession_word mine{.now = succession_word::phase::claimed, .round = found.round + 1, .leader = end_.rank()};

@@ -406,5 +406,25 @@ TEST_F(GroupFault, ALeaderThatDiedBeforeAllHadItsMemoryIsFollowed) {
   }
 }
 
+// Also when one comes meanwhile who would have led.
+TEST_F(GroupFault, ALeaderThatHadNoMemoryMayShrinkAgain) {
+  const group_ticket ticket(3, {.timeout = 20s});
+  group first(ticket, 0);
+  group second(ticket, 1);
+  std::optional<group> left(std::in_place, ticket, 2);
+  left.reset();
+  std::vector<tensor> taken;
+  const auto take_all_descriptors = [&] {
+    for (;;) taken.push_back(tensor::empty<std::uint8_t>({1}));
+  };
+  EXPECT_THAT(text_thrown_by<error>(take_all_descriptors), HasSubstr("max_blocks"));
+  EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(second.shrink({.timeout = 1ms})); }),
+              HasSubstr("max_blocks"));
+  taken.clear();
+  std::thread comes([&] { EXPECT_EQ(first.shrink().size(), 2U); });
+  EXPECT_EQ(second.shrink().size(), 2U);
+  comes.join();
+}
+
 }  // namespace
 }  // namespace muster::group_fault_test
