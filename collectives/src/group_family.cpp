@@ -39,12 +39,12 @@ shared_block detail::hold_group_memory(rank_end& end, std::uint64_t name) {
 
 namespace {
 
-// Made by a rank that may have died since.
+// Made by a rank that may have died since: then it is gone.
 shared_block hold(rank_end& end, std::uint64_t name, const detail::waiting_for& what) {
   try {
     return detail::hold_group_memory(end, name);
-  } catch (const error&) {
-    end.await_loss(what);
+  } catch (const error& failure) {
+    if (failure.code() == errc::corrupted) end.await_loss(what);
     throw;
   }
 }
@@ -59,7 +59,7 @@ struct applicant {
 
 // ---- split
 
-// In three calls: who belongs together; where the first of each has made their memory; everybody has it.
+// In three calls: who belongs together; where the first of each has made their memory; whether everybody has it.
 std::optional<group> group::split(int color, int key, const call_options& how) {
   return self_->make([&]() -> std::optional<group> {
     auto& end = *self_->end;
@@ -75,27 +75,37 @@ std::optional<group> group::split(int color, int key, const call_options& how) {
     shared_block block;
     std::uint64_t name = 0;
     std::exception_ptr failure;
-    try {
-      if (color >= 0 && leader == end.rank()) {
+    const auto try_to = [&](auto get_block) {
+      try {
+        get_block();
+      } catch (const group_error&) {  // the group is broken: nobody waits for this rank
+        throw;
+      } catch (const error&) {
+        failure = std::current_exception();
+      }
+    };
+    if (color >= 0 && leader == end.rank()) {
+      try_to([&] {
         std::vector<std::size_t> ranks(members.size());
         std::transform(members.begin(), members.end(), ranks.begin(), [](const applicant& each) { return each.rank; });
         block = detail::make_group_memory(end, ranks);
         name = end.where()->blocks().name_of(block);
-      }
-    } catch (const error&) {
-      failure = std::current_exception();
+      });
     }
     const auto names = self_->calls.exchange_numbers({name, 0}, how);
     if (color >= 0 && leader != end.rank() && names[leader][0] != 0) {
-      block = hold(end, names[leader][0],
-                   {.operation = "split", .sequence = end.sequence(), .timeout = how.timeout, .whom = leader});
+      try_to([&] {
+        block = hold(end, names[leader][0],
+                     {.operation = "split", .sequence = end.sequence(), .timeout = how.timeout, .whom = leader});
+      });
     }
-    static_cast<void>(self_->calls.exchange_numbers({}, how));
+    const auto lacks = self_->calls.exchange_numbers({failure ? 1U : 0U, 0}, how);
     self_->made += 2;
     if (failure) std::rethrow_exception(failure);
     if (color < 0) return std::nullopt;
-    if (!block) {
-      throw error(errc::out_of_memory, text("split: rank ", leader, " had no memory for the group of color ", color));
+    for (const auto& each : members) {
+      if (lacks[each.rank][0] == 0) continue;
+      throw error(errc::out_of_memory, text("split: rank ", each.rank, " had no room for the group of color ", color));
     }
     const auto self =
         std::find_if(members.begin(), members.end(), [&](const applicant& each) { return each.rank == end.rank(); });

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -49,6 +50,21 @@ protected:
     return id;
   }
   std::uint64_t identity_of(participant_id id) const { return detail::rank_identity::of(*domain_, id).pack(); }
+  // All that there are, until they are let go: one each.
+  std::vector<shared_block> take_all_descriptors() {
+    auto& blocks = domain_->blocks();
+    std::vector<shared_block> taken = {blocks.allocate_shared(1)};
+    const auto name = blocks.name_of(taken.front());
+    const auto take = [&] {
+      for (;;) {
+        auto one = blocks.borrow(name);
+        blocks.keep(one);
+        taken.push_back(std::move(one));
+      }
+    };
+    EXPECT_THAT(text_thrown_by<error>(take), HasSubstr("max_blocks"));
+    return taken;
+  }
   static void wake(rank_line& line) {
     static_cast<void>(wait_protocol::raise(line.bell));
     futex_wake(futex_address(line.bell), INT_MAX, futex_scope::shared);
@@ -149,6 +165,38 @@ TEST_F(GroupFault, AnObjectThatThereIsNoRoomForIsRefusedByAll) {
   std::thread other([&] { run_rank(1); });
   run_rank(0);
   other.join();
+}
+
+// Whichever of its ranks that is: one has memory to make, the other has it to keep.
+TEST_F(GroupFault, ASplitThatOneRankHasNoRoomForIsRefusedByAll) {
+  constexpr std::size_t enough = 8;
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto has_room = [](group& in) {
+    try {
+      return in.split(0).has_value();
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::out_of_memory) << refused.what();
+      return false;
+    }
+  };
+  for (std::size_t spare = 0; spare <= enough; ++spare) {
+    auto taken = take_all_descriptors();
+    taken.resize(taken.size() - spare);
+    bool other_has_room = false;
+    std::thread second([&] { other_has_room = has_room(other); });
+    const bool own_has_room = has_room(mine);
+    second.join();
+    EXPECT_EQ(own_has_room, other_has_room) << spare;
+    if (spare == 0 || spare == enough) {
+      EXPECT_EQ(own_has_room, spare == enough);
+    }
+    EXPECT_TRUE(mine.is_whole());
+  }
+  const auto begun = other.barrier_async();
+  mine.barrier();
+  begun.wait();
 }
 
 // Another gives up first, and leaves, at any of the looks.
@@ -413,11 +461,7 @@ TEST_F(GroupFault, ALeaderThatHadNoMemoryMayShrinkAgain) {
   group second(ticket, 1);
   std::optional<group> left(std::in_place, ticket, 2);
   left.reset();
-  std::vector<tensor> taken;
-  const auto take_all_descriptors = [&] {
-    for (;;) taken.push_back(tensor::empty<std::uint8_t>({1}));
-  };
-  EXPECT_THAT(text_thrown_by<error>(take_all_descriptors), HasSubstr("max_blocks"));
+  auto taken = take_all_descriptors();
   EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(second.shrink({.timeout = 1ms})); }),
               HasSubstr("max_blocks"));
   taken.clear();
