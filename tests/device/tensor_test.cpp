@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include <muster/memory/domain.hpp>
 
@@ -68,6 +69,22 @@ TEST(Tensor, FromCopiesValuesInRowMajorOrder) {
   EXPECT_EQ(made.to_vector<std::int32_t>(), values);
   EXPECT_EQ(tensor::from(values).shape(), tensor_shape{6});
   EXPECT_EQ(tensor::from({1.0F, 2.0F}, {2, 1}).at<float>(1, 0), 2.0F);
+}
+
+TEST(Tensor, IsEmptyWhenMovedFrom) {
+  auto made = tensor::ones<double>({4}, memory::local);
+  auto taken = std::move(made);
+  EXPECT_EQ(made.size(), 0U);  // NOLINT(bugprone-use-after-move): it says what it is then
+  EXPECT_EQ(made.dtype(), dtype::f32);
+  EXPECT_EQ(made.storage(), nullptr);
+  EXPECT_EQ(made.data(), nullptr);
+  made.fill(1.0F);
+  made = std::move(taken);
+  EXPECT_EQ(made.size(), 4U);
+  EXPECT_FALSE(taken.is_shared());  // NOLINT(bugprone-use-after-move)
+  auto& same = made;
+  made = std::move(same);
+  EXPECT_EQ(made.at<double>(3), 1.0);
 }
 
 TEST(Tensor, FromRefusesAnotherNumberOfValues) {

@@ -23,6 +23,7 @@
 #include <ranges>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -83,14 +84,22 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// Process safety: the memory is the same for all processes that have the tensor, as long as one of them has it.
 /// Visibility: what a worker wrote before its task's result was sent is visible to whoever got the result, and what
 /// was written before a task was submitted is visible to that task.
-/// Lifetime: a tensor keeps its memory, a slice that of the tensor it was cut from.
-/// Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
+/// Lifetime: a tensor keeps its memory, a slice that of the tensor it was cut from. One that was moved from is
+/// tensor(). Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
 class tensor {
 public:
   static constexpr std::size_t max_dimensions = tensor_shape::most;
 
   /// No elements: f32 of shape (0,).
   tensor() noexcept : shape_({0}), strides_({1}) {}
+  tensor(const tensor&) = default;
+  tensor& operator=(const tensor&) = default;
+  tensor(tensor&& other) noexcept : tensor() { swap(other); }
+  tensor& operator=(tensor&& other) noexcept {
+    tensor(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~tensor() = default;
 
   // ---- making. All throw errc::invalid_argument for a shape of more bytes than there are addresses (a negative
   // number is one), and errc::out_of_memory.
@@ -308,6 +317,14 @@ private:
                        const detail::wide_number& step, memory where);
   static tensor from(muster::dtype type, std::span<const std::byte> values, const tensor_shape& shape, memory where);
 
+  void swap(tensor& other) noexcept {
+    storage_.swap(other.storage_);
+    std::swap(data_, other.data_);
+    std::swap(shape_, other.shape_);
+    std::swap(strides_, other.strides_);
+    std::swap(type_, other.type_);
+    std::swap(on_device_, other.on_device_);
+  }
   [[noreturn]] void refuse_access() const;
   void require(muster::dtype asked) const;
   void require_contiguous() const;
