@@ -102,10 +102,20 @@ TEST(Tensor, ArangeCountsUpDownAndInFractions) {
               ElementsAre(UINT64_MAX - 2, UINT64_MAX - 1));
 }
 
+TEST(Tensor, ArangeEndsBeforeItsLastAlsoWhereThatIsRounded) {
+  EXPECT_EQ((tensor::arange(1.0, 1.3, 0.1).size()), 3U);
+  EXPECT_EQ((tensor::arange(1.3, 1.0, -0.1).size()), 3U);
+  EXPECT_LT((tensor::arange(16777216.0F, 16777218.0F, 0.5F).to_vector<float>().back()), 16777218.0F);
+  const auto wide = tensor::arange(-1e308, 1e308, 1e307).to_vector<double>();
+  ASSERT_EQ(wide.size(), 20U);
+  EXPECT_NEAR(wide.back(), 9e307, 1e293);
+}
+
 TEST(Tensor, ArangeRefusesWhatDoesNotEnd) {
   expect_refused([] { ignore(tensor::arange<int>(0, 1, 0)); }, "step");
   expect_refused([] { ignore(tensor::arange(0.0, 1.0, 0.0)); }, "step");
   expect_refused([] { ignore(tensor::arange(0.0, 1.0 / 0.0)); }, "finite");
+  expect_refused([] { ignore(tensor::arange(0.0, 1.0, 1.0 / 0.0)); }, "finite");
   expect_refused([] { ignore(tensor::arange<std::int64_t>(INT64_MIN, INT64_MAX)); }, "shape");
 }
 
