@@ -137,9 +137,15 @@ void graph_plan::check_output(std::size_t step, const tensor& output) const {
                      "contiguous, but ", what.form, ", contiguous, was said when the graph was made"));
   }
   const auto& inputs = bound_[step].arguments;
-  const auto is_shared = [&](const tensor& input) { return shares_memory(input, output); };
-  if (std::none_of(inputs.begin(), inputs.end(), is_shared)) return;
-  throw error(errc::invalid_argument, "it returned elements of an input, which will be written again: clone them");
+  const auto is_shared = [&](const tensor& each) { return shares_memory(each, output); };
+  if (std::any_of(inputs.begin(), inputs.end(), is_shared)) {
+    throw error(errc::invalid_argument, "it returned elements of an input, which will be written again: clone them");
+  }
+  // What it returned before may be a state's by now.
+  const bool is_own = shares_memory(place, output);
+  if (std::count_if(buffers_.begin(), buffers_.end(), is_shared) == (is_own ? 1 : 0)) return;
+  throw error(errc::invalid_argument,
+              "it returned elements of another value, or what is a state's since it returned it before: clone them");
 }
 
 void graph_plan::update(std::size_t step) {

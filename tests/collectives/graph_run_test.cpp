@@ -296,6 +296,27 @@ TEST(GraphRun, WhatAFunctionReturnsIsChecked) {
   expect_refused([&] { local_graph(in_place).run(); }, "rank 1", "\"y\"", "in place");
 }
 
+TEST(GraphRun, AFunctionThatKeepsWhatHasBecomeAStateIsRefused) {
+  graph g;
+  auto here = g.on(0);
+  const auto state = here.state("s", number);
+  const auto next = here.compute("c", number, [kept = one(0)] {
+    kept.item<float>() += 1;
+    return kept;
+  });
+  here.update(state, next);
+  here.compute("d", number, {state}, [](const tensor& x) { return one(x.item<float>()); });
+  local_graph all(g);
+  all.run();
+  EXPECT_EQ(all[0].value("s").item<float>(), 1);
+  expect_refused([&] { all.run(); }, "\"c\"", "a state's since it returned it before");
+  graph twice;
+  const auto kept = one(1);
+  twice.on(0).compute("x", number, [kept] { return kept; });
+  twice.on(0).compute("y", number, [kept] { return kept; });
+  expect_refused([&] { local_graph(twice).run(); }, "\"y\"", "elements of another value");
+}
+
 TEST(GraphRun, OneProcessNeedsAllRanks) {
   graph g;
   g.on(0).recv("x", number, {.from = 1, .tag = 9});

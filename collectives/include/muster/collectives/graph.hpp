@@ -125,7 +125,7 @@ public:
   /// A value that a function computes from others. It is called once per run, either as
   /// `function(const tensor& output, const tensor& input…)`, and writes all of the output's elements, which lie in the
   /// same memory in every run; or as `function(const tensor& input…)`, and returns a contiguous tensor of that
-  /// form, which shares no memory with the inputs.
+  /// form, which shares no memory with another value: nor with what it returned before, once that has updated a state.
   /// Requires: the function is copyable, and writes no input's elements.
   template <std::size_t N, class F>
   graph_value compute(std::string name, const graph_form& form, const graph_value (&inputs)[N], F function) {
