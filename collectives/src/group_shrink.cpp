@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
@@ -75,8 +76,9 @@ public:
   /// False when nobody has settled it in time, or without this rank.
   bool settle() {
     // A leader may have waited longer than this rank, and waits in each round for those whom he has chosen.
-    const auto patience = deadline::after(3 * timeout_);
-    if (!end_.wait_here(patience, [&] { return go_on(); })) return false;
+    auto patience = clock::now();
+    for (int rounds = 0; rounds < 3; ++rounds) patience = later(patience, timeout_);
+    if (!end_.wait_here(deadline(patience), [&] { return go_on(); })) return false;
     const auto mine = survival(end_, end_.rank());
     return block_ && mine.now == survival_word::state::holds && mine.is_of(now().round);
   }

@@ -470,5 +470,24 @@ TEST_F(GroupFault, ALeaderThatHadNoMemoryMayShrinkAgain) {
   comes.join();
 }
 
+// For longer than the clock can say: rank 0 has claimed, and settles only when rank 1 waits for it.
+TEST_F(GroupFault, AShrinkMayWaitForEver) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  rank_end leads(domain_, ticket.block(), 0);
+  group follows(ticket, 1);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  memory.succession() = std::uint64_t{1} << 56U | std::uint64_t{1} << 32U;
+  memory.broken() = std::uint64_t{3} << 56U;
+  std::thread settles([&] {
+    EXPECT_TRUE(test::eventually([&] { return wait_protocol::is_awaited(memory.line(1).bell); }));
+    memory.succession() = std::uint64_t{3} << 56U | std::uint64_t{1} << 32U;
+    leads.raise_all();
+  });
+  EXPECT_THAT(text_thrown_by<group_error>(
+                  [&] { static_cast<void>(follows.shrink({.timeout = std::chrono::hours(24 * 366 * 100)})); }),
+              HasSubstr("came too late"));
+  settles.join();
+}
+
 }  // namespace
 }  // namespace muster::group_fault_test
