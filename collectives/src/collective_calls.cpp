@@ -178,15 +178,14 @@ void collective_calls::combine_range(const call_frame& frame, const reduction& w
 
 void collective_calls::join_inputs(dtype type, const reduction& with, std::size_t count, std::size_t result_bytes) {
   combine(with, type, inputs_, outputs_, count, stores_for(result_bytes));
-  end_.traffic().bytes_read += inputs_.size() * count * dtype_size(type);
-  end_.traffic().bytes_written += outputs_.size() * count * dtype_size(type);
+  const auto bytes = count * dtype_size(type);
+  end_.count_bytes(inputs_.size() * bytes, outputs_.size() * bytes);
 }
 
 void collective_calls::copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t result_bytes) {
   if (to == from) return;
   copy(to, from, bytes, stores_for(result_bytes));
-  end_.traffic().bytes_read += bytes;
-  end_.traffic().bytes_written += bytes;
+  end_.count_bytes(bytes, bytes);
 }
 
 // This rank's slice, for everybody who is to have the result; of many ranks, only for itself.

@@ -38,8 +38,13 @@ group::impl::~impl() {
 work group::impl::queue(std::function<tensor()> call) {
   const detail::one_call_at_a_time guard(busy);
   auto made_now = std::make_shared<detail::queued_call>(end, made + 1, std::move(call));
-  queued.add(made_now);  // throws where no thread can be had: then there was no call
-  ++made;
+  ++made;  // before it begins: a split counts its other calls in the group's thread
+  try {
+    queued.add(made_now);
+  } catch (...) {  // no thread can be had: then there was no call
+    --made;
+    throw;
+  }
   return work(std::move(made_now));
 }
 

@@ -89,13 +89,8 @@ bool rank_end::is_dead(std::size_t rank) const noexcept {
 // ---- calls
 
 std::uint64_t rank_end::begin_call() {
-  ++traffic_.calls;
+  traffic_.count_call();
   return ++sequence_;
-}
-
-void rank_end::count_exchange() noexcept {
-  ++traffic_.exchanges;
-  traffic_.words_looked += size() - 1;
 }
 
 std::span<const call_header> rank_end::enter(const call_header& own, const call_options& how) {
@@ -105,7 +100,7 @@ std::span<const call_header> rank_end::enter(const call_header& own, const call_
   mine.fingerprint.store(own.fingerprint, std::memory_order_relaxed);
   mine.sequence.store(sequence_, std::memory_order_seq_cst);
   notify();
-  count_exchange();
+  traffic_.count_exchange(size() - 1);
   waiting_for what{.operation = name_of(own.kind), .sequence = sequence_, .timeout = how.timeout};
   for (std::size_t rank = 0; rank < headers_.size(); ++rank) {
     if (rank == rank_) {
@@ -158,7 +153,7 @@ std::vector<std::vector<std::byte>> rank_end::exchange_notes(const char* operati
 void rank_end::await_step(const char* operation, const call_options& how, bool failed) {
   memory_.line(rank_).done.store(++step_ << 8U | (failed ? 1U : 0U), std::memory_order_seq_cst);
   notify();
-  count_exchange();
+  traffic_.count_exchange(size() - 1);
   waiting_for what{.operation = operation, .sequence = sequence_, .timeout = how.timeout};
   for (std::size_t rank = 0; rank < size(); ++rank) {
     what.whom = rank;

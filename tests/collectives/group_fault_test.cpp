@@ -420,6 +420,35 @@ TEST_F(GroupFault, AsynchronousCallsOfABrokenGroupEndAlsoAfterItsShrink) {
   rest.barrier_async().wait();
 }
 
+// What follows is for ThreadSanitizer.
+TEST_F(GroupFault, TrafficMayBeAskedDuringAsynchronousCalls) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto begun = mine.barrier_async();
+  EXPECT_LE(mine.traffic().calls, 1U);
+  other.barrier();
+  begun.wait();
+  EXPECT_EQ(mine.traffic().calls, 1U);
+}
+
+TEST_F(GroupFault, CallsBehindASplitThatWasQueuedHaveTheGroupsNumbers) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto begun = mine.barrier_async();
+  std::thread second([&] {
+    other.barrier();
+    EXPECT_TRUE(other.split(0));
+    other.barrier();
+  });
+  EXPECT_TRUE(mine.split(0));
+  const auto last = mine.barrier_async();
+  EXPECT_EQ(last.sequence(), 5U);
+  last.wait();
+  second.join();
+}
+
 // ---- the group of the survivors
 
 // A leader that has offered memory, or only claimed, and is dead now with what it had made.

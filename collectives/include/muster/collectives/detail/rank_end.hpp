@@ -36,6 +36,43 @@ struct waiting_for {
   std::optional<deadline> until = {};      ///< once somebody was waited for: for the others too
 };
 
+/// group_traffic that one thread at a time adds to while others may ask.
+///
+/// Thread safety: read(): safe. Counting: one thread at a time.
+class traffic_counts {
+public:
+  void count_call() noexcept { add(calls_, 1); }
+  void count_exchange(std::uint64_t words_looked) noexcept {
+    add(exchanges_, 1);
+    add(words_looked_, words_looked);
+  }
+  void count_bytes(std::uint64_t read, std::uint64_t written) noexcept {
+    add(bytes_read_, read);
+    add(bytes_written_, written);
+  }
+  [[nodiscard]] group_traffic read() const noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    return {.calls = calls_.load(relaxed),
+            .exchanges = exchanges_.load(relaxed),
+            .words_looked = words_looked_.load(relaxed),
+            .bytes_read = bytes_read_.load(relaxed),
+            .bytes_written = bytes_written_.load(relaxed)};
+  }
+
+private:
+  using count = std::atomic<std::uint64_t>;
+  // Not fetch_add, which costs more than a short call's other arithmetic.
+  static void add(count& to, std::uint64_t what) noexcept {
+    to.store(to.load(std::memory_order_relaxed) + what, std::memory_order_relaxed);
+  }
+
+  count calls_ = 0;
+  count exchanges_ = 0;
+  count words_looked_ = 0;
+  count bytes_read_ = 0;
+  count bytes_written_ = 0;
+};
+
 /// A rank's end of a group's memory: it publishes what it calls, waits for the others to do so, and finds out who is
 /// missing. It knows nothing of tensors.
 ///
@@ -104,7 +141,8 @@ public:
   /// when it does not turn out.
   void await_loss(const waiting_for& what);
 
-  [[nodiscard]] group_traffic& traffic() noexcept { return traffic_; }
+  [[nodiscard]] group_traffic traffic() const noexcept { return traffic_.read(); }
+  void count_bytes(std::uint64_t read, std::uint64_t written) noexcept { traffic_.count_bytes(read, written); }
 
   // ---- waiting
 
@@ -198,7 +236,6 @@ public:
 
 private:
   void join(std::size_t rank);
-  void count_exchange() noexcept;
   void await_step(const char* operation, const call_options& how, bool failed);
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
@@ -235,7 +272,7 @@ private:
   std::uint64_t sequence_ = 0;
   std::uint64_t step_ = 0;  // of confirm()
   std::vector<call_header> headers_;
-  group_traffic traffic_;
+  traffic_counts traffic_;
   mutex aborting_;  // any thread may
   std::atomic<bool> precise_ = true;
   std::atomic<bool> uses_meanwhile_ = false;
