@@ -217,8 +217,9 @@ bool mailbox::advance() {
 }
 
 void mailbox::end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended) {
-  which->failure_ = std::move(failure);
   which->staged_ = tensor();
+  if (which->has_ended()) return;  // it was given up
+  which->failure_ = std::move(failure);
   which->ended_.store(true, std::memory_order_seq_cst);
   ended.push_back(std::move(which));
 }
@@ -230,6 +231,41 @@ void mailbox::call_back(transfer_queue& ended) {
   while (const auto each = ended.take_first()) {
     for (const auto& callback : std::exchange(each->callbacks_, {})) transfer::call(callback, each->failure_);
   }
+}
+
+namespace {
+
+waiting_for reason_of(const transfer& what, std::size_t asked) {
+  return {.operation = what.name(), .whom = asked == transfer::any_source ? rank_line::anybody : asked};
+}
+
+}  // namespace
+
+// It may come, and its sender leave, between a look and that it is known that he has.
+bool mailbox::test(transfer& what) {
+  if (what.test()) return true;
+  const auto failure = end_->failure_of(reason_of(what, what.asked_));
+  if (failure == nullptr) return false;
+  if (!what.test()) give_up(what, failure);
+  return true;
+}
+
+// A message that its receiver has been told of stays where it is until it is answered: he may be reading it.
+void mailbox::give_up(transfer& what, std::exception_ptr failure) {
+  decltype(what.callbacks_) callbacks;
+  std::shared_ptr<transfer> taken;  // until it has been told
+  {
+    const scoped_lock lock(mutex_);
+    if (what.has_ended()) return;
+    auto& queue = what.direction_ == transfer::direction::receive ? posted_ : outgoing_[what.peer_].queued;
+    taken = queue.take_first_that([&](const transfer& each) { return &each == &what; });
+    if (taken != nullptr) what.staged_ = tensor();
+    what.failure_ = std::move(failure);
+    what.ended_.store(true, std::memory_order_seq_cst);
+    callbacks.swap(what.callbacks_);
+  }
+  end_->notify_own();
+  for (const auto& each : callbacks) transfer::call(each, what.failure_);
 }
 
 // Whoever sends copies what others have sent before it sleeps, not before: mostly somebody is about to ask for it.
@@ -245,9 +281,7 @@ bool mailbox::wait(transfer& what, deadline until) {
   };
   if (end_->look_until(until, is_over)) return await_loss(what), true;
   absorbs = sends;
-  const waiting_for whom{.operation = what.name(),
-                         .whom = what.asked_ == transfer::any_source ? rank_line::anybody : what.asked_};
-  if (!end_->wait_until(whom, until, is_over)) return false;
+  if (!end_->wait_until(reason_of(what, what.asked_), until, is_over)) return false;
   await_loss(what);
   return true;
 }
@@ -360,6 +394,8 @@ bool transfer::test() {
   if (!has_ended()) box_->advance();
   return has_ended();
 }
+
+bool transfer::test_or_fail() { return box_->test(*this); }
 
 bool transfer::wait(deadline until) { return box_->wait(*this, until); }
 

@@ -271,6 +271,21 @@ void rank_end::check_health(const waiting_for& what) {
   }
 }
 
+std::exception_ptr rank_end::failure_of(const waiting_for& what) {
+  const std::uint64_t deaths = domain_->deaths().load(std::memory_order_acquire);
+  const bool has_news = deaths_looked_at_.load(std::memory_order_relaxed) != deaths;
+  if (!has_news && !is_broken() && !cannot_come(what)) return nullptr;
+  try {
+    check_health(what);
+    deaths_looked_at_.store(deaths, std::memory_order_relaxed);
+    if (!cannot_come(what)) return nullptr;
+    require_whole(what);  // it left because of that
+    throw_lost(what);
+  } catch (const group_error&) {
+    return std::current_exception();
+  }
+}
+
 void rank_end::mark_lost() noexcept {
   std::uint64_t whole = 0;
   memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::lost, rank_, sequence_}.pack());

@@ -20,9 +20,9 @@ bool work::wait_until(deadline until) const {
   return true;
 }
 
-bool work::test() const { return state().test(); }
+bool work::test() const { return state().test_or_fail(); }
 
-std::exception_ptr work::exception() const { return state().test() ? state_->failure() : nullptr; }
+std::exception_ptr work::exception() const { return state().test_or_fail() ? state_->failure() : nullptr; }
 
 std::uint64_t work::sequence() const { return state().sequence(); }
 

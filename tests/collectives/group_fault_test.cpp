@@ -355,6 +355,67 @@ TEST_F(GroupFault, AnyOfSeveralIsNotWaitedForWhenOneOfThemCannotCome) {
   for (const auto& each : works) EXPECT_TRUE(each.cancel());
 }
 
+// ---- messages of who only polls
+
+TEST_F(GroupFault, AMessageWithOneWhoHasLeftEndsForWhoPolls) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  std::optional<group> other(std::in_place, ticket, 1);
+  const auto came = mine.irecv(numbers(1), 1, 1);
+  const auto got = mine.irecv(numbers(1), 1);
+  const auto from_any = mine.irecv(numbers(1), any_source);
+  const auto sent = mine.isend(numbers(2000), 1);
+  EXPECT_FALSE(got.test());
+  EXPECT_FALSE(sent.test());
+  int calls = 0;
+  got.then([&](const std::exception_ptr& failure) { calls += failure == nullptr ? 100 : 1; });
+  other->send(numbers(1), 0, 1);
+  other.reset();
+  EXPECT_TRUE(came.test());
+  EXPECT_NO_THROW(came.wait());
+  for (const auto& each : {got, from_any, sent}) {
+    EXPECT_TRUE(each.test());
+    EXPECT_NE(each.exception(), nullptr);
+    EXPECT_FALSE(each.cancel());
+    EXPECT_THROW(each.wait(), peer_lost);
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(mine.is_whole());
+}
+
+TEST_F(GroupFault, AMessageOfOneWhoIsDeadEndsForWhoPolls) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  const auto dead = make_participant();
+  memory.line(1).member = identity_of(dead);
+  memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+  const auto got = mine.irecv(numbers(1), 1);
+  EXPECT_FALSE(got.test());
+  domain_->bury(dead);
+  EXPECT_TRUE(got.test());
+  EXPECT_THROW(got.wait(), peer_lost);
+  EXPECT_FALSE(mine.is_whole());
+}
+
+TEST_F(GroupFault, AMessageThatWasSentBeforeAnAbortIsStillThereForWhoPolls) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto got = mine.irecv(numbers(1), 1);
+  const auto never_sent = mine.irecv(numbers(1), 1, 7);
+  const auto sent = mine.isend(numbers(2000), 1, 3);
+  other.send(numbers(1), 0);
+  other.abort("enough");
+  EXPECT_TRUE(got.test());
+  EXPECT_EQ(got.exception(), nullptr);
+  EXPECT_TRUE(never_sent.test());
+  EXPECT_THAT(text_thrown_by<group_error>([&] { never_sent.wait(); }), HasSubstr("enough"));
+  EXPECT_TRUE(sent.test());
+  EXPECT_EQ(other.irecv(0, 3).result().size(), 2000U) << "it was told of, and is kept until it is answered";
+  EXPECT_THROW(sent.wait(), group_error);
+}
+
 // ---- callbacks
 
 using GroupFaultDeathTest = GroupFault;

@@ -29,6 +29,8 @@ public:
 
   /// Brings it forward if it can be; true when it has ended.
   virtual bool test() = 0;
+  /// The same, and ends it where wait() would throw.
+  virtual bool test_or_fail() { return test(); }
   /// False when `until` passed first. Throws peer_lost and the like when it cannot end any more.
   virtual bool wait(deadline until) = 0;
   /// Until one of several has ended; all are of the same group. False when `until` passed first.
@@ -74,7 +76,8 @@ public:
     return wait_until(deadline::after(time));
   }
   [[nodiscard]] bool wait_until(deadline until) const;
-  /// Whether it has ended, well or not. Brings messages forward.
+  /// Whether it has ended, well or not. Brings messages forward, and ends one that cannot come any more, since the
+  /// other rank is dead or has left, or the group is broken.
   [[nodiscard]] bool test() const;
   /// What it ended with; nullptr while it has not ended, and when it ended well.
   [[nodiscard]] std::exception_ptr exception() const;
@@ -92,7 +95,8 @@ public:
 
   /// Calls `what` once, when it has ended, with what exception() gives: of a collective in the thread of the group, of
   /// a message in whichever thread has brought it forward; at once if it has ended already. What it throws ends the
-  /// program. It may begin other operations, and must not wait for them.
+  /// program. It may begin other operations, and must not wait for them. A message that cannot come any more ends only
+  /// when somebody asks for it: by test() or exception().
   void then(std::function<void(std::exception_ptr)> what) const;
 
 private:

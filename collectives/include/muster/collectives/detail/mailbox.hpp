@@ -52,6 +52,8 @@ public:
 
   /// Brings everything forward that can be; true when something has changed. Calls what is to be called then.
   bool advance() MUSTER_EXCLUDES(mutex_);
+  /// Whether it has ended; ends it where wait() would throw.
+  bool test(transfer& what) MUSTER_EXCLUDES(mutex_);
   bool wait(transfer& what, deadline until) MUSTER_EXCLUDES(mutex_);
   bool wait_any(std::span<work_state* const> all, deadline until);
   bool cancel(transfer& what) MUSTER_EXCLUDES(mutex_);
@@ -135,6 +137,7 @@ private:
   void complain(std::size_t from, std::string_view what) noexcept MUSTER_REQUIRES(mutex_);
   void absorb() MUSTER_EXCLUDES(mutex_);
   void await_loss(const transfer& what);
+  void give_up(transfer& what, std::exception_ptr failure) MUSTER_EXCLUDES(mutex_);
   static void end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended);
   bool advance_all(transfer_queue& ended) MUSTER_REQUIRES(mutex_);
   void call_back(transfer_queue& ended);

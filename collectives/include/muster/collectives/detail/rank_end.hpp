@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -183,6 +184,10 @@ public:
     }
   }
 
+  /// What such a wait would throw now, for who does not sleep; nullptr where it would go on.
+  /// Cost: some loads, unless somebody has died since the last one.
+  [[nodiscard]] std::exception_ptr failure_of(const waiting_for& what);
+
   /// For what happens within this process, whatever becomes of the group.
   template <class Ready>
   bool wait_here(deadline until, Ready ready) {
@@ -277,6 +282,8 @@ private:
   std::atomic<bool> precise_ = true;
   std::atomic<bool> uses_meanwhile_ = false;
   std::function<void()> meanwhile_;
+  static constexpr std::uint64_t never_looked = UINT64_MAX;
+  std::atomic<std::uint64_t> deaths_looked_at_ = never_looked;  // by failure_of, which found no member among them
 };
 
 }  // namespace muster::detail

@@ -30,6 +30,7 @@ public:
   transfer(std::shared_ptr<mailbox> box, direction where, std::size_t peer, std::uint64_t tag, const tensor* what);
 
   bool test() override;
+  bool test_or_fail() override;
   bool wait(deadline until) override;
   bool wait_for_any(std::span<work_state* const> all, deadline until) override;
   bool cancel() override;
