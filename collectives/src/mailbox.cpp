@@ -17,14 +17,20 @@ namespace muster::detail {
 
 namespace {
 
-// A message refused by its receiver is refused by its sender too, if he still waits; else by his next message there.
-std::string complaint_of(const outbox& ring) {
-  const std::size_t bytes = std::min<std::size_t>(ring->complaint_bytes, ring->complaint.size());
-  return {ring->complaint.data(), bytes};
+// There is room for one: of several that were refused before the sender looks, one is told with its own.
+std::string take_reason(const outbox& ring, std::uint64_t position) {
+  const auto written = ring->reasons.load(std::memory_order_acquire);
+  if (written == ring->reasons_read.load(std::memory_order_relaxed) || ring->reason_of != position) {
+    return "its type or shape did not fit, or it could not be copied";
+  }
+  std::string found(ring->reason.data(), std::min<std::size_t>(ring->reason_bytes, ring->reason.size()));
+  ring->reasons_read.store(written, std::memory_order_release);
+  return found;
 }
 
-error refused_message(std::size_t to, const outbox& ring) {
-  return {errc::invalid_argument, text("a message to rank ", to, " was refused there: ", complaint_of(ring))};
+// A message refused by its receiver is refused by its sender too, if he still waits; else by his next message there.
+error refused_message(std::size_t to, const outbox& ring, std::uint64_t position) {
+  return {errc::invalid_argument, text("a message to rank ", to, " was refused there: ", take_reason(ring, position))};
 }
 
 }  // namespace
@@ -80,8 +86,9 @@ void mailbox::stage(transfer& what) {
 
 void mailbox::require_no_complaint(std::size_t to) {
   auto& out = outgoing_[to];
-  const auto complaints = out.ring->complaints.load(std::memory_order_acquire);
-  if (std::exchange(out.complaints, complaints) != complaints) throw refused_message(to, out.ring);
+  if (out.ring->complaints.load(std::memory_order_acquire) == out.complaints) return;
+  ++out.complaints;
+  throw refused_message(to, out.ring, outbox::unanswered);
 }
 
 // The receiver takes over a hold on it, so what was sent can be read when the sender has left.
@@ -184,8 +191,7 @@ bool mailbox::look_at_answers(std::size_t to, transfer_queue& ended) {
     out.free_acks.push_back(sent->ack_index_);
     std::exception_ptr failure;
     if ((answer_to(*sent) & outbox::refused) != 0) {
-      failure = std::make_exception_ptr(refused_message(to, out.ring));
-      out.complaints = out.ring->complaints.load(std::memory_order_acquire);
+      failure = std::make_exception_ptr(refused_message(to, out.ring, sent->ack_));
     }
     end(std::move(sent), failure, ended);
     changed = true;

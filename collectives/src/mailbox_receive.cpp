@@ -207,7 +207,7 @@ void mailbox::take(std::size_t from, const message_entry& entry, transfer_queue&
   auto& message = taken.front();
   message.order = ++arrivals_;
   if (!read(entry, in.position + 1, message)) {
-    complain(from, "it is of no type or shape that there is");
+    complain(from, outbox::unanswered, "it is of no type or shape that there is");
     return put_back(std::move(taken));
   }
   const auto fits = [&](const transfer& each) {
@@ -269,7 +269,7 @@ void mailbox::deliver(std::size_t from, arrival& message, std::shared_ptr<transf
   } catch (const std::exception& why) {  // of this rank's own: the sender must not wait for it
     failure = std::current_exception();
     if (message.ack) {
-      complain(from, why.what());
+      complain(from, message.position, why.what());
       answer(from, message, true);
     }
   }
@@ -280,7 +280,7 @@ void mailbox::require_fit(std::size_t from, arrival& message, const tensor& into
   if (into.dtype() == message.type && into.shape() == message.shape) return;
   const auto why = text("the message with tag ", message.tag, " of rank ", from, " is ", message.type, ' ',
                         message.shape, ", and rank ", end_->rank(), " wanted ", into.dtype(), ' ', into.shape());
-  complain(from, why);
+  complain(from, message.ack ? message.position : outbox::unanswered, why);
   answer(from, message, true);
   throw error(errc::invalid_argument, why);
 }
@@ -320,11 +320,17 @@ void mailbox::answer(std::size_t from, arrival& message, bool refused) {
   end_->notify(from);
 }
 
-void mailbox::complain(std::size_t from, std::string_view what) noexcept {
+// Before the answer, if there is one: who is told of that finds the reason.
+void mailbox::complain(std::size_t from, std::uint64_t position, std::string_view why) noexcept {
   auto& ring = *incoming_[from].ring;
-  ring.complaint_bytes = static_cast<std::uint32_t>(std::min(what.size(), ring.complaint.size()));
-  std::memcpy(ring.complaint.data(), what.data(), ring.complaint_bytes);
-  ring.complaints.fetch_add(1, std::memory_order_release);
+  const auto written = ring.reasons.load(std::memory_order_relaxed);
+  if (ring.reasons_read.load(std::memory_order_acquire) == written) {
+    ring.reason_of = position;
+    ring.reason_bytes = static_cast<std::uint32_t>(std::min(why.size(), ring.reason.size()));
+    std::memcpy(ring.reason.data(), why.data(), ring.reason_bytes);
+    ring.reasons.store(written + 1, std::memory_order_release);
+  }
+  if (position == outbox::unanswered) ring.complaints.fetch_add(1, std::memory_order_release);
 }
 
 // Takes what lies in others' memory into this process's.

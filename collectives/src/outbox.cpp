@@ -10,7 +10,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t outbox_magic = 0x6d75737447620002;  // "mustGb", layout version 2
+constexpr std::uint64_t outbox_magic = 0x6d75737447620003;  // "mustGb", layout version 3
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -146,6 +147,35 @@ TEST_F(GroupFault, AMessageThatItsReceiverCannotHoldIsRefusedAtBothEnds) {
   taken.clear();
   EXPECT_THAT(text_thrown_by<error>([&] { sent.wait(); }), HasSubstr("refused there"));
   EXPECT_TRUE(mine.is_whole());
+}
+
+// There is room for one reason at a time; what has none is told without, and none is told of another one.
+TEST_F(GroupFault, ARefusedMessageIsToldWithItsOwnReasonAndOnce) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto refuse = [&](std::uint32_t tag) { EXPECT_THROW(other.recv(numbers(7), 0, tag), error); };
+  const auto told_by = [](const work& what) { return text_thrown_by<error>([&] { what.wait(); }); };
+  const auto told_by_next = [&] { return text_thrown_by<error>([&] { mine.send(numbers(1), 1, 9); }); };
+  const auto without_reason = testing::AllOf(HasSubstr("refused there"), testing::Not(HasSubstr("with tag")));
+
+  for (int round = 0; round < 2; ++round) {
+    const auto first = mine.isend(numbers(2000), 1, 1);
+    const auto second = mine.isend(numbers(2000), 1, 2);
+    refuse(1);
+    refuse(2);
+    EXPECT_THAT(told_by(second), without_reason);
+    EXPECT_THAT(told_by(first), HasSubstr("with tag 1"));
+  }
+
+  mine.send(numbers(1), 1, 3);
+  mine.send(numbers(1), 1, 4);
+  const auto answered = mine.isend(numbers(2000), 1, 5);
+  for (const std::uint32_t tag : {3U, 4U, 5U}) refuse(tag);
+  EXPECT_THAT(told_by(answered), without_reason);
+  EXPECT_THAT(told_by_next(), HasSubstr("with tag 3"));
+  EXPECT_THAT(told_by_next(), without_reason);
+  EXPECT_EQ(told_by_next(), "nothing was thrown");
 }
 
 // What a rank has encoded it must have room for, too.

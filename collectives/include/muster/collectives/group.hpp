@@ -178,8 +178,8 @@ public:
   // ---- messages
 
   /// Begins to send. Messages from one rank to one other with one tag are received in the order in which they were
-  /// sent; any number may be under way. Throws errc::invalid_argument for a rank out of range, and when an earlier
-  /// message to that rank was refused there because of its type or shape.
+  /// sent; any number may be under way. Throws errc::invalid_argument for a rank out of range, and, once for each, when
+  /// an earlier message to that rank, which had ended here, was refused there because of its type or shape.
   [[nodiscard]] work isend(const tensor& what, std::size_t to, std::uint32_t tag = 0);
   /// Begins to receive from a rank, or any_source; work::source tells which. The sender's tensor must be of the same
   /// type and shape; else both ends throw errc::invalid_argument.

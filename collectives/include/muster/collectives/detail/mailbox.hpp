@@ -97,7 +97,7 @@ private:
     transfer_queue queued;    // no room yet
     transfer_queue unanswered;
     std::vector<std::size_t> free_acks;
-    std::uint64_t complaints = 0;
+    std::uint64_t complaints = 0;  // that were told here
   };
 
   void require_peer(std::size_t peer) const;
@@ -134,7 +134,8 @@ private:
   void fill(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void fetch(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void answer(std::size_t from, arrival& message, bool refused) MUSTER_REQUIRES(mutex_);
-  void complain(std::size_t from, std::string_view what) noexcept MUSTER_REQUIRES(mutex_);
+  // `position`: of the message, in its answer.
+  void complain(std::size_t from, std::uint64_t position, std::string_view why) noexcept MUSTER_REQUIRES(mutex_);
   void absorb() MUSTER_EXCLUDES(mutex_);
   void await_loss(const transfer& what);
   void give_up(transfer& what, std::exception_ptr failure) MUSTER_EXCLUDES(mutex_);

@@ -67,12 +67,16 @@ public:
   static constexpr std::size_t most_untold = 8;
   static constexpr std::size_t most_acks = 256;
   static constexpr std::uint64_t refused = std::uint64_t{1} << 63U;  ///< in an answer: the receiver could not use it
+  static constexpr std::uint64_t unanswered = 0;  ///< instead of a position: of a message without an answer
 
   struct memory {
     std::uint64_t magic;
-    std::atomic<std::uint64_t> complaints;  ///< messages that the receiver refused; written after `complaint`
-    std::uint32_t complaint_bytes;
-    std::array<char, 236> complaint;
+    std::atomic<std::uint64_t> complaints;    ///< messages that the receiver refused, but those that it answers
+    std::atomic<std::uint64_t> reasons;       ///< that the receiver has written: the next one when all have been read
+    std::atomic<std::uint64_t> reasons_read;  ///< by the sender
+    std::uint64_t reason_of;                  ///< the message's position, as in its answer; 0 for one without
+    std::uint32_t reason_bytes;
+    std::array<char, 212> reason;
     alignas(
         128) std::atomic<std::uint64_t> taken;  ///< messages that it has taken over; some that it has may be missing
     alignas(
