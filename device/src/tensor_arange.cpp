@@ -42,22 +42,20 @@ T element_of(Number value) {
 }
 
 // How many numbers there are from first on before last; nothing for a sequence that does not end. A quotient of rounded
-// numbers is one more or less, and a number that is before last may not be when it is a T.
-template <class T>
+// numbers is one more or less.
 std::optional<std::size_t> steps(double first, double last, double step) {
   if (!std::isfinite(first) || !std::isfinite(last) || !std::isfinite(step) || step == 0) return std::nullopt;
   const auto way = last - first;
   const auto about = std::ceil(std::isfinite(way) ? way / step : (last / 2 - first / 2) / (step / 2));
   if (!(std::abs(about) <= most_numbers)) return std::nullopt;
   const auto is_before = [&](std::size_t index) {
-    const auto element = static_cast<double>(element_of<T>(number_at(index, first, step)));
-    return step > 0 ? element < last : element > last;
+    const auto number = number_at(index, first, step);
+    return step > 0 ? number < last : number > last;
   };
   const auto candidates = std::views::iota(std::size_t{0}, static_cast<std::size_t>(std::max(about, 0.0)) + 1);
   return static_cast<std::size_t>(std::ranges::partition_point(candidates, is_before) - candidates.begin());
 }
 
-template <class T>
 std::optional<std::size_t> steps(wide_integer first, wide_integer last, wide_integer step) {
   if (step == 0) return std::nullopt;
   const auto way = step > 0 ? last - first : first - last;
@@ -94,7 +92,7 @@ tensor tensor::arange(muster::dtype type, const detail::wide_number& first, cons
       using number = std::conditional_t<std::is_integral_v<T>, wide_integer, double>;
       const auto begin = number_of<number>(first);
       const auto by = number_of<number>(step);
-      const auto count = steps<T>(begin, number_of<number>(last), by);
+      const auto count = steps(begin, number_of<number>(last), by);
       if (!count) throw_no_sequence(number_of<double>(first), number_of<double>(last), number_of<double>(step));
       auto made = empty(type, {*count}, where);
       auto* const elements = reinterpret_cast<T*>(made.data());

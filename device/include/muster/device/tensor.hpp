@@ -85,7 +85,8 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// Visibility: what a worker wrote before its task's result was sent is visible to whoever got the result, and what
 /// was written before a task was submitted is visible to that task.
 /// Lifetime: a tensor keeps its memory, a slice that of the tensor it was cut from. One that was moved from is
-/// tensor(). Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
+/// tensor().
+/// Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
 class tensor {
 public:
   static constexpr std::size_t max_dimensions = tensor_shape::most;
@@ -149,8 +150,8 @@ public:
     return ones<T>(shape, memory::shared);
   }
 
-  /// first, first + step, …, as long as it is before `last`. Throws errc::invalid_argument for a step of 0, and for
-  /// what is not finite.
+  /// first, first + step, …, as long as it is before `last`: of floating-point numbers as double, which is then
+  /// rounded. Throws errc::invalid_argument for a step of 0, and for what is not finite.
   template <tensor_element T>
     requires(detail::is_number<T> || std::floating_point<T>)
   [[nodiscard]] static tensor arange(T first, T last, T step = 1, memory where = memory::shared) {
