@@ -14,16 +14,25 @@ namespace muster {
 
 namespace {
 
-// Inside of a catch block.
-bool is_want_of_memory() noexcept {
+// Inside of a catch block. Of shared memory or descriptors, which others give back.
+bool is_want_of_shared_memory() noexcept {
   try {
     throw;
   } catch (const error& failure) {
     return failure.code() == errc::out_of_memory;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Inside of a catch block.
+bool is_want_of_memory() noexcept {
+  try {
+    throw;
   } catch (const std::bad_alloc&) {
     return true;
   } catch (...) {
-    return false;
+    return is_want_of_shared_memory();
   }
 }
 
@@ -40,10 +49,16 @@ incoming_message::~incoming_message() {
 bool incoming_message::let_go() noexcept { return std::exchange(claimed_, false) && ring_.is_here(); }
 
 shared_block incoming_message::borrow(std::uint64_t name) {
+  auto made = ring_.memory().borrow_sent(name);
+  if (keeping_ == message_keeping::when_decoded) ring_.memory().keep(made);
+  return made;
+}
+
+// What is wanting here is of ours, whatever T's serialize function makes of the exception.
+template <class Get>
+auto incoming_message::obtain(Get get) {
   try {
-    auto made = ring_.memory().borrow_sent(name);
-    if (keeping_ == message_keeping::when_decoded) ring_.memory().keep(made);
-    return made;
+    return get();
   } catch (...) {
     is_wanting_ = is_want_of_memory();
     throw;
@@ -52,7 +67,7 @@ shared_block incoming_message::borrow(std::uint64_t name) {
 
 std::span<const std::byte> incoming_message::open() {
   const auto room = ring_.room_at(at_);
-  if (form_.in_block) block_ = ring_.memory().borrow_sent(read_name(room.data()));
+  if (form_.in_block) block_ = obtain([&] { return ring_.memory().borrow_sent(read_name(room.data())); });
   const auto found = form_.in_block ? std::span<const std::byte>(block_.bytes()) : room;
   if (form_.body_bytes() > found.size()) {
     throw error(errc::corrupted, text("a message says that it has ", form_.body_bytes(), " bytes, but there are only ",
@@ -67,10 +82,12 @@ shared_block incoming_message::take(std::uint64_t index) {
     throw error(errc::corrupted, text("a message refers to block ", index, " of ", form_.attachments,
                                       " that came with it: somebody has overwritten it"));
   }
-  if (lent_.empty()) lent_.resize(form_.attachments);
-  auto& mine = lent_[index];
-  if (mine) return mine;
-  return mine = borrow(read_name(body_.data() + form_.names_offset(), index));
+  return obtain([&] {
+    if (lent_.empty()) lent_.resize(form_.attachments);
+    auto& mine = lent_[index];
+    if (!mine) mine = borrow(read_name(body_.data() + form_.names_offset(), index));
+    return mine;
+  });
 }
 
 // Into the handles that were decoded. Also those that nobody asked for are kept until the cell is free: they belong to
@@ -126,8 +143,9 @@ void incoming_message::put_back() noexcept {
   ring_.put_back(at_);
 }
 
+// A bad_alloc of T's own is no such want: it may always want so much, and nobody could ever take the message out.
 void incoming_message::give_up() noexcept {
-  if (keeping_ == message_keeping::when_decoded && is_wanting_)
+  if (keeping_ == message_keeping::when_decoded && (is_wanting_ || is_want_of_shared_memory()))
     put_back();
   else
     discard();

@@ -260,6 +260,39 @@ TYPED_TEST(MessageQueue, ALeaseForWhichThereAreNoDescriptorsIsRefusedAndTheMessa
   EXPECT_EQ(queue.pop_for(1ms)->number, 1U) << "needs none";
 }
 
+// A value of which the receiver makes a copy in shared memory.
+struct copied {
+  std::uint64_t number = 0;
+  shared_block copy;
+  void save(output_archive& out) const { out(number); }
+  void load(input_archive& in) {
+    in(number);
+    copy = domain::of_program()->blocks().allocate_shared(std::size_t{8} << 20U);
+  }
+};
+
+TYPED_TEST(MessageQueue, ALeaseForWhoseCopyTheArenaHasNoRoomIsRefusedAndTheMessageStays) {
+  const typename TypeParam::template queue<copied> queue(2, {.spin = 0ns});
+  queue.push(copied{.number = 7, .copy = {}});
+  auto most = this->domain_->blocks().allocate_shared(std::size_t{60} << 20U);
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.lease()); }), is_refusal(errc::out_of_memory, "is needed"));
+  }
+  most.reset();
+  auto lease = queue.try_lease();
+  ASSERT_TRUE(lease) << "it is lost";
+  EXPECT_EQ((*lease)->number, 7U);
+  lease->ack();
+}
+
+TYPED_TEST(MessageQueue, WhatIsPoppedAndHasNoRoomForItsCopyIsOut) {
+  const typename TypeParam::template queue<copied> queue(2, {.spin = 0ns});
+  queue.push(copied{.number = 7, .copy = {}});
+  const auto most = this->domain_->blocks().allocate_shared(std::size_t{60} << 20U);
+  EXPECT_THAT(refusal_by([&] { static_cast<void>(queue.pop()); }), is_refusal(errc::out_of_memory));
+  EXPECT_EQ(queue.size(), 0U);
+}
+
 TYPED_TEST(MessageQueue, WhatWasKeptOfALeaseAndAcknowledgedIsHeldOnce) {
   const auto queue = this->make_parcels(2);
   queue.push(parcel::of(1, 2));

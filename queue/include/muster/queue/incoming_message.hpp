@@ -48,11 +48,14 @@ public:
   void discard() noexcept;
   /// It cannot be decoded, as the exception says that is being handled: as discard(), since nobody else could either.
   /// But what is kept when decoded is put back where one of its blocks could not be had for want of memory or
-  /// descriptors.
+  /// descriptors, or the exception is errc::out_of_memory: a copy in shared memory found no room.
+  /// Requires: called inside a catch block.
   void give_up() noexcept;
 
 private:
   [[nodiscard]] bool let_go() noexcept;
+  template <class Get>
+  auto obtain(Get get);
   [[nodiscard]] shared_block borrow(std::uint64_t name);
   bool receive(std::size_t index) noexcept;
   bool receive_all() noexcept;
@@ -62,7 +65,7 @@ private:
   const message_form form_;  // read once
   const message_keeping keeping_;
   bool claimed_ = true;
-  bool is_wanting_ = false;  // of memory or descriptors for a block
+  bool is_wanting_ = false;  // memory or descriptors for a block
   shared_block block_;       // with the body, if that is not in the cell
   std::span<const std::byte> body_;
   std::vector<shared_block> lent_;  // by number; only those that were asked for

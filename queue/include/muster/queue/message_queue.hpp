@@ -195,9 +195,10 @@ public:
 
   /// Takes the first message; waits while there is none. Nothing when the queue is closed and empty.
   /// Unblocked by: a message, close().
-  /// Throws what the value's serialize function throws, errc::corrupted when somebody has overwritten the message; it
-  /// is out of the queue then, since nobody could decode it. All calls that push or take throw errc::corrupted, too,
-  /// when somebody has overwritten the queue itself, so that it cannot go on.
+  /// Throws what the value's serialize function throws (errc::out_of_memory, too, where the arena has no room for a
+  /// value that was pushed by copy: lease() leaves the message in the queue then), errc::corrupted when somebody has
+  /// overwritten the message; it is out of the queue then, since nobody could decode it. All calls that push or take
+  /// throw errc::corrupted, too, when somebody has overwritten the queue itself, so that it cannot go on.
   [[nodiscard]] std::optional<T> pop() const { return pop_until(deadline::never()); }
   /// The same, for so long at most. Nothing too when the time is over.
   template <class Rep, class Period>
@@ -218,7 +219,8 @@ public:
 
   /// As pop(), but on approval. Throws as pop(); errc::out_of_memory where there is no descriptor for a hold on each of
   /// the message's blocks (domain_options::max_blocks), so that what somebody keeps of them can stay when it goes back:
-  /// then it is where it was, for others, or for later, and pop() needs none.
+  /// pop() needs none. With errc::out_of_memory, also where the arena has no room for what is decoded (a value that was
+  /// pushed by copy), the message is where it was, for others, or for later.
   [[nodiscard]] std::optional<lease_type> lease() const { return lease_until(deadline::never()); }
   template <class Rep, class Period>
   [[nodiscard]] std::optional<lease_type> lease_for(std::chrono::duration<Rep, Period> wait) const {
