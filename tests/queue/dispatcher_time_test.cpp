@@ -3,6 +3,7 @@
 #include <csignal>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -231,6 +232,25 @@ TEST_F(DispatcherTime, ADelayedAttemptCanBeCancelledAndStopped) {
   EXPECT_EQ(world_.tasks().take(cancelled).error(), errc::cancelled);
   world_.tasks().stop(error_info(errc::pool_closed, "stopped"));
   EXPECT_EQ(world_.tasks().take(stopped).error(), errc::pool_closed);
+  EXPECT_EQ(world_.tasks().pending(), 0U);
+}
+
+// Half of the delays, which are a quarter more or less than was asked for, reach the end of the clock.
+TEST_F(DispatcherTime, AttemptsThatAreDelayedForEverCanBeStopped) {
+  const task_terms terms{.retry_delay = std::chrono::nanoseconds::max()};
+  std::vector<task_record*> records;
+  for (int count = 0; count < 24; ++count) {
+    auto& record = *records.emplace_back(&post(terms, 1));
+    claim(record);
+    begin(record, clock::now());
+    world_.tasks().recover(0, exit_status::killed(SIGKILL));
+    ASSERT_EQ(record.phase(), task_phase::waiting);
+  }
+  world_.tasks().stop(error_info(errc::pool_closed, "stopped"));
+  for (auto* each : records) {
+    ASSERT_TRUE(world_.tasks().is_done(*each));
+    EXPECT_EQ(world_.tasks().take(*each).error(), errc::pool_closed);
+  }
   EXPECT_EQ(world_.tasks().pending(), 0U);
 }
 

@@ -21,6 +21,7 @@ class task_record;
 class watched_tasks {
 public:
   struct entry {
+    task_record* record = nullptr;
     task_terms asked;
     clock::time_point posted;                          // it cannot have begun before
     clock::time_point due = clock::time_point::max();  // when to look at it
@@ -31,6 +32,7 @@ public:
   void begin(task_record& record, const task_terms& terms) {
     auto& made = entries_[&record];
     made = {};
+    made.record = &record;
     made.asked = terms;
   }
   /// Requires: it has begun.
@@ -58,10 +60,11 @@ public:
     return order_.empty() ? clock::time_point::max() : order_.begin()->first;
   }
 
+  /// All that are delayed, also until the end of all time: those are in no order.
   [[nodiscard]] std::vector<task_record*> delayed() const {
     std::vector<task_record*> found;
-    for (const auto& [due, record] : order_) {
-      if (of(*record).delayed) found.push_back(record);
+    for (const auto& [key, each] : entries_) {
+      if (each.delayed) found.push_back(each.record);
     }
     return found;
   }
