@@ -58,9 +58,10 @@ std::shared_ptr<message_ring> message_ring::attach(queue_kind kind, shared_block
 message_ring::message_ring(std::shared_ptr<domain> where, shared_block memory, const ring_memory& ring) noexcept
     : domain_(std::move(where)), self_(domain_->self()), block_(std::move(memory)), ring_(ring) {}
 
+// Not in a forked child: another thread of its parent may have had the locks when it was forked.
 message_ring::~message_ring() {
   block_.reset();
-  if (self_ == participant_id::host) domain_->keepsakes().tidy();
+  if (self_ == participant_id::host && is_here()) domain_->keepsakes().tidy();
 }
 
 // The next cell is most likely the next that this thread uses, and another processor has it: it comes while this one is

@@ -2,11 +2,15 @@
 // What both kinds of queues promise, among threads and among processes.
 #include <muster/queue/message_queue.hpp>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <latch>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -18,6 +22,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/memory/keepsake.hpp>
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
 
@@ -680,6 +685,38 @@ TYPED_TEST(MessageQueue, AForkedChildThatDropsItLeavesTheMessagesToItsParent) {
   });
   EXPECT_EQ(child->wait(0), exit_status::exited(0));
   EXPECT_TRUE(queue->pop()->is_whole());
+}
+
+// While it is asked for the first time, whoever asks has the lock of the list.
+class slow_to_answer final : public keepsake {
+public:
+  slow_to_answer(std::latch& asked, const std::latch& answers) : asked_(asked), answers_(answers) {}
+  [[nodiscard]] bool is_done() noexcept override {
+    asked_.count_down();
+    answers_.wait();
+    return true;
+  }
+
+private:
+  std::latch& asked_;
+  const std::latch& answers_;
+};
+
+TYPED_TEST(MessageQueue, AForkedChildDropsItAlthoughAnotherThreadHadTheLock) {
+  auto queue = std::make_optional(this->make_numbers(2));
+  std::latch asked(1);
+  std::latch answers(1);
+  this->domain_->keepsakes().add(std::make_unique<slow_to_answer>(asked, answers));
+  std::thread other([&] { this->domain_->keepsakes().tidy(); });
+  asked.wait();
+  const auto child = test::spawn(1, [&](std::size_t) {
+    ::alarm(100);  // else it would be there for ever
+    queue.reset();
+    return 0;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  answers.count_down();
+  other.join();
 }
 
 TYPED_TEST(MessageQueue, WhatWasTakenOutOfOrderIsNotCounted) {
