@@ -129,6 +129,9 @@ private:
 
 /// The calls of both kinds of queues. Use shared_queue or p2p_queue, whose headers say what is promised.
 ///
+/// Calls that have to sleep (push and pop, lease, their forms with a time) throw ENOSYS before Linux 5.16; the try_
+/// forms never do.
+///
 /// In a forked child calls throw errc::forked; what it drops there, leases too, it leaves to its parent.
 ///
 /// Thread safety: as the kind of queue.

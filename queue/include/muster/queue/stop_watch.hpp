@@ -13,9 +13,9 @@ namespace muster {
 
 /// Turns a request to stop a running task, which is a flag of its slot's word, into a std::stop_token of this process.
 ///
-/// A thread sleeps on the word until the parent asks, or until this object is destroyed.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-/// Lifetime: borrows the slot. Requires: it is destroyed before the task is completed.
+/// A thread sleeps on the word until the parent asks, or until this object is destroyed. Before Linux 5.16, where
+/// nobody can sleep on two words, the destructor wakes it there, again and again. Thread safety: distinct objects:
+/// safe. Shared objects: unsafe. Lifetime: borrows the slot. Requires: it is destroyed before the task is completed.
 /// Cost: a thread, started and joined.
 class stop_watch {
 public:
@@ -30,11 +30,15 @@ public:
 
 private:
   void watch() noexcept;
+  void sleep_while(std::uint32_t found) noexcept;
+  void wake_at_slot() const noexcept;
 
   task_slot& slot_;
   const slot_word claimed_;
   std::stop_source source_;
-  std::atomic<std::uint32_t> ended_ = 0;  // futex
+  std::atomic<std::uint32_t> ended_ = 0;     // futex: the destructor has begun
+  std::atomic<std::uint32_t> gone_ = 0;      // futex: the thread looks no more
+  std::atomic<bool> has_slot_only_ = false;  // the thread sleeps on the slot's word alone: set by it, before it does
   std::thread thread_;
 };
 
