@@ -319,6 +319,21 @@ TEST_F(Event, AllOfIsSetWhileAllAre) {
   EXPECT_FALSE(both.wait_for(0s));
 }
 
+TEST_F(Event, ACombinationThatWasMovedFromIsTheSameStill) {
+  const event a;
+  const event b;
+  auto both = all_of(a, b);
+  const auto moved = std::move(both);
+  EXPECT_FALSE(both.is_set());      // NOLINT(bugprone-use-after-move): that is the question
+  EXPECT_FALSE(both.wait_for(0s));  // NOLINT(bugprone-use-after-move): as above
+  const auto either = any_of(std::move(both), event());
+  a.set();
+  b.set();
+  EXPECT_TRUE(moved.is_set());
+  EXPECT_TRUE(both.wait_for(0s));  // NOLINT(bugprone-use-after-move): as above
+  EXPECT_TRUE(either.is_set());
+}
+
 TEST_F(Event, CombinationsNest) {
   const event a;
   const event b;

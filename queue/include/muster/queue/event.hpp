@@ -128,6 +128,11 @@ public:
   /// has. So an all_of of any number of events can be waited for.
   static constexpr std::size_t max_width = 127;
 
+  /// Moving is copying: one that was moved from is the same condition still.
+  combined_event(const combined_event&) = default;
+  combined_event& operator=(const combined_event&) = default;
+  ~combined_event() = default;
+
   /// See any_of() and all_of().
   template <detail::event_part... Parts>
   [[nodiscard]] static combined_event any(Parts... parts) {
