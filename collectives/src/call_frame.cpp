@@ -133,7 +133,7 @@ std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& found) {
-    return found.what();
+    return text_or_none(found.what());
   } catch (...) {
     return "an exception that is no std::exception";
   }

@@ -21,9 +21,9 @@ namespace {
   try {
     throw;
   } catch (const std::system_error& failure) {
-    throw_as(failure.code(), failure.what());
+    throw_as(failure.code(), text_or_none(failure.what()));
   } catch (const std::exception& failure) {
-    throw_as(make_error_code(errc::remote_exception), failure.what());
+    throw_as(make_error_code(errc::remote_exception), text_or_none(failure.what()));
   } catch (...) {
     throw_as(make_error_code(errc::remote_exception), "it threw something that is no std::exception");
   }
@@ -34,7 +34,7 @@ std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& known) {
-    return known.what();
+    return text_or_none(known.what());
   } catch (...) {
     return "something that is no std::exception was thrown";
   }

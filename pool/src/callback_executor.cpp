@@ -188,7 +188,7 @@ void callback_executor::run(const job& what) noexcept {
   try {
     what();
   } catch (const std::exception& failure) {
-    log_(log_level::error, text("a callback threw ", name_of(typeid(failure)), ": ", failure.what()));
+    log_(log_level::error, text("a callback threw ", name_of(typeid(failure)), ": ", text_or_none(failure.what())));
   } catch (...) {
     log_(log_level::error, "a callback threw something that is not a std::exception");
   }

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
 #include <muster/process/worker_environment.hpp>
 
 #include "channel.hpp"
@@ -119,7 +120,8 @@ void run_worker() {
     try {
       code = work(std::move(answer), control.get());
     } catch (const std::exception& failure) {
-      send_message(control.get(), message_kind::failure, body_of(error_info(errc::start_failed, failure.what())));
+      send_message(control.get(), message_kind::failure,
+                   body_of(error_info(errc::start_failed, text_or_none(failure.what()))));
     }
   } catch (const std::exception&) {
     std::exit(EXIT_FAILURE);  // the parent is gone: nobody listens

@@ -33,7 +33,7 @@ error_info describe_transport_error(const char* what) {
     return {ours ? static_cast<errc>(failure.code().value()) : errc::not_serializable,
             std::string(what) + failure.what()};
   } catch (const std::exception& failure) {
-    return {errc::not_serializable, std::string(what) + failure.what()};
+    return {errc::not_serializable, std::string(what) + text_or_none(failure.what())};
   } catch (...) {
     return {errc::not_serializable, std::string(what) + "a serialize function threw"};
   }

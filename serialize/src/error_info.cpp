@@ -50,11 +50,11 @@ nested_error describe_current_exception() {
   try {
     throw;
   } catch (const std::exception& exception) {
-    found.message = exception.what();
+    found.message = text_or_none(exception.what());
   } catch (const std::string& message) {
     found.message = message;
   } catch (const char* message) {
-    found.message = message;
+    found.message = text_or_none(message);
   } catch (...) {  // NOLINT(bugprone-empty-catch): the type is all there is to tell
   }
   return found;
@@ -162,7 +162,7 @@ error_info capture_current_exception() noexcept {
     return captured;
   } catch (const std::exception& failure) {  // the state could not be encoded, or memory has run out
     try {
-      return {errc::remote_exception, text("an exception that could not be described: ", failure.what())};
+      return {errc::remote_exception, text("an exception that could not be described: ", text_or_none(failure.what()))};
     } catch (const std::bad_alloc&) {
       return {};
     }

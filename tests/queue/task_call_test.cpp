@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/queue/task_call.hpp>
 
+#include <exception>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "queue_support.hpp"
@@ -62,6 +65,32 @@ TEST(TaskCall, AnErrorFitsIntoTheLineEvenWithoutMemory) {
   call.fail(error_info(errc::cancelled, std::string(1000, 'x')));
   const task_reply reply(std::as_bytes(std::span(slot.reply)).first(slot.reply_bytes), true);
   EXPECT_EQ(reply.error(), errc::out_of_memory);
+}
+
+struct without_text : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+// A value that cannot be encoded where it is made, for a reason without text.
+struct unsayable {
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(number);
+    if (number < 0) throw without_text();
+  }
+  int number = 0;
+};
+
+unsayable refuse_to_say(int number) { return {.number = number}; }
+
+TEST(TaskCall, AnExceptionWithoutTextOfASerializeFunctionArrives) {
+  thread_world world(1);
+  auto& record = world.post<refuse_to_say>(-1);
+  world.start_workers();
+  ASSERT_TRUE(world.tasks().wait(record));
+  const auto reply = world.tasks().take(record);
+  EXPECT_EQ(reply.error(), errc::not_serializable);
+  EXPECT_EQ(reply.error().message(), "the result could not be encoded: (no text)");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <muster/serialize/error_info.hpp>
 
 #include <csignal>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <ios>
@@ -150,6 +151,18 @@ TEST(ErrorInfo, AnythingThrownArrives) {
   const char* const literal = "literal";
   EXPECT_EQ(captured(literal).message(), "literal");
   EXPECT_THROW(captured(42).raise(), remote_exception);
+}
+
+struct without_text : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+TEST(ErrorInfo, WhatHasNoTextArrives) {
+  const char* const nothing = nullptr;
+  EXPECT_EQ(captured(nothing).message(), "(no text)");
+  EXPECT_EQ(captured(nullptr).message(), "(no text)");
+  EXPECT_EQ(captured(without_text()).message(), "(no text)");
+  EXPECT_THAT(captured(without_text()).type_name(), HasSubstr("without_text"));
 }
 
 TEST(ErrorInfo, NestedExceptionsArriveAsAChain) {

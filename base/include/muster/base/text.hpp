@@ -19,6 +19,12 @@ template <class... Parts>
   return std::move(out).str();
 }
 
+/// `what`, or words for nothing where it is null: the what() of somebody's exception may be, and no std::string can be
+/// made of that.
+[[nodiscard]] inline const char* text_or_none(const char* what) noexcept {
+  return what != nullptr ? what : "(no text)";
+}
+
 /// A byte count for people: `text_of_bytes(5368709120)` is "5.0 GiB".
 [[nodiscard]] std::string text_of_bytes(std::uint64_t count);
 
