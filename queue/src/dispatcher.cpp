@@ -134,8 +134,8 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.doomed_ = false;
   record.caller_ = 0;
   record.lane_ = static_cast<std::uint16_t>(request.lane);
-  record.attempt_ = static_cast<std::uint16_t>(std::min(request.attempt, 65535U));
-  record.retries_left_ = static_cast<std::uint16_t>(std::min(request.retries, 65535U));
+  record.attempt_ = request.attempt;
+  record.retries_left_ = request.retries;
   record.worker_ = -1;
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;

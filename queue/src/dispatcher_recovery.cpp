@@ -239,7 +239,7 @@ void dispatcher::take_back(task_record& record) {
 }
 
 void dispatcher::fail_after_death(task_record& record, const exit_status& how, finished_list& finished) {
-  if (record.deaths_ < UINT8_MAX) ++record.deaths_;
+  if (record.deaths_ < UINT32_MAX) ++record.deaths_;
   const bool poisonous = options_.quarantine_after != 0 && record.deaths_ >= options_.quarantine_after;
   const bool again = !record.chunk_ && may_try_again(record) && retries_of(record).after_death();
   if (again && !poisonous) return try_again(record, finished);

@@ -2,6 +2,7 @@
 // Further attempts at tasks that have failed. A task that is to be tried again after errors ends only when the parent
 // has looked at its reply, so it always notifies, and who waits for it sleeps on the record.
 #include <algorithm>
+#include <cstdint>
 
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -28,7 +29,7 @@ void dispatcher::try_again(task_record& record, finished_list& finished) {
 // Requires: it is in no slot, and keeps its arguments.
 void dispatcher::begin_attempt(task_record& record, finished_list& finished) {
   --record.retries_left_;
-  ++record.attempt_;
+  if (record.attempt_ < UINT32_MAX) ++record.attempt_;
   ++counters_.retried;
   record.overdue_ = false;
   wait_for(delay_of(record), record, finished);
@@ -46,13 +47,13 @@ void dispatcher::wait_for(std::chrono::nanoseconds delay, task_record& record, f
 // Twice as long each time, at most a minute (or what was asked for, if that is longer); a quarter more or less, so that
 // tasks that failed together do not come back together.
 std::chrono::nanoseconds dispatcher::delay_of(const task_record& record) {
-  if (record.attempt_ == 1 || !record.has_terms_) return {};
+  if (record.attempt_ <= 1 || !record.has_terms_) return {};
   const auto first = terms_.of(record).asked.retry_delay;
   if (first.count() <= 0) return {};
-  constexpr int most_doublings = 16;
+  constexpr std::uint32_t most_doublings = 16;
   const auto most = std::max<std::chrono::nanoseconds>(first, std::chrono::minutes(1));
   auto delay = first;
-  for (int each = std::min(record.attempt_ - 2, most_doublings); each > 0 && delay < most; --each) delay *= 2;
+  for (auto each = std::min(record.attempt_ - 2, most_doublings); each > 0 && delay < most; --each) delay *= 2;
   std::uniform_real_distribution<double> jitter(0.75, 1.25);
   const std::chrono::duration<double, std::nano> wanted = std::min(delay, most) * jitter(jitter_);
   constexpr auto longest = std::chrono::nanoseconds::max();

@@ -84,7 +84,7 @@ void dispatcher::begin_timing(task_record& record, const task_request& request) 
 task_event dispatcher::event_of(const task_record& record) {
   const auto& known = timing_.of(record.timing_);
   return {.task = record.id_,
-          .attempt = record.attempt_,
+          .attempt = static_cast<std::uint16_t>(std::min<std::uint32_t>(record.attempt_, UINT16_MAX)),
           .label = record.label_,
           .function = record.function_,
           .elements = known.elements,

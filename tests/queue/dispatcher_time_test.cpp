@@ -25,6 +25,12 @@ using testing::IsEmpty;
 int add(int a, int b) { return a + b; }
 int fail(int /*x*/) { throw std::runtime_error("on purpose"); }
 
+unsigned fail_before(unsigned attempt) {
+  const auto now = task_call::current()->attempt();
+  if (now < attempt) throw std::runtime_error("on purpose");
+  return now;
+}
+
 constexpr overdue_report::worker overdue{.index = 0};
 
 class DispatcherTime : public testing::Test {
@@ -252,6 +258,44 @@ TEST_F(DispatcherTime, AttemptsThatAreDelayedForEverCanBeStopped) {
     EXPECT_EQ(world_.tasks().take(*each).error(), errc::pool_closed);
   }
   EXPECT_EQ(world_.tasks().pending(), 0U);
+}
+
+TEST_F(DispatcherTime, AttemptsBeyondSixteenBitsHaveTheirNumbers) {
+  constexpr unsigned last = 65'537;
+  const task_terms terms{.retry_on = retry::exceptions()};
+  auto request = world_.request<fail_before>(last);
+  request.terms = &terms;
+  request.attempt = last - 2;
+  request.retries = 2;
+  auto& good = world_.tasks().post(std::move(request));
+  request = world_.request<fail_before>(last + 1);
+  request.terms = &terms;
+  request.attempt = last - 2;
+  request.retries = 2;
+  auto& bad = world_.tasks().post(std::move(request));
+  world_.start_workers();
+  ASSERT_TRUE(world_.tasks().wait(good));
+  EXPECT_EQ(test::value_of<unsigned>(world_.tasks().take(good)), last);
+  ASSERT_TRUE(world_.tasks().wait(bad));
+  EXPECT_EQ(world_.tasks().take(bad).error().place().attempt, last);
+}
+
+TEST(DispatcherDeaths, AreCountedAsFarAsTheQuarantineAndTheRetriesGo) {
+  constexpr unsigned most = 66'000;
+  thread_world world(1, {.quarantine_after = most});
+  auto request = world.request<add>(1, 2);
+  request.retries = most + 1;
+  auto& record = world.tasks().post(std::move(request));
+  for (unsigned deaths = 0; deaths < most; ++deaths) {
+    const auto where = record.where();
+    ASSERT_EQ(where.phase, task_phase::posted) << deaths;
+    ASSERT_TRUE(slot_protocol::try_claim(world.shared_board().slot(where.slot).word, where.generation, 1));
+    world.shared_board().line(0).current = current_task(where.slot, where.generation);
+    world.tasks().recover(0, exit_status::killed(SIGKILL));
+  }
+  ASSERT_TRUE(world.tasks().is_done(record));
+  EXPECT_EQ(world.tasks().take(record).error(), errc::quarantined);
+  EXPECT_EQ(world.tasks().read_statistics().retried, most - 1);
 }
 
 // All that had times were looked at whenever one of them was due.

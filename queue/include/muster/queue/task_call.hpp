@@ -42,7 +42,7 @@ public:
         functions_(functions),
         cache_(cache),
         made_in_(made_in),
-        attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint16_t>(slot.reply_bytes) : std::uint16_t{1}) {}
+        attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint32_t>(slot.reply_bytes) : 1) {}
   task_call(const task_call&) = delete;
   task_call& operator=(const task_call&) = delete;
   ~task_call() {
@@ -199,7 +199,7 @@ private:
   std::unique_ptr<carried_blocks> carried_;
   std::unique_ptr<stop_watch> stop_watch_;
   std::uint64_t count_ = 1;
-  const std::uint16_t attempt_;
+  const std::uint32_t attempt_;
   std::optional<std::uint64_t> first_element_;  // of a chunk
 };
 

@@ -119,13 +119,13 @@ private:
   bool doomed_ : 1 = false;     // it was cancelled while it ran: its worker is killed for it
   std::uint16_t lane_ = 0;
   std::uint16_t caller_ = 0;  // index, plus one, of the worker whose task called it; 0: the parent
-  std::uint16_t attempt_ = 1;
-  std::uint16_t retries_left_ = 0;
   std::int16_t worker_ = -1;
-  std::uint8_t deaths_ = 0;          // workers that died while they ran it
   bool retries_errors_ : 1 = false;  // ends only when the parent has looked at its reply; constant while it is pending
   bool unwoken_ : 1 = false;         // no worker was woken for it: one that spins will find it
   bool has_place_ : 1 = false;       // under max_pending
+  std::uint32_t attempt_ = 1;
+  std::uint32_t retries_left_ = 0;
+  std::uint32_t deaths_ = 0;  // workers that died while they ran it
   pid_t pid_ = 0;
   function_token function_{};
   std::uint64_t generation_ = 0;

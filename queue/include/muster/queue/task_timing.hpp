@@ -37,7 +37,7 @@ enum class task_outcome : std::uint8_t {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct task_event {
   std::uint64_t task = 0;
-  std::uint16_t attempt = 1;
+  std::uint16_t attempt = 1;  ///< 65 535 also for all after it
   std::int16_t worker = -1;
   pid_t pid = 0;
   label_ref label{};
