@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -71,28 +72,32 @@ function_token token_encoder::encode_address(std::uintptr_t address) {
   return enter_module_of(address);
 }
 
+// Without the lock it is looked up and kept: a static object of a library that another thread is loading may name a
+// function, and waits for the lock while the loader waits for it.
 function_token token_encoder::enter_module_of(std::uintptr_t address) {
-  const scoped_lock lock(mutex_);
   const auto modules = loaded_modules();
   const auto found =
       std::find_if(modules.begin(), modules.end(), [&](const module_info& each) { return each.contains(address); });
   if (found == modules.end()) refuse("its code lies in no loaded module", modules);
+  check_identity(*found, modules);
+  if (found->code_end - found->base > most_offset) refuse("its module is larger than 4 GiB", modules);
+  if (!keep_loaded(*found)) refuse(found->path + " is being unloaded", modules);
+  const scoped_lock lock(mutex_);
   const auto count = count_.load(std::memory_order_relaxed);
   for (std::size_t earlier = 0; earlier < count; ++earlier) {  // another thread may have entered it meanwhile
     const auto& known = known_[earlier];
     if (known.code_begin == found->code_begin) return make_token(known.entry, address - found->base);
   }
-  check_identity(*found, modules);
-  if (found->code_end - found->base > most_offset) refuse("its module is larger than 4 GiB", modules);
-  const auto entry = enters_ ? enter(*found, modules) : find_entry(*found, modules);
+  if (count == known_.size()) refuse(text("more than ", known_.size(), " modules define tasks"), modules);
+  const auto entry = enters_ ? enter(*found) : find_entry(*found, modules);
   known_[count] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end, .entry = entry};
   count_.store(count + 1, std::memory_order_release);
   return make_token(entry, address - found->base);
 }
 
-std::size_t token_encoder::enter(const module_info& module, std::span<const module_info> modules) {
+// Requires: there is room.
+std::size_t token_encoder::enter(const module_info& module) {
   const auto index = count_.load(std::memory_order_relaxed);
-  if (index == directory_.size()) refuse(text("more than ", directory_.size(), " modules define tasks"), modules);
   build_ids_.push_back(module.build_id);
   write_entry(directory_[index], module.build_id);
   return index;
@@ -138,26 +143,33 @@ std::uintptr_t token_decoder::decode_address(function_token token) {
   return address;
 }
 
+// Without the lock, as above.
 const token_decoder::resolved_module& token_decoder::resolve(std::size_t index) {
+  const auto found = find_module(index);
   const scoped_lock lock(mutex_);
   auto& entry = resolved_[index];
   if (entry.known.load(std::memory_order_relaxed)) return entry;
+  entry.base = found.base;
+  entry.code_begin = found.code_begin;
+  entry.code_end = found.code_end;
+  entry.known.store(true, std::memory_order_release);
+  return entry;
+}
+
+// Which stays loaded.
+module_info token_decoder::find_module(std::size_t index) const {
   const auto wanted = build_id_of(directory_[index]);
-  const auto modules = loaded_modules();
+  auto modules = loaded_modules();
   const auto found = std::find_if(modules.begin(), modules.end(),
                                   [&](const module_info& each) { return !wanted.empty() && each.build_id == wanted; });
-  if (found == modules.end()) {
+  if (found == modules.end() || !keep_loaded(*found)) {
     throw error(
         errc::module_mismatch,
         text("the worker has not loaded the library that defines this function: link it to the program, or load "
              "it in the pool's initializer; the worker's modules are\n",
              describe(modules)));
   }
-  entry.base = found->base;
-  entry.code_begin = found->code_begin;
-  entry.code_end = found->code_end;
-  entry.known.store(true, std::memory_order_release);
-  return entry;
+  return std::move(*found);
 }
 
 }  // namespace muster

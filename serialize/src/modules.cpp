@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/modules.hpp>
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -81,6 +82,11 @@ std::vector<module_info> loaded_modules() {
   std::vector<module_info> modules;
   ::dl_iterate_phdr(add_module, &modules);
   return modules;
+}
+
+bool keep_loaded(const module_info& module) noexcept {
+  if (module.path.empty()) return true;  // the executable
+  return ::dlopen(module.path.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
 }
 
 std::string describe(std::span<const module_info> modules) {

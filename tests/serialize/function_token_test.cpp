@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/function_token.hpp>
 
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -10,11 +15,36 @@
 
 #include <muster/base/error.hpp>
 
+#include "processes.hpp"
+
 namespace muster::function_token_test {
 namespace {
 
 int twice(int x) { return 2 * x; }
 int thrice(int x) noexcept { return 3 * x; }
+
+// A library as a program loads it, with a function int(int).
+class plugin {
+public:
+  plugin() : handle_(::dlopen(MUSTER_TOKEN_PLUGIN, RTLD_NOW | RTLD_LOCAL)) {}
+  plugin(const plugin&) = delete;
+  plugin& operator=(const plugin&) = delete;
+  ~plugin() { close(); }
+
+  [[nodiscard]] auto function() const { return reinterpret_cast<int (*)(int)>(::dlsym(handle_, "negate")); }
+  void close() {
+    if (handle_ != nullptr) ::dlclose(std::exchange(handle_, nullptr));
+  }
+  // Whether anybody, the loader too, has it.
+  static bool is_loaded() {
+    auto* const found = ::dlopen(MUSTER_TOKEN_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
+    if (found != nullptr) ::dlclose(found);
+    return found != nullptr;
+  }
+
+private:
+  void* handle_;
+};
 
 class FunctionToken : public testing::Test {
 protected:
@@ -42,6 +72,35 @@ TEST_F(FunctionToken, AFunctionOfALibraryEntersItsModule) {
   const auto token = encoder.encode(absolute);
   EXPECT_EQ(static_cast<std::uint64_t>(token) >> 48U, 1U);
   EXPECT_EQ(decoder.decode<int(int)>(token)(-3), 3);
+}
+
+TEST_F(FunctionToken, ALibraryThatWasNamedStaysLoaded) {
+  token_encoder encoder(directory());
+  plugin library;
+  ASSERT_NE(library.function(), nullptr);
+  const auto token = encoder.encode(library.function());
+  library.close();
+  ASSERT_TRUE(plugin::is_loaded()) << "another may take its place, and its token";
+  token_decoder decoder(directory());
+  EXPECT_EQ(decoder.decode<int(int)>(token)(3), -3);
+}
+
+TEST_F(FunctionToken, ALibraryWhereATokenHasLedStaysLoaded) {
+  const test::shared<std::array<module_entry, module_directory_size>> entries;
+  const test::shared<function_token> token;
+  const auto parent = test::spawn(1, [&](std::size_t) {
+    const plugin library;
+    token_encoder encoder{module_directory(*entries)};
+    *token = encoder.encode(library.function());
+    return 0;
+  });
+  ASSERT_EQ(parent->wait(0), exit_status::exited(0));
+  token_decoder decoder{module_directory(*entries)};
+  plugin library;
+  const auto negate = decoder.decode<int(int)>(*token);
+  library.close();
+  ASSERT_TRUE(plugin::is_loaded()) << "the decoder leads there still";
+  EXPECT_EQ(negate(3), -3);
 }
 
 TEST_F(FunctionToken, CodeOutsideOfAllModulesIsRefusedWithTheTable) {

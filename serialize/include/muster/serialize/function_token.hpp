@@ -7,8 +7,10 @@
 // same wherever the loader puts it, and the index of that module in a directory that lies in shared memory and gives
 // its build-id. The check lets nobody jump to where a token leads that was overwritten in shared memory. The receiver
 // looks the build-id up among its own modules, so a token can only ever mean the same code; a module without a
-// build-id, or with the build-id of another one, is refused (fail closed). Source: the cross-code-segment relocation of
-// UPC++ (its ccs.cpp), with the table agreed at run time instead of by a collective call.
+// build-id, or with the build-id of another one, is refused (fail closed). A library of which a function was named, or
+// called by its token, stays loaded from then on, whoever closes it: no other can come to where it was. Source: the
+// cross-code-segment relocation of UPC++ (its ccs.cpp), with the table agreed at run time instead of by a collective
+// call.
 
 #include <array>
 #include <atomic>
@@ -42,6 +44,9 @@ using module_directory = std::span<module_entry, module_directory_size>;
 
 /// Makes tokens, and enters modules into the directory when one of their functions is first named.
 ///
+/// A library stays loaded once a function of it was named: dlclose() does not unload it any more, and dlopen() of its
+/// path gives it again, also when another build lies there. Load a new build by another path.
+///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: one encoder per directory enters modules, in the parent; workers have encoders that do not.
 class token_encoder {
@@ -54,8 +59,8 @@ public:
   token_encoder(module_directory directory, entered_only /*tag*/) noexcept : directory_(directory), enters_(false) {}
 
   /// Throws errc::module_mismatch, with the table of modules, when the code lies in no module, in one without a
-  /// build-id, in one of two with the same build-id, in one that is to be entered and must not, or when the directory
-  /// is full.
+  /// build-id, in one of two with the same build-id, in one that is to be entered and must not, in one that is being
+  /// unloaded, or when the directory is full.
   /// Cost: about a nanosecond for a function of the executable.
   template <class Result, class... Arguments>
   [[nodiscard]] function_token encode(Result (*function)(Arguments...)) {
@@ -79,7 +84,7 @@ private:
 
   function_token encode_address(std::uintptr_t address);
   function_token enter_module_of(std::uintptr_t address) MUSTER_EXCLUDES(mutex_);
-  std::size_t enter(const module_info& module, std::span<const module_info> modules) MUSTER_REQUIRES(mutex_);
+  std::size_t enter(const module_info& module) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t find_entry(const module_info& module, std::span<const module_info> modules) const;
 
   const module_directory directory_;
@@ -90,7 +95,7 @@ private:
   std::vector<std::string> build_ids_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// Turns tokens into addresses of this process.
+/// Turns tokens into addresses of this process. A library stays loaded once a token has led there, as with an encoder.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: each process has its own decoder over the same directory.
@@ -116,6 +121,7 @@ private:
 
   std::uintptr_t decode_address(function_token token);
   const resolved_module& resolve(std::size_t index) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] module_info find_module(std::size_t index) const;
 
   const module_directory directory_;
   std::array<resolved_module, module_directory_size> resolved_;

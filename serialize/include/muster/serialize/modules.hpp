@@ -33,6 +33,13 @@ struct module_info {
 /// Thread safety: safe.
 [[nodiscard]] std::vector<module_info> loaded_modules();
 
+/// Keeps it where it is for as long as the process lives, whoever closes it (RTLD_NODELETE). False when it is not
+/// loaded any more.
+///
+/// Requires: the caller holds no lock that static objects of a library may wait for while it is loaded.
+/// Thread safety: safe.
+[[nodiscard]] bool keep_loaded(const module_info& module) noexcept;
+
 /// A table for messages: one line per module with its build-id.
 [[nodiscard]] std::string describe(std::span<const module_info> modules);
 
