@@ -69,7 +69,8 @@ bool give_away(T& value, transfer how, const Push& push) {
 /// What this process has asked a device to do with other processes' memory (a tensor on a GPU that came with the
 /// message) has been done when the message is acknowledged, or goes back: both wait for it.
 ///
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Thread safety: distinct objects: safe, but for those of one p2p_queue, which take one at a time. Shared objects:
+/// unsafe.
 /// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
 /// not.
 template <transportable T>
@@ -78,7 +79,8 @@ public:
   [[nodiscard]] T& operator*() const noexcept { return *held_->value; }
   [[nodiscard]] T* operator->() const noexcept { return &*held_->value; }
 
-  /// Takes the message out of the queue for good; the value stays. Again: nothing.
+  /// Takes the message out of the queue for good; the value stays. Again: nothing. Requires: of a p2p_queue nobody else
+  /// takes meanwhile.
   /// Throws errc::corrupted when a block that came with it is not there any more; what a device that was waited for
   /// reports (errc::device_lost, errc::peer_lost), errc::forked in a forked child: then the message is still on lease.
   void ack() {

@@ -42,9 +42,10 @@ enum class queue_result : std::uint8_t {
 /// (wait_protocol.hpp). The host's keeper repairs what a dead participant had (docs/formats/queue.md).
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe; of kind p2p for one producer and one consumer at a
-/// time. Process safety: the same, and a participant may be killed at any instruction. Visibility: what the producer
-/// wrote before a message became ready is visible to whoever claims it. Cost: two read-modify-write operations on the
-/// cell and one on head or tail for each side; a system call when somebody sleeps.
+/// time, who consumes until the cell that it has claimed is free or put back. Process safety: the same, and a
+/// participant may be killed at any instruction. Visibility: what the producer wrote before a message became ready is
+/// visible to whoever claims it. Cost: two read-modify-write operations on the cell and one on head or tail for each
+/// side; a system call when somebody sleeps.
 class message_ring {
 public:
   /// Makes a queue in the program's domain. Throws errc::invalid_argument in a worker and for what ring_shape::of()

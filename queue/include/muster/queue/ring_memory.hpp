@@ -93,7 +93,8 @@ private:
   [[nodiscard]] ring_position position_in(const word* which) const noexcept {
     return position_of(which->load(std::memory_order_acquire));
   }
-  // Between two, only one writes a hint, and a store is enough.
+  // Between two, only one writes a hint, and a store is enough. (A producer that finds the queue closed behind its
+  // claim may pass the head as well, but no further than the consumer: nothing comes behind it.)
   void pass(word* which, ring_position at) const noexcept {
     auto found = at.bits();
     const auto next = at.next(shape_.capacity).bits();
