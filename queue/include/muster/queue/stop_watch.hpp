@@ -14,8 +14,9 @@ namespace muster {
 /// Turns a request to stop a running task, which is a flag of its slot's word, into a std::stop_token of this process.
 ///
 /// A thread sleeps on the word until the parent asks, or until this object is destroyed. Before Linux 5.16, where
-/// nobody can sleep on two words, the destructor wakes it there, again and again. Thread safety: distinct objects:
-/// safe. Shared objects: unsafe. Lifetime: borrows the slot. Requires: it is destroyed before the task is completed.
+/// nobody can sleep on two words, the destructor wakes it there, again and again.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Lifetime: borrows the slot. Requires: it is destroyed before the task is completed.
 /// Cost: a thread, started and joined.
 class stop_watch {
 public:
