@@ -17,7 +17,7 @@ namespace muster {
 
 namespace {
 
-constexpr double most_numbers = 0x1p53;  // of a sequence: beyond it not every number of steps is one
+constexpr double most_steps = 0x1p53;  // of a sequence: beyond it not every number of steps is one
 
 // Not a template parameter of its own: every integer that a tensor can hold is one of these.
 __extension__ using wide_integer = __int128;
@@ -47,7 +47,7 @@ std::optional<std::size_t> steps(double first, double last, double step) {
   if (!std::isfinite(first) || !std::isfinite(last) || !std::isfinite(step) || step == 0) return std::nullopt;
   const auto way = last - first;
   const auto about = std::ceil(std::isfinite(way) ? way / step : (last / 2 - first / 2) / (step / 2));
-  if (!(std::abs(about) <= most_numbers)) return std::nullopt;
+  if (!(std::abs(about) <= most_steps)) return std::nullopt;
   const auto is_before = [&](std::size_t index) {
     const auto number = number_at(index, first, step);
     return step > 0 ? number < last : number > last;
