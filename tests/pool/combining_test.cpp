@@ -39,7 +39,8 @@ struct hard_to_move {
 
   hard_to_move() = default;
   explicit hard_to_move(int is) : value(is) {}
-  hard_to_move(hard_to_move&& other) : value(other.value) {  // NOLINT(performance-noexcept-move-constructor): on purpose
+  hard_to_move(hard_to_move&& other)
+      : value(other.value) {  // NOLINT(performance-noexcept-move-constructor): on purpose
     if (moves_left > 0 && --moves_left == 0) throw move_failed();
   }
   hard_to_move(const hard_to_move&) = delete;

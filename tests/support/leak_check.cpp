@@ -31,7 +31,7 @@ std::set<std::string> names_in(const fs::path& directory) {
 
 // What stays the same of an open file while others rename or remove it; of what is no file, its name.
 std::string identity_of(const std::string& number, const fs::path& target) {
-  struct stat found {};
+  struct stat found{};
   if (!target.is_absolute() || ::fstat(std::stoi(number), &found) != 0) return text(number, ' ', target.native());
   return text(number, ' ', found.st_dev, ' ', found.st_ino);
 }

@@ -18,8 +18,8 @@
 
 namespace muster::detail {
 
-/// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not throw,
-/// so an end is never lost on its way: a value whose own moves may throw is moved by of_value() and get() alone.
+/// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not
+/// throw, so an end is never lost on its way: a value whose own moves may throw is moved by of_value() and get() alone.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: unsafe. Cost: a value whose moves may throw is
 /// allocated.
