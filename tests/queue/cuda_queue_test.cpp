@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <muster/base/error.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
@@ -23,6 +24,8 @@
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
 
+#include "../fake_cuda/fake_cuda.hpp"
+#include "error_code.hpp"
 #include "gpu_fixture.hpp"
 
 namespace muster::cuda_queue_test {
@@ -132,6 +135,24 @@ TEST_F(CudaQueue, AsACopyItArrivesOnTheHostAsItWas) {
   const auto received = queue.pop();
   EXPECT_TRUE(received->device().is_cpu());
   EXPECT_TRUE(is_all(*received, 3));
+}
+
+TEST_F(CudaQueue, OneThatCannotBeSharedIsDroppedLikeAnyOther) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto device = cuda_device::open(gpu);
+  const tensors queue(2);
+  device->trim();  // so that it lies in memory of which nothing was shared
+  const auto before = device->memory().held_bytes;
+  {
+    const auto there = make(1);
+    fake.fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(test::code_of([&] { queue.push(there); }), errc::out_of_memory);
+  }
+  device->trim();
+  EXPECT_EQ(device->memory().held_bytes, before);
+  queue.push(make(2));
+  EXPECT_TRUE(is_all(*queue.pop(), 2));
 }
 
 TEST_F(CudaQueue, GivenAwayItIsTheReceivers) {

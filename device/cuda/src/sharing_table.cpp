@@ -13,15 +13,16 @@ namespace muster::detail {
 std::shared_ptr<exported_extent> sharing_table::export_extent(const cuda_device& device,
                                                               const std::shared_ptr<const device_extent>& memory) {
   const scoped_lock lock(mutex_);
-  auto& found = exports_[memory.get()];
-  if (found == nullptr) found = std::make_shared<exported_extent>(device, memory);
-  return found;
+  if (const auto found = exports_.find(memory.get()); found != exports_.end()) return found->second;
+  auto made = std::make_shared<exported_extent>(device, memory);
+  exports_.emplace(memory.get(), made);
+  return made;
 }
 
 std::shared_ptr<const device_extent> sharing_table::exported(std::uint64_t name) const {
   const scoped_lock lock(mutex_);
   for (const auto& [memory, each] : exports_) {
-    if (each != nullptr && each->name().bits() == name) return each->memory();
+    if (each->name().bits() == name) return each->memory();
   }
   return nullptr;
 }
