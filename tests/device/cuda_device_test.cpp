@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/cuda/driver.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "../fake_cuda/fake_cuda.hpp"
@@ -64,6 +65,21 @@ TEST(CudaDeviceAlone, OneWithoutRoomForAContextIsNamedWithWhatItHas) {
   if (!test::fake_cuda().is_there()) GTEST_SKIP() << "a real device is not full when it is to be";
   expect_error(errc::out_of_memory, [] { use(second); }, "cuda:1", "1.0 GiB", "no room for this process's context");
   use(second);  // there is room now
+}
+
+TEST(CudaDeviceAlone, OneThatCannotBeOpenedLeavesNothingBehindAndIsOpenedOnceItCan) {
+  if (!test::runs_alone({"FAKE_CUDA_FAIL=cuModuleLoadData:2:0"})) return;
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  expect_error(errc::out_of_memory, [] { use(first); }, "cuModuleLoadData");
+  EXPECT_EQ(fake.stale(), 0U) << "its streams go before its context does";
+  EXPECT_EQ(fake.live(fake_cuda_streams), 0U);
+  EXPECT_EQ(fake.live(fake_cuda_contexts), 0U);
+  const auto driver = cuda_driver::load();
+  CUcontext left = nullptr;
+  driver->context_get(&left);
+  EXPECT_EQ(left, nullptr) << "the thread has the context that it had: none";
+  use(first);
 }
 
 // The second's stream waits for a gate that is opened a while after the first one's failure is known.

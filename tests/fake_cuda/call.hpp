@@ -46,4 +46,12 @@ CUresult call_in_context(const char* name, const Body& body) noexcept {
   return call(name, [&] { body(current_context()); });
 }
 
+/// The same, of one that destroys `which` of `among`. Where that is not there any more, the real driver may crash, so
+/// it is counted.
+template <class Registry, class Handle, class Body>
+CUresult call_to_destroy(const char* name, const Registry& among, Handle which, const Body& body) noexcept {
+  if (!is_forked() && !among.has(which)) ++the_machine().stale;
+  return call_in_context(name, [&](const auto&) { body(); });
+}
+
 }  // namespace fake_cuda

@@ -49,9 +49,10 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule* made, const void* image) {
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule which) {
-  return call_in_context("cuModuleUnload", [&](const auto&) {
-    const auto removed = the_machine().modules.remove(which, CUDA_ERROR_INVALID_VALUE);
-    the_machine().functions.remove_if([&](const function& each) { return each.of == removed; });
+  auto& all = the_machine();
+  return call_to_destroy("cuModuleUnload", all.modules, which, [&] {
+    const auto removed = all.modules.remove(which, CUDA_ERROR_INVALID_VALUE);
+    all.functions.remove_if([&](const function& each) { return each.of == removed; });
   });
 }
 
@@ -102,6 +103,8 @@ std::size_t fake_cuda_live(fake_cuda_kind kind) {
 std::size_t fake_cuda_copies_between(int directly) {
   return directly != 0 ? the_machine().direct_copies : the_machine().staged_copies;
 }
+
+std::size_t fake_cuda_stale() { return the_machine().stale; }
 
 void fake_cuda_fail(const char* function, CUresult code, int after_calls) {
   the_machine().failures.add(function, code, after_calls);

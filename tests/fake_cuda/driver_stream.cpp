@@ -112,7 +112,8 @@ CUresult CUDAAPI cuStreamCreate(CUstream* made, unsigned int flags) {
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream which) {
-  return call_in_context("cuStreamDestroy", [&](const auto&) { the_machine().retire(which); });
+  auto& all = the_machine();
+  return call_to_destroy("cuStreamDestroy", all.streams, which, [&] { all.retire(which); });
 }
 
 CUresult CUDAAPI cuStreamQuery(CUstream which) {
@@ -189,7 +190,8 @@ CUresult CUDAAPI cuEventCreate(CUevent* made, unsigned int flags) {
 }
 
 CUresult CUDAAPI cuEventDestroy(CUevent which) {
-  return call_in_context("cuEventDestroy", [&](const auto&) { the_machine().events.remove(which); });
+  auto& all = the_machine();
+  return call_to_destroy("cuEventDestroy", all.events, which, [&] { all.events.remove(which); });
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent which, CUstream stream_of_it) {

@@ -33,6 +33,10 @@ std::size_t fake_cuda_live(fake_cuda_kind kind);
 /// 0, those that went by way of the host.
 std::size_t fake_cuda_copies_between(int directly);
 
+/// How many streams, events and modules this process has asked to be destroyed that were not there any more: a context
+/// takes its own with it.
+std::size_t fake_cuda_stale();
+
 enum fake_cuda_direction { fake_cuda_uploads, fake_cuda_downloads, fake_cuda_moves };
 
 /// How many bytes this process has had copied: from the host to devices, to the host, and between places on devices.
@@ -72,6 +76,9 @@ public:
   }
   [[nodiscard]] std::size_t copies_between(bool directly) const {
     return reinterpret_cast<decltype(&fake_cuda_copies_between)>(find("fake_cuda_copies_between"))(directly ? 1 : 0);
+  }
+  [[nodiscard]] std::size_t stale() const {
+    return reinterpret_cast<decltype(&fake_cuda_stale)>(find("fake_cuda_stale"))();
   }
   [[nodiscard]] std::size_t copied(fake_cuda_direction which) const {
     return reinterpret_cast<decltype(&fake_cuda_copied)>(find("fake_cuda_copied"))(which);

@@ -65,6 +65,8 @@ public:
   std::atomic<std::size_t> direct_copies = 0;
   std::atomic<std::size_t> staged_copies = 0;
 
+  std::atomic<std::size_t> stale = 0;  // handles that were to be destroyed, and were not there
+
   /// cuInit. Throws CUDA_ERROR_NO_DEVICE.
   void initialize();
   [[nodiscard]] bool is_initialized() const { return is_initialized_; }

@@ -42,6 +42,11 @@ public:
     return found->second;
   }
 
+  [[nodiscard]] bool has(Handle handle) const {
+    const std::scoped_lock lock(mutex_);
+    return objects_.contains(as_number(handle));
+  }
+
   std::shared_ptr<Object> remove(Handle handle, CUresult otherwise = CUDA_ERROR_INVALID_HANDLE) {
     const std::scoped_lock lock(mutex_);
     const auto found = objects_.find(as_number(handle));

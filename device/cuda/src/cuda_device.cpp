@@ -59,10 +59,15 @@ cuda_device::cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, d
   driver_->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle_);
   capability_ = static_cast<unsigned>(10 * major + minor);
   require_capability();
+  CUcontext before = nullptr;
+  driver_->context_get(&before);
   retain_context();
   try {
     open_context();
   } catch (...) {
+    static_cast<void>(driver_->context_set.attempt(context_));
+    drop_members();
+    static_cast<void>(driver_->context_set.attempt(before));
     static_cast<void>(driver_->context_release.attempt(handle_));
     throw;
   }
@@ -122,12 +127,17 @@ cuda_device::~cuda_device() {
     const scoped_lock lock(parts_mutex_);
     while (!parts_.empty()) parts_.pop_back();
   }
+  drop_members();
+  static_cast<void>(driver_->context_release.attempt(handle_));
+}
+
+// While the context is there: what is destroyed in it after that may by then be somebody else's.
+void cuda_device::drop_members() noexcept {
   sharing_.reset();
   heap_.reset();
   kernels_.reset();
   copies_.reset();
   compute_.reset();
-  static_cast<void>(driver_->context_release.attempt(handle_));
 }
 
 // Made without the lock, so that one part may ask for another.

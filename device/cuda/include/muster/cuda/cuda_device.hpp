@@ -175,6 +175,7 @@ private:
   void require_capability() const;
   void retain_context();
   void open_context();
+  void drop_members() noexcept;
   [[nodiscard]] void* part(const std::type_info& what, const std::function<std::shared_ptr<void>()>& make)
       MUSTER_EXCLUDES(parts_mutex_);
   void copy_here(const tensor& to, const tensor& from);
