@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include <muster/base/error.hpp>
+
 namespace muster::detail {
 
 /// Whether something goes on beside the threads of this process that must have ended before a task has: what the task
@@ -20,15 +22,16 @@ public:
   static void note(finish how) noexcept { noted.store(how, std::memory_order_relaxed); }
   /// Whether there is something.
   [[nodiscard]] static bool is_any() noexcept { return noted.load(std::memory_order_relaxed) != nullptr; }
-  /// Waits for it, if there is something, and leaves it noted: other threads may be giving work away just now. Throws
-  /// what `how` throws, once: there is nothing then, until it is noted again.
+  /// Waits for it, if there is something, and leaves it noted, also when it throws: other threads may be giving work
+  /// away just now. Throws what `how` throws; errc::device_lost once: of such a device nobody waits for anything, so
+  /// there is nothing then, until it is noted again.
   static void await() {
     auto how = noted.load(std::memory_order_relaxed);
     if (how == nullptr) return;
     try {
       how();
-    } catch (...) {
-      noted.compare_exchange_strong(how, nullptr, std::memory_order_relaxed);
+    } catch (const error& failure) {
+      if (failure.code() == errc::device_lost) noted.compare_exchange_strong(how, nullptr, std::memory_order_relaxed);
       throw;
     }
   }
