@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copies between GPUs, or what stands in for them (tests/fake_cuda): directly where one reaches the other.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/error.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/dlpack.hpp>
@@ -14,10 +17,13 @@
 
 #include "../fake_cuda/fake_cuda.hpp"
 #include "cuda_support.hpp"
+#include "device_support.hpp"
 #include "gpu_fixture.hpp"
 
 namespace muster::cuda_copy_test {
 namespace {
+
+using test::expect_error;
 
 constexpr auto one = device::cuda(0);
 constexpr auto other = device::cuda(1);
@@ -103,6 +109,42 @@ TEST_F(CudaCopy, MemoryThatIsGivenBackMeanwhileIsNotTakenTooEarly) {
     const auto next = tensor::full<float>({1000}, -1, one);  // where the first one was
     EXPECT_TRUE(equal(there, tensor::full<float>({1000}, value)));
   }
+}
+
+TEST_F(CudaCopy, ThatTheSourcesDeviceCouldNotBeToldOfIsNotMade) {
+  if (!test::runs_alone({})) return;
+  if (!fake_.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto source = tensor::ones<float>({1000}, one);
+  const auto target = tensor::zeros<float>({1000}, other);
+  fake_.fail("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY, 1);
+  expect_error(errc::out_of_memory, [&] { target.copy_from(source); }, "cuEventCreate");
+  expect_copies(0, 0);
+  EXPECT_TRUE(equal(target, tensor::zeros<float>({1000})));
+  target.copy_from(source);
+  EXPECT_TRUE(equal(target, tensor::ones<float>({1000})));
+}
+
+// The source may be given back then, to a device that knows nothing of the copy.
+TEST_F(CudaCopy, HasBeenMadeWhenTheSourcesDeviceCannotBeToldOfIt) {
+  if (!test::runs_alone({})) return;
+  if (!fake_.is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  const auto source = tensor::ones<float>({1000}, one);
+  const auto target = tensor::zeros<float>({1000}, other);
+  static std::atomic<bool> is_passed = false;
+  const auto copies = cuda_device::open(other);
+  {
+    const cuda_device::scope current(*copies);
+    const auto pass_late = [](void*) {
+      for (int times = 0; times < 2000; ++times) std::this_thread::yield();
+      is_passed = true;
+    };
+    copies->driver().stream_host_function(copies->compute().handle(), pass_late, nullptr);
+  }
+  fake_.fail("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY, 1);
+  expect_error(errc::out_of_memory, [&] { target.copy_from(source); }, "cuEventRecord");
+  EXPECT_TRUE(is_passed);
+  const cuda_device::scope current(*copies);
+  EXPECT_TRUE(copies->compute().is_idle());
 }
 
 TEST_F(CudaCopy, OfAnotherLibrarysMemoryIsMadeWhateverReachesIt) {

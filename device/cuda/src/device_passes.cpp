@@ -40,7 +40,8 @@ void cuda_device::copy_from_device(const tensor& to, const tensor& from) {
 }
 
 // This device's stream copies when the other's has come to what it was given before, and the other's goes on when that
-// is done. The driver copies directly what this device was let to reach, and all else by way of the host.
+// is done; if it cannot be told to, the copy is waited for here, or it would read what was given to others meanwhile.
+// The driver copies directly what this device was let to reach, and all else by way of the host.
 void cuda_device::copy_from_peer(const tensor& to, const tensor& from, cuda_device& peer) {
   const auto first = from.device_address();
   const auto there = to.device_address();
@@ -52,13 +53,18 @@ void cuda_device::copy_from_peer(const tensor& to, const tensor& from, cuda_devi
   }
   const scope current(*this);
   dynamic_cast<const detail::cuda_memory_block&>(*from.storage()->on_device()).open_to(*this);
+  cuda_event done(*driver_);
   compute_->wait_for(*given);
   driver_->copy_between_async(there, context_, first, peer.context_, to.nbytes(), compute_->handle());
-  cuda_event done(*driver_);
-  compute_->record(done);
-  const scope theirs(peer);
-  peer.compute_->wait_for(done);
-  given.reset();
+  try {
+    compute_->record(done);
+    const scope theirs(peer);
+    peer.compute_->wait_for(done);
+    given.reset();
+  } catch (...) {
+    static_cast<void>(driver_->stream_synchronize.attempt(compute_->handle()));
+    throw;
+  }
 }
 
 void cuda_device::copy_here(const tensor& to, const tensor& from) {
