@@ -2,6 +2,7 @@
 // Pages that a GPU, or what stands in for one (tests/fake_cuda), reads and writes by itself.
 #include <muster/cuda/pinned_memory.hpp>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/cuda/cuda_device.hpp>
+#include <muster/device/copy_lane.hpp>
 #include <muster/device/tensor_compare.hpp>
 
 #include "../fake_cuda/fake_cuda.hpp"
@@ -108,6 +110,35 @@ TEST_F(PinnedMemory, WhatCannotBePinnedIsNot) {
   test::expect_error(errc::out_of_memory, [&] { pinned_memory(*gpu_, here); }, "cuMemHostRegister");
   expect_registered(0);
   EXPECT_TRUE(pinned_memory(*gpu_, here).is_pinned());
+}
+
+TEST_F(PinnedMemory, IsKeptUntilAnotherDeviceHasCopiedIt) {
+  if (!fake_.is_there()) GTEST_SKIP() << "a real device may be done before that is looked at";
+  if (cuda_device::count() < 2) GTEST_SKIP() << "there is one GPU";
+  const auto other = cuda_device::open(device::cuda(1));
+  const auto here = tensor::arange<float>(many);
+  const auto there = tensor::zeros<float>({many}, device::cuda(1));
+  const auto lane = other->make_copy_lane();
+  static std::atomic<bool> is_passed = false;
+  is_passed = false;
+  {
+    const pinned_memory pinned(*gpu_, here);
+    {
+      const cuda_device::scope current(*other);
+      const auto pass_late = [](void*) {
+        for (int times = 0; times < 2000; ++times) std::this_thread::yield();
+        is_passed = true;
+      };
+      other->driver().stream_host_function(other->copies().handle(), pass_late, nullptr);
+    }
+    EXPECT_TRUE(lane->takes(here));
+    lane->begin();
+    lane->copy(there, here);
+  }
+  EXPECT_TRUE(is_passed);
+  expect_registered(0);
+  lane->await();
+  EXPECT_TRUE(equal(there, here));
 }
 
 TEST_F(PinnedMemory, IsPinnedAndLetGoByManyThreads) {

@@ -115,6 +115,21 @@ void cuda_devices::synchronize() {
   for (const auto& each : all) each->synchronize();
 }
 
+// Null where there is none.
+std::shared_ptr<cuda_device> cuda_devices::opened_behind(device which) {
+  const scoped_lock lock(mutex_);
+  for (auto each = open_.upper_bound(which); each != open_.end(); ++each) {
+    if (each->second != nullptr) return each->second;
+  }
+  return nullptr;
+}
+
+// Without the lock, as synchronize(), and without memory for a list.
+void cuda_devices::settle() noexcept {
+  if (is_elsewhere()) return;
+  for (auto each = opened_behind(device::cpu()); each != nullptr; each = opened_behind(each->where())) each->settle();
+}
+
 std::shared_ptr<const imported_extent> cuda_devices::kept_mapping(std::uint64_t name) {
   if (!kept_for_next_task::is_any() || is_elsewhere()) return nullptr;
   const scoped_lock lock(mutex_);

@@ -52,6 +52,8 @@ public:
   [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
 
   void synchronize() override MUSTER_EXCLUDES(mutex_);
+  /// Waits until all have done what they were given: cuda_device::settle().
+  void settle() noexcept MUSTER_EXCLUDES(mutex_);
   /// What devices are given is waited for before others are told that something is done.
   static void note_pending() noexcept;
 
@@ -75,6 +77,7 @@ private:
   [[nodiscard]] bool is_elsewhere() const noexcept;
   void require_here() const;
   [[nodiscard]] std::vector<std::shared_ptr<cuda_device>> opened() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::shared_ptr<cuda_device> opened_behind(device which) MUSTER_EXCLUDES(mutex_);
   void require_index(device which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] const std::map<device_uuid, device>& names() MUSTER_REQUIRES(mutex_);
 

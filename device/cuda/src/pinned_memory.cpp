@@ -49,11 +49,12 @@ pinned_memory& pinned_memory::operator=(pinned_memory&& other) noexcept {
   return *this;
 }
 
-// What the device was asked for may still read the pages, or write them: that is waited for. Whatever has become of the
-// device, the pages are noted no longer: the arena gives them to others.
+// What devices were asked for may still read the pages, or write them: that is waited for, of all, since pages that
+// were registered by way of one are so for each. Whatever has become of this one, the pages are noted no longer: the
+// arena gives them to others.
 pinned_memory::~pinned_memory() {
   if (device_ == nullptr || !device_->is_here()) return;
-  device_->settle();
+  detail::cuda_devices::of_program().settle();
   std::optional<cuda_device::scope> current;
   try {
     current.emplace(*device_);

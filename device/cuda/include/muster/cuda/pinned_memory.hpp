@@ -23,7 +23,7 @@ class pin_table;
 /// pin the same tensor, or views of it, meanwhile.
 ///
 /// Copies of tensors are waited for, pinned or not; those that a program asks the driver for, of pinned pages, return
-/// at once.
+/// at once. Letting go waits until all GPUs that this process has opened have done what they were given until then.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Process safety: belongs to its process; each that copies pins for itself.
