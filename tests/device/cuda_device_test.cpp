@@ -48,6 +48,15 @@ TEST(CudaDeviceAlone, WhateverCuInitSaysMeansThatThereIsNone) {
   use(first);  // it has failed once
 }
 
+TEST(CudaDeviceAlone, OnceThereIsADriverDevicesHaveTheirNamesAlthoughThereWasNoneBefore) {
+  if (!test::runs_alone({"FAKE_CUDA_FAIL=cuInit:3:0"})) return;
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  auto& all = detail::cuda_devices::of_program();
+  EXPECT_FALSE(all.find({}));
+  const auto uuid = cuda_device::open(second)->uuid();
+  EXPECT_EQ(all.find(uuid), second);
+}
+
 TEST(CudaDeviceAlone, OneThatIsTooOldIsRefusedWithWhatItHasAndWhatIsNeeded) {
   if (!test::runs_alone({"FAKE_CUDA_CAPABILITY=35"})) return;
   const test::fake_cuda fake;

@@ -23,6 +23,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
 
+#include "../fake_cuda/fake_cuda.hpp"
 #include "cuda_support.hpp"
 #include "gpu_fixture.hpp"
 #include "processes.hpp"
@@ -63,6 +64,17 @@ TEST_F(CudaFork, AChildIsToldThatTensorsAreItsParents) {
   EXPECT_TRUE(holds_in_child([&] { return is_refused([] { static_cast<void>(tensor::zeros<float>({1}, gpu)); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([] { static_cast<void>(cuda_device::count()); }); }));
   EXPECT_TRUE(equal(there, tensor::full<float>({100}, 2.0F)));
+}
+
+TEST(CudaForkAlone, AChildOfAProcessThatFoundNoDriverHasDevicesOfItsOwn) {
+  if (!test::runs_alone({"FAKE_CUDA_FAIL=cuInit:3:0"})) return;
+  if (!test::fake_cuda().is_there()) GTEST_SKIP() << "the machine's own driver fails when it wants to";
+  EXPECT_THROW(static_cast<void>(cuda_device::open(gpu)), error);
+  EXPECT_TRUE(holds_in_child([] {
+    const auto device = cuda_device::open(gpu);
+    device->synchronize();
+    return cuda_device::open(gpu) == device && cuda_device::count() != 0;
+  }));
 }
 
 // The thread has the locks of the device's memory until the device goes on.

@@ -70,10 +70,11 @@ void cuda_devices::require_here() const {
   if (const auto* const mark = mark_.load(std::memory_order_acquire)) mark->require_here("a CUDA device");
 }
 
-// The mark is there before the driver is: who forks meanwhile has a child that asks nothing of it.
+// The mark is there before the driver is: who forks meanwhile has a child that asks nothing of it. A child of a process
+// that found no driver may find one, and has a mark of its own then.
 const std::shared_ptr<const cuda_driver>& cuda_devices::driver() {
   if (driver_ != nullptr) return driver_;
-  if (made_in_ == nullptr) made_in_ = std::make_unique<const process_mark>();
+  if (made_in_ == nullptr || !made_in_->is_here()) made_in_ = std::make_unique<const process_mark>();
   mark_.store(made_in_.get(), std::memory_order_release);
   try {
     driver_ = cuda_driver::load();
@@ -197,7 +198,7 @@ std::shared_ptr<cuda_device> cuda_devices::open_one(const device_uuid& which) {
 std::optional<device> cuda_devices::find(const device_uuid& which) noexcept {
   if (is_elsewhere()) return std::nullopt;
   const scoped_lock lock(mutex_);
-  if (has_no_driver_) return std::nullopt;
+  if (has_no_driver_ && driver_ == nullptr) return std::nullopt;
   try {
     const auto named = names().find(which);
     return named != names_.end() ? std::optional(named->second) : std::nullopt;

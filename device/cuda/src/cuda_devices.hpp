@@ -42,6 +42,7 @@ public:
   /// The device that is called so everywhere. Throws errc::invalid_argument where this process does not see it.
   [[nodiscard]] std::shared_ptr<cuda_device> open_one(const device_uuid& which) MUSTER_EXCLUDES(mutex_);
   /// What this process calls it; nothing where it does not see it, or has no driver, or is forked from one that had.
+  /// Where there was no driver once, none is looked for again until somebody opens a device.
   /// Cost: the first time in a process that has not used the driver yet, some tenths of a second; makes no context.
   [[nodiscard]] std::optional<device> find(const device_uuid& which) noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] unsigned count() MUSTER_EXCLUDES(mutex_);
