@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 
@@ -16,6 +18,7 @@
 #include "conformance.hpp"
 #include "group_operations.hpp"
 #include "nccl_support.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::nccl_fault_test {
 namespace {
@@ -206,6 +209,22 @@ TEST_F(NcclFakeFault, WhatNeverEndsTimesOutAndTheOthersAreNamed) {
     }
     EXPECT_FALSE(mine.is_whole());
     EXPECT_EQ(test::fake_nccl().live(), 0U);
+  });
+}
+
+TEST_F(NcclFakeFault, WithoutAThreadToEndItWhatNeverEndsKeepsItsTensors) {
+  test::run_on_devices(ranks, [](group& mine, device there) {
+    expect_directly(mine, there);
+    fail("hang", ncclInternalError);
+    std::uintptr_t address = 0;
+    {
+      const auto own = test::floats(100'000, 1, there);
+      address = own.device_address();
+      const test::refused_calls no_thread("pthread_create", EAGAIN);
+      EXPECT_THROW(mine.all_reduce(own, reduction_op::sum, {.timeout = 200ms}), group_error);
+    }
+    EXPECT_EQ(test::fake_nccl().live(), 1U);
+    EXPECT_NE(tensor::empty<float>({100'000}, there).device_address(), address) << "NCCL may still write there";
   });
 }
 

@@ -174,16 +174,18 @@ void nccl_channel::end_here(std::shared_ptr<parts> what, const std::function<voi
   try {
     const cuda_device::scope current(*what->on);
     if (what->communicator != nullptr) how(*what);
+    what->self.reset();
     what.reset();
   } catch (const error&) {  // NOLINT(bugprone-empty-catch): its memory goes with the process
   }
 }
 
-// The thread has the parts: should it never end, they stay.
+// The thread has the parts: should it never end, they stay. Should there be none, they have themselves.
 void nccl_channel::end(const std::function<void(parts&)>& how) noexcept {
   if (parts_ == nullptr) return;
   try {
     auto with = std::exchange(parts_, nullptr);
+    with->self = with;
     std::promise<void> ended;
     auto has_ended = ended.get_future();
     const signals_blocked quiet;
@@ -192,7 +194,7 @@ void nccl_channel::end(const std::function<void(parts&)>& how) noexcept {
       ended.set_value();
     });
     has_ended.wait_for(patience) == std::future_status::ready ? thread.join() : thread.detach();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no thread: the communicator is left as it is
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no thread: all is left as it is
   }
 }
 

@@ -50,6 +50,7 @@ private:
     cuda_event behind;  // in that one
     ncclComm_t communicator = nullptr;
     std::vector<tensor> kept;
+    std::shared_ptr<parts> self;  // from when it is to end until it has: without a thread for that it stays for ever
   };
 
   enum class stage : std::uint8_t { joining, idle, launching, running };
