@@ -361,6 +361,16 @@ TEST_F(CudaKernels, WhatTheHostRefusesTheyRefuseInTheSameWords) {
   expect_refused([&] { kernels().fill(stream(), row, std::array<std::byte, 3>{}); }, "3 bytes", "must have 4");
 }
 
+TEST_F(CudaKernels, WhereElementsAreRepeatedNothingIsJoined) {
+  const cuda_view row{.first = bench_->take(4096), .type = dtype::f32, .shape = {2, 8}, .strides = {8, 1}};
+  auto repeated = row;
+  repeated.strides = {1, 0};
+  expect_refused([&] { kernels().accumulate(stream(), repeated, row, element_op::sum); }, "accumulate", "dimension 1");
+  expect_refused([&] { kernels().scale(stream(), repeated, 2); }, "scale", "(2, 8)", "dimension 1");
+  expect_refused([&] { kernels().axpy(stream(), 2, row, repeated); }, "axpy", "dimension 1");
+  expect_refused([&] { kernels().divide(stream(), repeated, 2); }, "divide", "dimension 1");
+}
+
 TEST_F(CudaKernels, EmptyViewsLaunchNothing) {
   const test::fake_cuda fake;
   if (!fake.is_there()) GTEST_SKIP() << "the driver is a real one, which cannot be told to fail";

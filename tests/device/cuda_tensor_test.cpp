@@ -94,6 +94,24 @@ TEST_F(CudaTensor, ArithmeticIsDoneThere) {
   EXPECT_TRUE(equal(convert(there, dtype::i64).to(cpu), convert(here, dtype::i64)));
 }
 
+// On the host they are joined one after the other; a device would lose some.
+TEST_F(CudaTensor, IntoRepeatedElementsNothingIsJoined) {
+  const auto once = tensor::ones<float>({4}, gpu);
+  const auto repeated = once.broadcast_to({3, 4});
+  const auto whole = tensor::ones<float>({3, 4}, gpu);
+  const auto names_it = AllOf(HasSubstr("(3, 4) whose dimension 0 repeats"), HasSubstr("row()"));
+  EXPECT_THAT(problem_of([&] { accumulate(repeated, whole); }), names_it);
+  EXPECT_THAT(problem_of([&] { scale(repeated, 2); }), names_it);
+  EXPECT_THAT(problem_of([&] { axpy(2, whole, repeated); }), names_it);
+  EXPECT_TRUE(equal(once.to(cpu), tensor::ones<float>({4})));
+  for (std::size_t row = 0; row < 3; ++row) accumulate(once, whole.row(row));
+  EXPECT_TRUE(equal(once.to(cpu), tensor::full<float>({4}, 4))) << "as the message says";
+  accumulate(whole, repeated);
+  EXPECT_TRUE(equal(whole.to(cpu), tensor::full<float>({3, 4}, 5)));
+  scale(tensor::ones<float>({1, 4}, gpu).broadcast_to({1, 4}), 2);
+  scale(tensor::zeros<float>({0}, gpu).reshape({0, 1}).broadcast_to({0, 4}), 2);
+}
+
 TEST_F(CudaTensor, TensorsOfTwoPlacesAreNotCombined) {
   const auto text = problem_of([] { accumulate(tensor::zeros<float>({2}, gpu), tensor::zeros<float>({2})); });
   EXPECT_THAT(text, AllOf(HasSubstr("cpu"), HasSubstr("cuda:0"), HasSubstr("to()")));

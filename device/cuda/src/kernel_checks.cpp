@@ -58,6 +58,17 @@ void require_same_shape(const cuda_view& to, const cuda_view& from) {
          ": the shapes must be the same");
 }
 
+void require_no_repeats(const char* operation, const cuda_view& to) {
+  if (std::ranges::find(to.shape, 0U) != to.shape.end()) return;
+  for (std::size_t at = 0; at < to.shape.size(); ++at) {
+    if (to.shape[at] == 1 || to.strides[at] != 0) continue;
+    refuse(
+        operation, " was to write into a tensor of shape ", to.shape, " whose dimension ", at,
+        " repeats the same elements (broadcast_to): a device computes all places at the same time, so write into one "
+        "that has each element once, part after part (row()), or clone() it first");
+  }
+}
+
 void require_op(dtype type, element_op op) {
   if (op > element_op::max) refuse("there is no element_op ", static_cast<int>(op));
   if (!is_complex_type(type) || op == element_op::sum || op == element_op::prod) return;

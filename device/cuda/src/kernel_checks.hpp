@@ -18,6 +18,8 @@ namespace muster::detail {
 void require_element(const cuda_view& which, std::span<const std::byte> element);
 void require_alike(const char* operation, const cuda_view& to, const cuda_view& from);
 void require_same_shape(const cuda_view& to, const cuda_view& from);
+/// What is written from what was there must be written once: all places are computed at the same time.
+void require_no_repeats(const char* operation, const cuda_view& to);
 void require_op(dtype type, element_op op);
 void require_scalable(const char* operation, dtype type);
 void require_scratch(CUdeviceptr scratch, std::size_t bytes, std::size_t needed);

@@ -139,6 +139,7 @@ void kernel_set::convert(CUstream on, const cuda_view& to, const cuda_view& from
 
 void kernel_set::accumulate(CUstream on, const cuda_view& into, const cuda_view& from, element_op op) const {
   require_alike("accumulate", into, from);
+  require_no_repeats("accumulate", into);
   require_op(into.type, op);
   if (is_empty(into.shape)) return;
   const bool by_parts = is_complex_type(into.type) && op == element_op::sum;
@@ -158,17 +159,20 @@ void kernel_set::step_along(CUstream on, id first, double factor, const cuda_vie
 
 void kernel_set::scale(CUstream on, const cuda_view& which, double factor) const {
   require_scalable("scale", which.type);
+  require_no_repeats("scale", which);
   step_along(on, id::scale_f16, factor, which, which);
 }
 
 void kernel_set::axpy(CUstream on, double factor, const cuda_view& x, const cuda_view& y) const {
   require_alike("axpy", y, x);
   require_scalable("axpy", y.type);
+  require_no_repeats("axpy", y);
   step_along(on, id::axpy_f16, factor, y, x);
 }
 
 void kernel_set::divide(CUstream on, const cuda_view& which, double divisor) const {
   require_scalable("divide", which.type);
+  require_no_repeats("divide", which);
   step_along(on, id::divide_f16, divisor, which, which);
 }
 

@@ -83,6 +83,8 @@ public:
   /// By the rules of muster/device/convert.hpp. Requires: no overlap, unless both are the same.
   void convert(CUstream on, const cuda_view& to, const cuda_view& from) const;
 
+  // What these four write must have no dimension that repeats elements, or errc::invalid_argument is thrown.
+
   /// As muster::accumulate.
   void accumulate(CUstream on, const cuda_view& into, const cuda_view& from, element_op op) const;
 

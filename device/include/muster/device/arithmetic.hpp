@@ -10,6 +10,10 @@
 //
 // Integers wrap around; f16 and bf16 are computed in float and rounded once.
 //
+// Tensors that repeat elements (broadcast_to: a stride of 0) may be read. Into one on the host the places of an element
+// are joined in turn. A device computes all places at the same time, so nothing is written into one there:
+// errc::invalid_argument.
+//
 // Thread safety: all functions are safe to call from any thread, while nobody else uses the elements.
 // Cost: one pass, no allocation; by vectors where the elements are adjacent, so that what is larger than the caches
 // goes as fast as memory does.

@@ -47,7 +47,8 @@ public:
   virtual void fill(const tensor& which, std::span<const std::byte> element) = 0;
   /// As muster::convert_into; both are here.
   virtual void convert(const tensor& to, const tensor& from) = 0;
-  /// As the functions of muster/device/arithmetic.hpp; both are here.
+  /// As the functions of muster/device/arithmetic.hpp; both are here. It and the next three throw
+  /// errc::invalid_argument where what they write repeats elements.
   virtual void accumulate(const tensor& into, const tensor& from, element_op op) = 0;
   virtual void scale(const tensor& which, double factor) = 0;
   virtual void axpy(double factor, const tensor& x, const tensor& y) = 0;
