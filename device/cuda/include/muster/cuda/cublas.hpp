@@ -7,6 +7,9 @@
 //     muster::multiply(gpu->part<muster::cublas>(), x, w, y);            // y = x·w
 //     cublasSgeam(gpu->part<muster::cublas>().handle(), …);              // whatever else it has
 
+#include <algorithm>
+#include <cstdint>
+
 #include <cublas_v2.h>
 
 #include <muster/base/error.hpp>
@@ -18,10 +21,12 @@ namespace muster {
 
 namespace detail {
 
-inline void check_cublas(cublasStatus_t status, const char* call) {
+/// `uninitialized`: what CUBLAS_STATUS_NOT_INITIALIZED means.
+inline void check_cublas(cublasStatus_t status, const char* call, errc uninitialized = errc::invalid_argument) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const auto code = status == CUBLAS_STATUS_ALLOC_FAILED       ? errc::out_of_memory
                     : status == CUBLAS_STATUS_EXECUTION_FAILED ? errc::device_lost
+                    : status == CUBLAS_STATUS_NOT_INITIALIZED  ? uninitialized
                                                                : errc::invalid_argument;
   throw error(code, text(call, " failed: ", cublasGetStatusString(status)));
 }
@@ -44,9 +49,13 @@ inline cudaDataType_t cublas_type(dtype type) {
 /// Cost: some milliseconds, and some MiB of the device's memory.
 class cublas {
 public:
+  /// Throws errc::out_of_memory on a device that is full, errc::device_lost on one that is lost.
   explicit cublas(cuda_device& on) : where_(on.where()) {
     const cuda_device::scope current(on);
-    detail::check_cublas(cublasCreate(&handle_), "cublasCreate");
+    const auto status = cublasCreate(&handle_);
+    if (status != CUBLAS_STATUS_SUCCESS) static_cast<void>(on.compute().is_idle());  // throws, if the device is lost
+    // What cuBLAS says on a full device.
+    detail::check_cublas(status, "cublasCreate", errc::out_of_memory);
     detail::check_cublas(cublasSetStream(handle_, on.compute().handle()), "cublasSetStream");
   }
   cublas(const cublas&) = delete;
@@ -89,9 +98,9 @@ inline void require_on(device where, const tensor& a, const tensor& b, const ten
 }  // namespace detail
 
 /// product ← scale·a·b + keep·product, for contiguous matrices of one type on one device: f16 and bf16 (computed in
-/// f32), f32 and f64. Throws errc::invalid_argument, with all shapes, for matrices that do not fit together, and with
-/// all devices, for those that are not on `by`'s.
-/// Requires: the device's context is current (cuda_device::scope).
+/// f32), f32 and f64; over no elements (k = 0) that is keep·product. Throws errc::invalid_argument, with all shapes,
+/// for matrices that do not fit together, and with all devices, for those that are not on `by`'s. Requires: the
+/// device's context is current (cuda_device::scope).
 inline void multiply(cublas& by, const factor& a, const factor& b, const tensor& product, double scale = 1,
                      double keep = 0) {
   const bool are_matrices = a.what.dimensions() == 2 && b.what.dimensions() == 2 && product.dimensions() == 2;
@@ -112,7 +121,10 @@ inline void multiply(cublas& by, const factor& a, const factor& b, const tensor&
   const auto narrow_keep = static_cast<float>(keep);
   const void* const by_scale = is_double ? static_cast<const void*>(&scale) : &narrow_scale;
   const void* const by_keep = is_double ? static_cast<const void*>(&keep) : &narrow_keep;
-  const auto leading = [](const tensor& matrix) { return static_cast<std::int64_t>(matrix.shape()[1]); };
+  // Of no columns too cuBLAS wants one.
+  const auto leading = [](const tensor& matrix) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(matrix.shape()[1]));
+  };
   const auto form = [](const factor& each) { return each.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto pointer = [](const tensor& matrix) { return reinterpret_cast<void*>(matrix.device_address()); };
   detail::check_cublas(cublasGemmEx_64(by.handle(), form(b), form(a), static_cast<std::int64_t>(b.columns()),
