@@ -55,7 +55,10 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// transport's order and in their own type, a NaN may be lost in min and max, but all ranks get the same bits; with
 /// group_options::is_ordered_on_devices, to the bits of the host. A call follows what the device's compute stream was
 /// given before it, and returns when the device has done it, as on the host; asynchronous ones go beside what the
-/// stream is given meanwhile.
+/// stream is given meanwhile. Where two groups share ranks, all ranks must begin such calls of both in the same order,
+/// and wait for one of the one group before they begin one of the other: each group gives its calls to the device by
+/// itself, and a device that has no room for both at once may wait in one while another device waits in the other,
+/// until the timeout.
 ///
 /// **What can go wrong.** A wait of a collective ends with its timeout (group_options, call_options), when a member
 /// dies (peer_lost, some milliseconds later), when one has left that is waited for, or by abort(). Then the group is
