@@ -3,16 +3,20 @@
 #include <muster/cuda/cublas.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/exit_status.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "device_support.hpp"
 #include "gpu_fixture.hpp"
+#include "processes.hpp"
 
 namespace muster::cublas_test {
 namespace {
@@ -24,6 +28,7 @@ struct product_asked {
 
 product_asked last_asked;
 cublasStatus_t answer_to_create = CUBLAS_STATUS_SUCCESS;
+int destroyed = 0;
 
 }  // namespace
 }  // namespace muster::cublas_test
@@ -34,7 +39,10 @@ cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t* handle) {
   *handle = nullptr;
   return muster::cublas_test::answer_to_create;
 }
-cublasStatus_t CUBLASWINAPI cublasDestroy_v2(cublasHandle_t /*handle*/) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t CUBLASWINAPI cublasDestroy_v2(cublasHandle_t /*handle*/) {
+  ++muster::cublas_test::destroyed;
+  return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t CUBLASWINAPI cublasSetStream_v2(cublasHandle_t /*handle*/, cudaStream_t /*stream*/) {
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -64,6 +72,7 @@ protected:
     test::gpu_test::SetUp();
     answer_to_create = CUBLAS_STATUS_SUCCESS;
     last_asked = {};
+    destroyed = 0;
   }
 };
 
@@ -86,6 +95,17 @@ TEST_F(Cublas, AProductOverNoElementsIsAskedForWithRowsThatItTakes) {
   EXPECT_EQ(last_asked.leading, sizes({5, 1, 5}));
   multiply(by, matrix(2, 0), transposed(matrix(5, 0)), matrix(2, 5));
   EXPECT_EQ(last_asked.leading, sizes({1, 1, 5}));
+}
+
+TEST_F(Cublas, AHandleIsDestroyedWhereItWasMadeAndInNoForkedChild) {
+  auto by = std::make_optional<cublas>(*cuda_device::open(where));
+  const auto children = test::spawn(1, [&](std::size_t) {
+    by.reset();
+    return destroyed;
+  });
+  EXPECT_EQ(children->wait(0), exit_status::exited(0));
+  by.reset();
+  EXPECT_EQ(destroyed, 1);
 }
 
 TEST_F(Cublas, AHandleThatAFullDeviceHasNoRoomForIsNoMemory) {

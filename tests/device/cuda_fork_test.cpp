@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,10 @@
 #include <muster/base/error.hpp>
 #include <muster/base/sanitizer.hpp>
 #include <muster/cuda/cuda_device.hpp>
+#include <muster/cuda/module.hpp>
 #include <muster/cuda/pinned_memory.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/device/copy_lane.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
@@ -26,6 +29,7 @@
 #include "../fake_cuda/fake_cuda.hpp"
 #include "cuda_support.hpp"
 #include "gpu_fixture.hpp"
+#include "kernel_image.hpp"
 #include "processes.hpp"
 
 namespace muster::cuda_fork_test {
@@ -64,6 +68,23 @@ TEST_F(CudaFork, AChildIsToldThatTensorsAreItsParents) {
   EXPECT_TRUE(holds_in_child([&] { return is_refused([] { static_cast<void>(tensor::zeros<float>({1}, gpu)); }); }));
   EXPECT_TRUE(holds_in_child([&] { return is_refused([] { static_cast<void>(cuda_device::count()); }); }));
   EXPECT_TRUE(equal(there, tensor::full<float>({100}, 2.0F)));
+}
+
+TEST_F(CudaFork, WhatAChildDropsItDropsWithoutACallOfTheDriver) {
+  const test::fake_cuda fake;
+  if (!fake.is_there()) GTEST_SKIP() << "the machine's own driver does not say how often it is called";
+  const auto device = cuda_device::open(gpu);
+  auto there = std::optional(tensor::full<float>({100}, 2, gpu));
+  auto lane = device->make_copy_lane();
+  auto kernels = std::optional<cuda_module>(std::in_place, *device, detail::kernel_image());
+  auto pinned = std::optional<pinned_memory>(std::in_place, *device, tensor::zeros<float>({1U << 16U}));
+  EXPECT_TRUE(holds_in_child([&] {
+    pinned.reset();
+    kernels.reset();
+    lane.reset();
+    there.reset();
+    return fake.forked_calls() == 0;
+  }));
 }
 
 TEST(CudaForkAlone, AChildOfAProcessThatFoundNoDriverHasDevicesOfItsOwn) {

@@ -26,6 +26,7 @@ std::shared_ptr<context> current_context() {
 }
 
 void begin_call() {
+  if (is_forked()) ++the_machine().forked_calls;
   require(!is_forked() && the_machine().is_initialized(), CUDA_ERROR_NOT_INITIALIZED);
   require(!is_on_stream(), CUDA_ERROR_NOT_PERMITTED);
 }

@@ -104,6 +104,8 @@ std::size_t fake_cuda_copies_between(int directly) {
   return directly != 0 ? the_machine().direct_copies : the_machine().staged_copies;
 }
 
+std::size_t fake_cuda_forked_calls() { return the_machine().forked_calls; }
+
 std::size_t fake_cuda_stale() { return the_machine().stale; }
 
 void fake_cuda_fail(const char* function, CUresult code, int after_calls) {

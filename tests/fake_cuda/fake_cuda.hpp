@@ -37,6 +37,9 @@ std::size_t fake_cuda_copies_between(int directly);
 /// takes its own with it.
 std::size_t fake_cuda_stale();
 
+/// How often this process, where it was forked from one that used the driver, has called it all the same.
+std::size_t fake_cuda_forked_calls();
+
 enum fake_cuda_direction { fake_cuda_uploads, fake_cuda_downloads, fake_cuda_moves };
 
 /// How many bytes this process has had copied: from the host to devices, to the host, and between places on devices.
@@ -76,6 +79,9 @@ public:
   }
   [[nodiscard]] std::size_t copies_between(bool directly) const {
     return reinterpret_cast<decltype(&fake_cuda_copies_between)>(find("fake_cuda_copies_between"))(directly ? 1 : 0);
+  }
+  [[nodiscard]] std::size_t forked_calls() const {
+    return reinterpret_cast<decltype(&fake_cuda_forked_calls)>(find("fake_cuda_forked_calls"))();
   }
   [[nodiscard]] std::size_t stale() const {
     return reinterpret_cast<decltype(&fake_cuda_stale)>(find("fake_cuda_stale"))();

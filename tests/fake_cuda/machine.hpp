@@ -65,6 +65,7 @@ public:
   std::atomic<std::size_t> direct_copies = 0;
   std::atomic<std::size_t> staged_copies = 0;
 
+  std::atomic<std::size_t> forked_calls = 0;
   std::atomic<std::size_t> stale = 0;  // handles that were to be destroyed, and were not there
 
   /// cuInit. Throws CUDA_ERROR_NO_DEVICE.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/device/storage.hpp>
 
 #include "cuda_devices.hpp"
@@ -19,8 +20,12 @@ cuda_copy_lane::cuda_copy_lane(std::shared_ptr<cuda_device> of) : of_(std::move(
   copied_.emplace(of_->driver());
 }
 
-// A device that is lost reads nothing any more.
+// A device that is lost reads nothing any more. In a forked child it is its parent's.
 cuda_copy_lane::~cuda_copy_lane() {
+  if (!of_->is_here()) {
+    leave_to_parent(std::move(computed_), std::move(copied_));
+    return;
+  }
   try {
     const cuda_device::scope current(*of_);
     of_->copies().synchronize();

@@ -2,6 +2,7 @@
 #include <muster/cuda/module.hpp>
 
 #include <cstdint>
+#include <exception>
 
 #include <muster/base/error.hpp>
 
@@ -24,8 +25,15 @@ cuda_module::cuda_module(const cuda_device& on, const void* image) : on_(on) {
   on.driver().module_load(&module_, image);
 }
 
-// Fails where the context is gone already, and the module with it.
-cuda_module::~cuda_module() { static_cast<void>(on_.driver().module_unload.attempt(module_)); }
+// Whoever drops it may be in another context, or in none. In a forked child it is its parent's.
+cuda_module::~cuda_module() {
+  if (!on_.is_here()) return;
+  try {
+    const cuda_device::scope current(on_);
+    static_cast<void>(on_.driver().module_unload.attempt(module_));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the context is gone, and the module with it
+  }
+}
 
 cuda_kernel cuda_module::kernel(const std::string& name) const {
   const cuda_device::scope current(on_);

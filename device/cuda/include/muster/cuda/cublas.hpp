@@ -13,6 +13,7 @@
 #include <cublas_v2.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/base/text.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/tensor.hpp>
@@ -60,12 +61,15 @@ public:
   }
   cublas(const cublas&) = delete;
   cublas& operator=(const cublas&) = delete;
-  ~cublas() { cublasDestroy(handle_); }
+  ~cublas() {
+    if (made_in_.is_here()) cublasDestroy(handle_);
+  }
 
   [[nodiscard]] cublasHandle_t handle() const noexcept { return handle_; }
   [[nodiscard]] device where() const noexcept { return where_; }
 
 private:
+  const process_mark made_in_;
   const device where_;
   cublasHandle_t handle_ = nullptr;
 };
