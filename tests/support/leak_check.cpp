@@ -29,10 +29,12 @@ std::set<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-// What stays the same of an open file while others rename or remove it; of what is no file, its name.
+// What stays the same of an open file while others rename or remove it; of what is no file, its name. By its link: the
+// descriptor may just be closed.
 std::string identity_of(const std::string& number, const fs::path& target) {
   struct stat found{};
-  if (!target.is_absolute() || ::fstat(std::stoi(number), &found) != 0) return text(number, ' ', target.native());
+  const auto link = "/proc/self/fd/" + number;
+  if (!target.is_absolute() || ::stat(link.c_str(), &found) != 0) return text(number, ' ', target.native());
   return text(number, ' ', found.st_dev, ' ', found.st_ino);
 }
 
