@@ -51,6 +51,11 @@ protected:
     return id;
   }
   std::uint64_t identity_of(participant_id id) const { return detail::rank_identity::of(*domain_, id).pack(); }
+  // As that participant would by itself.
+  void join(rank_line& line, participant_id who) const {
+    line.member = identity_of(who);
+    line.presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+  }
   // All that there are, until they are let go: one each.
   std::vector<shared_block> take_all_descriptors() {
     auto& blocks = domain_->blocks();
@@ -279,8 +284,7 @@ TEST_F(GroupFault, AMemberThatDiesBehindItsPartOfALongCallIsLost) {
   const auto memory = detail::group_memory::attach(ticket.block().bytes());
   const auto dead = make_participant();
   std::thread other([&] {
-    memory.line(1).member = identity_of(dead);
-    memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+    join(memory.line(1), dead);
     const auto& call = memory.call(0, 1);
     EXPECT_TRUE(test::eventually([&] { return call.sequence == 1; }));
     auto& own = memory.call(1, 1);
@@ -304,8 +308,7 @@ TEST_F(GroupFault, WhoseMessageIsGoneIsLostAndCanBeLeftOut) {
   group mine(ticket, 0);
   const auto memory = detail::group_memory::attach(ticket.block().bytes());
   const auto dead = make_participant();
-  memory.line(1).member = identity_of(dead);
-  memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+  join(memory.line(1), dead);
   const auto block = domain_->blocks().allocate_shared(sizeof(detail::outbox::memory));
   auto ring = detail::outbox::make(block.bytes());
   auto& entry = ring.entry(0);
@@ -359,8 +362,7 @@ TEST_F(GroupFault, RingsToTheDeadGoWithTheGroup) {
     {
       group mine(ticket, 0);
       const auto memory = detail::group_memory::attach(ticket.block().bytes());
-      memory.line(1).member = identity_of(dead);
-      memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+      join(memory.line(1), dead);
       mine.send(numbers(3), 1);
       if (was_taken) memory.link(0, 1) = detail::group_memory::link_taken;  // and then it died
       domain_->bury(dead);
@@ -418,8 +420,7 @@ TEST_F(GroupFault, AMessageOfOneWhoIsDeadEndsForWhoPolls) {
   group mine(ticket, 0);
   const auto memory = detail::group_memory::attach(ticket.block().bytes());
   const auto dead = make_participant();
-  memory.line(1).member = identity_of(dead);
-  memory.line(1).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+  join(memory.line(1), dead);
   const auto got = mine.irecv(numbers(1), 1);
   EXPECT_FALSE(got.test());
   domain_->bury(dead);
@@ -550,8 +551,7 @@ TEST_F(GroupFault, ALeaderThatDiedBeforeAllHadItsMemoryIsFollowed) {
     group first(ticket, 1);
     group second(ticket, 2);
     const auto memory = detail::group_memory::attach(ticket.block().bytes());
-    memory.line(0).member = identity_of(dead);
-    memory.line(0).presence_ = static_cast<std::uint32_t>(rank_line::presence::joined);
+    join(memory.line(0), dead);
     memory.line(0).survives = 1U << 28U;
     memory.successor() = std::uint64_t{77} << 32U | 5U;
     memory.succession() = phase << 56U | std::uint64_t{1} << 32U;
