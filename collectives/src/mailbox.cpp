@@ -91,7 +91,8 @@ void mailbox::require_no_complaint(std::size_t to) {
   throw refused_message(to, out.ring, outbox::unanswered);
 }
 
-// The receiver takes over a hold on it, so what was sent can be read when the sender has left.
+// The receiver takes over a hold on it, so what was sent can be read when the sender has left. If it has not used
+// messages yet it may wait for news of another rank only, and is woken all the same (rank_end::has_first_message).
 void mailbox::open(std::size_t to) {
   auto& blocks = end_->where()->blocks();
   auto& out = outgoing_[to];
@@ -104,6 +105,7 @@ void mailbox::open(std::size_t to) {
   end_->memory().link(end_->rank(), to).store(out.hold, std::memory_order_seq_cst);
   out.ring = ring;  // it is open, once nothing can fail any more
   receivers_.push_back(to);
+  end_->rouse(to);
 }
 
 bool mailbox::send_now(const tensor& what, std::size_t to, std::uint64_t tag) {

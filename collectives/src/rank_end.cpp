@@ -210,8 +210,8 @@ void rank_end::notify(std::size_t rank) noexcept {
   if (whom == rank_line::anybody || whom == rank_) wake(rank);
 }
 
-void rank_end::notify_own() noexcept {
-  if (wait_protocol::is_awaited(memory_.line(rank_).bell)) wake(rank_);
+void rank_end::rouse(std::size_t rank) noexcept {
+  if (wait_protocol::is_awaited(memory_.line(rank).bell)) wake(rank);
 }
 
 void rank_end::wake(rank_line& whom) noexcept {
@@ -237,6 +237,29 @@ std::uint32_t rank_end::announce(std::size_t whom) noexcept {
   const auto wanted = precise_ ? static_cast<std::uint32_t>(whom) : rank_line::anybody;
   line.waits_for.store(wanted, std::memory_order_relaxed);
   return wait_protocol::announce(line.bell);
+}
+
+// Published, and then the bell is looked at: a thread that sleeps announces itself anew, for whomever there may be.
+void rank_end::begin_meanwhile() noexcept {
+  be_imprecise();
+  uses_meanwhile_.store(true, std::memory_order_seq_cst);
+  notify_own();
+}
+
+// Who does not use messages looks into no ring, and may have announced itself for one rank only: then nobody else's
+// message would wake it, and a ring that is full would stay so. Whoever makes a ring publishes the link and looks at
+// the bell afterwards (mailbox::open), and it is looked at behind the announcement here: so one of the two sees the
+// other.
+bool rank_end::has_first_message() noexcept {
+  if (uses_meanwhile_.load(std::memory_order_seq_cst)) return true;
+  if (meanwhile_ == nullptr) return false;
+  for (std::size_t from = 0; from < size(); ++from) {
+    const auto link = memory_.link(from, rank_).load(std::memory_order_seq_cst);
+    if (link == 0 || link == group_memory::link_taken) continue;
+    use_meanwhile();
+    return true;
+  }
+  return false;
 }
 
 bool rank_end::sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const {

@@ -112,6 +112,71 @@ TEST_F(GroupFault, SeveralWaitsOfOneExchangeHaveOneTime) {
   EXPECT_THROW(mine.wait(what, [] { return false; }), group_error);
 }
 
+// ---- the first message to a rank
+
+// It comes at any of the looks before a sleep, of a rank that waits for another one.
+TEST_F(GroupFault, TheFirstMessageToWhoIsAboutToSleepIsSeen) {
+  const auto look_until = [&](int last) {
+    const group_ticket ticket(3, {.spin = 0ns});
+    rank_end mine(domain_, ticket.block(), 0);
+    int attended = 0;
+    mine.set_meanwhile([&] { ++attended; });
+    int looks = 0;
+    const auto look = [&] {
+      if (++looks == last) mine.memory().link(1, 0) = 77;
+      return false;
+    };
+    EXPECT_FALSE(mine.wait_until({.operation = "test", .whom = 2}, deadline::after(0ns), look));
+    EXPECT_EQ(attended > 0, last != 0) << "look " << last;
+    EXPECT_EQ(mine.memory().line(0).waits_for, last != 0 ? rank_line::anybody : 2U) << "look " << last;
+    return looks;
+  };
+  const auto looks = look_until(0) - 1;  // the last one is after the sleep
+  EXPECT_GE(looks, 2);
+  for (int last = 1; last <= looks; ++last) look_until(last);
+}
+
+TEST_F(GroupFault, TheFirstMessageToWhoSleepsUntilAnotherRankComesWakesIt) {
+  constexpr int count = 100;  // the ring has room for fewer
+  const group_ticket ticket(3, {.timeout = 20s, .spin = 0ns});
+  group sleeps(ticket, 0);
+  group late(ticket, 1);
+  group sends(ticket, 2);
+  std::thread receiver([&] {
+    EXPECT_NO_THROW(sleeps.barrier());
+    for (int each = 0; each < count; ++each) EXPECT_NO_THROW(sleeps.recv(numbers(1), 2));
+  });
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  const auto& line = memory.line(0);
+  EXPECT_TRUE(test::eventually([&] { return wait_protocol::is_awaited(line.bell) && line.waits_for == 1; }));
+  for (int each = 0; each < count; ++each) EXPECT_NO_THROW(sends.send(numbers(1), 0));
+  const auto begun = sends.barrier_async();
+  EXPECT_NO_THROW(late.barrier());
+  EXPECT_NO_THROW(begun.wait());
+  receiver.join();
+}
+
+// By another of its threads.
+TEST_F(GroupFault, WhoSleepsWhenItsRankBeginsToUseMessagesIsWoken) {
+  const group_ticket ticket(2, {.timeout = 20s, .spin = 0ns});
+  rank_end mine(domain_, ticket.block(), 0);
+  rank_end other(domain_, ticket.block(), 1);
+  std::atomic<bool> attends = false;
+  std::atomic<bool> is_over = false;
+  mine.set_meanwhile([&] { attends = true; });
+  std::thread sleeps(
+      [&] { EXPECT_NO_THROW(mine.wait({.operation = "test", .whom = 1}, [&] { return is_over.load(); })); });
+  const auto& line = mine.memory().line(0);
+  EXPECT_TRUE(test::eventually([&] { return wait_protocol::is_awaited(line.bell) && line.waits_for == 1; }));
+  mine.use_meanwhile();
+  EXPECT_TRUE(test::eventually([&] { return attends && line.waits_for == rank_line::anybody; }));
+  is_over = true;
+  other.notify(0);
+  sleeps.join();
+}
+
+// ---- messages without room
+
 // Whoever has no room for a message says so to the one who waits for it to be taken.
 TEST_F(GroupFault, AMessageThatItsReceiverHasNoMemoryForIsRefusedAtBothEnds) {
   const group_ticket ticket(2, {.timeout = 20s});

@@ -6,7 +6,8 @@
 //
 // Why this is the same: every operation of rank_end on memory that others see is one step here, in the same order. Left
 // out are spinning, which is a look that changes nothing; time, since a wait that is given up is an abort by whoever
-// gives it up; and second threads of a rank, for which a bell is rung in any case (rank_end::be_imprecise).
+// gives it up; messages, the first of which is looked for before a sleep (rank_end::has_first_message); and second
+// threads of a rank, for which a bell is rung in any case (rank_end::be_imprecise).
 #include <xxhash.h>
 
 #include <array>

@@ -264,6 +264,40 @@ TEST_P(Messages, AreBroughtForwardByWhoeverWaitsForSomethingElse) {
   });
 }
 
+constexpr int more_than_a_ring_holds = 100;
+
+void send_numbers(group& from, std::size_t to) {
+  for (int each = 0; each < more_than_a_ring_holds; ++each) from.send(numbers(1, static_cast<float>(each)), to);
+}
+
+void expect_numbers(group& at, std::size_t from) {
+  for (int each = 0; each < more_than_a_ring_holds; ++each) {
+    EXPECT_EQ(at.recv(from).item<float>(), static_cast<float>(each));
+  }
+}
+
+TEST_P(Messages, AreSentThoughTheirReceiverWaitsForTheSenderAndHasUsedNoneYet) {
+  const auto body = [](group& group) {
+    if (group.rank() == 1) send_numbers(group, 0);
+    group.barrier();
+    if (group.rank() == 0) expect_numbers(group, 1);
+  };
+  run(2, body, {.timeout = 20s, .spin = 0ns});
+}
+
+TEST_P(Messages, AreSentThoughTheirReceiverWaitsForAnotherRankAndHasUsedNoneYet) {
+  const auto body = [](group& group) {
+    if (group.rank() == 2) {
+      send_numbers(group, 0);
+      group.send(numbers(1, 0), 1);
+    }
+    if (group.rank() == 1) static_cast<void>(group.recv(2));  // only then it comes to the barrier
+    group.barrier();
+    if (group.rank() == 0) expect_numbers(group, 2);
+  };
+  run(3, body, {.timeout = 20s, .spin = 0ns});
+}
+
 TEST_P(Messages, OfAnotherShapeAreRefusedAtBothEnds) {
   run(2, [](group& group) {
     if (group.rank() == 0) {

@@ -171,9 +171,11 @@ public:
     };
     if (look_until(until, look)) return true;
     for (;;) {
+      const bool looks_at_messages = uses_meanwhile_.load(std::memory_order_acquire);
       const auto deaths = domain_->deaths().load(std::memory_order_acquire);
       const auto bell = announce(what.whom);
       if (look() || ready()) return true;
+      if (!looks_at_messages && has_first_message()) continue;  // whoever sends the next ones must find it announced
       check_health(what);
       if (cannot_come(what)) {
         if (ready()) return true;  // it came, and left, since the last look
@@ -212,17 +214,18 @@ public:
   /// Wakes those who wait for news of this rank. After a sequentially consistent publication of the news.
   void notify() noexcept;
   void notify(std::size_t rank) noexcept;
-  /// Wakes those threads of this rank that wait.
-  void notify_own() noexcept;
+  /// Wakes those threads of a rank that wait, whatever they wait for.
+  void rouse(std::size_t rank) noexcept;
+  /// The same of this rank.
+  void notify_own() noexcept { rouse(rank_); }
   /// Others wait, too, in this process, for whatever there may be.
   void be_imprecise() noexcept { precise_ = false; }
-  /// Called over and over by whoever waits, once use_meanwhile() was called: messages make progress whatever a rank
-  /// waits for. Requires: nobody waits yet.
+  /// Called over and over by whoever waits, once this rank uses messages, or somebody has sent it one: messages make
+  /// progress whatever a rank waits for. Requires: nobody waits yet.
   void set_meanwhile(std::function<void()> what) { meanwhile_ = std::move(what); }
+  /// This rank uses messages from now on. Those of its threads that sleep already learn of it.
   void use_meanwhile() noexcept {
-    if (uses_meanwhile_.load(std::memory_order_relaxed)) return;
-    be_imprecise();
-    uses_meanwhile_.store(true, std::memory_order_relaxed);
+    if (!uses_meanwhile_.load(std::memory_order_relaxed)) begin_meanwhile();
   }
 
   /// Throws what broke the group, if anything has.
@@ -253,6 +256,9 @@ private:
   }
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
   [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
+  void begin_meanwhile() noexcept;
+  // Behind the announcement: whether messages have been begun since, here or by somebody who sends to this rank.
+  [[nodiscard]] bool has_first_message() noexcept;
   [[nodiscard]] bool sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const;
   void check_health(const waiting_for& what);
   [[noreturn]] void give_up(const waiting_for& what);
