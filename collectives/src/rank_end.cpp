@@ -90,18 +90,20 @@ bool rank_end::is_dead(std::size_t rank) const noexcept {
 
 std::uint64_t rank_end::begin_call() {
   traffic_.count_call();
-  return ++sequence_;
+  const auto number = sequence() + 1;  // nobody else counts
+  sequence_.store(number, std::memory_order_relaxed);
+  return number;
 }
 
 std::span<const call_header> rank_end::enter(const call_header& own, const call_options& how) {
-  auto& mine = memory_.call(rank_, sequence_);
+  auto& mine = memory_.call(rank_, sequence());
   mine.what.store(own.pack_what(), std::memory_order_relaxed);
   mine.count.store(own.count, std::memory_order_relaxed);
   mine.fingerprint.store(own.fingerprint, std::memory_order_relaxed);
-  mine.sequence.store(sequence_, std::memory_order_seq_cst);
+  mine.sequence.store(sequence(), std::memory_order_seq_cst);
   notify();
   traffic_.count_exchange(size() - 1);
-  waiting_for what{.operation = name_of(own.kind), .sequence = sequence_, .timeout = how.timeout};
+  waiting_for what{.operation = name_of(own.kind), .sequence = sequence(), .timeout = how.timeout};
   for (std::size_t rank = 0; rank < headers_.size(); ++rank) {
     if (rank == rank_) {
       headers_[rank] = own;
@@ -109,7 +111,7 @@ std::span<const call_header> rank_end::enter(const call_header& own, const call_
     }
     what.whom = rank;
     wait(what, [&] { return has_entered(rank); });
-    const auto& line = memory_.call(rank, sequence_);
+    const auto& line = memory_.call(rank, sequence());
     auto& header = headers_[rank];
     header.unpack_what(line.what.load(std::memory_order_relaxed));
     header.count = line.count.load(std::memory_order_relaxed);
@@ -119,12 +121,12 @@ std::span<const call_header> rank_end::enter(const call_header& own, const call_
 }
 
 void rank_end::amend(const call_header& own) noexcept {
-  memory_.call(rank_, sequence_).what.store(own.pack_what(), std::memory_order_relaxed);
+  memory_.call(rank_, sequence()).what.store(own.pack_what(), std::memory_order_relaxed);
 }
 
 std::span<const call_header> rank_end::look_again() noexcept {
   for (std::size_t rank = 0; rank < headers_.size(); ++rank) {
-    headers_[rank].unpack_what(memory_.call(rank, sequence_).what.load(std::memory_order_relaxed));
+    headers_[rank].unpack_what(memory_.call(rank, sequence()).what.load(std::memory_order_relaxed));
   }
   return headers_;
 }
@@ -154,7 +156,7 @@ void rank_end::await_step(const char* operation, const call_options& how, bool f
   memory_.line(rank_).done.store(++step_ << 8U | (failed ? 1U : 0U), std::memory_order_seq_cst);
   notify();
   traffic_.count_exchange(size() - 1);
-  waiting_for what{.operation = operation, .sequence = sequence_, .timeout = how.timeout};
+  waiting_for what{.operation = operation, .sequence = sequence(), .timeout = how.timeout};
   for (std::size_t rank = 0; rank < size(); ++rank) {
     what.whom = rank;
     if (rank != rank_) wait(what, [&] { return done_of(rank) >> 8U >= step_; });
@@ -311,7 +313,7 @@ std::exception_ptr rank_end::failure_of(const waiting_for& what) {
 
 void rank_end::mark_lost() noexcept {
   std::uint64_t whole = 0;
-  memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::lost, rank_, sequence_}.pack());
+  memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::lost, rank_, sequence()}.pack());
   raise_all();
 }
 
@@ -328,7 +330,7 @@ void rank_end::give_up(const waiting_for& what) {
   auto about = group_error::particulars{
       .operation = what.operation, .sequence = what.sequence, .missing = missing_members(what), .lost = lost_members()};
   std::uint64_t before = 0;
-  memory_.broken().compare_exchange_strong(before, broken_word{broken_word::cause::timeout, rank_, sequence_}.pack());
+  memory_.broken().compare_exchange_strong(before, broken_word{broken_word::cause::timeout, rank_, sequence()}.pack());
   raise_all();
   // Who was told that the group is broken may have left since: that is no reason.
   const auto reason = broken_word::unpack(before).why;
@@ -367,7 +369,7 @@ void rank_end::break_off(const std::string& reason) noexcept {
   if (is_broken()) return;  // a reason of this rank's may be read already
   put(memory_.line(rank_).reason, reason);
   std::uint64_t whole = 0;
-  memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::aborted, rank_, sequence_}.pack());
+  memory_.broken().compare_exchange_strong(whole, broken_word{broken_word::cause::aborted, rank_, sequence()}.pack());
   raise_all();
 }
 

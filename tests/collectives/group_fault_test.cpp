@@ -589,6 +589,25 @@ TEST_F(GroupFault, TrafficMayBeAskedDuringAsynchronousCalls) {
   EXPECT_EQ(mine.traffic().calls, 1U);
 }
 
+TEST_F(GroupFault, AnAbortMayComeDuringAsynchronousCalls) {
+  constexpr int count = 200;
+  const group_ticket ticket(1);
+  group mine(ticket, 0);
+  std::vector<work> begun;
+  for (int each = 0; each < count; ++each) begun.push_back(mine.barrier_async());
+  std::thread aborts([&] { mine.abort("enough"); });
+  for (int each = 0; each < count; ++each) begun.push_back(mine.barrier_async());
+  aborts.join();
+  for (const auto& each : begun) {
+    try {
+      each.wait();
+    } catch (const group_error& failure) {
+      EXPECT_THAT(failure.what(), HasSubstr("enough"));
+    }
+  }
+  EXPECT_THROW(mine.barrier(), group_error);
+}
+
 TEST_F(GroupFault, CallsBehindASplitThatWasQueuedHaveTheGroupsNumbers) {
   const group_ticket ticket(2, {.timeout = 20s});
   group mine(ticket, 0);

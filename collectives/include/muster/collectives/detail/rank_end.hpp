@@ -109,11 +109,12 @@ public:
 
   /// The number of the call that begins now.
   std::uint64_t begin_call();
-  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  /// The number of the present one. Thread safety: safe.
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_.load(std::memory_order_relaxed); }
   /// Where this rank's contribution to the present call goes.
-  [[nodiscard]] std::span<std::byte> own_payload() const noexcept { return memory_.payload(rank_, sequence_); }
+  [[nodiscard]] std::span<std::byte> own_payload() const noexcept { return memory_.payload(rank_, sequence()); }
   [[nodiscard]] std::span<std::byte> payload(std::size_t rank) const noexcept {
-    return memory_.payload(rank, sequence_);
+    return memory_.payload(rank, sequence());
   }
   /// The first exchange. Returns what each rank calls, good until the next call.
   /// Throws group_error when not everybody comes.
@@ -270,7 +271,7 @@ private:
   static void wake(rank_line& whom) noexcept;
   // Looks before sleeping, which must be as consistent as the announcement before them (wait_protocol.hpp).
   [[nodiscard]] bool has_entered(std::size_t rank) const noexcept {
-    return memory_.call(rank, sequence_).sequence.load(std::memory_order_seq_cst) == sequence_;
+    return memory_.call(rank, sequence()).sequence.load(std::memory_order_seq_cst) == sequence();
   }
   [[nodiscard]] std::uint64_t done_of(std::size_t rank) const noexcept {
     return memory_.line(rank).done.load(std::memory_order_seq_cst);
@@ -280,8 +281,8 @@ private:
   shared_block block_;
   group_memory memory_;
   std::size_t rank_;
-  std::uint64_t sequence_ = 0;
-  std::uint64_t step_ = 0;  // of confirm()
+  std::atomic<std::uint64_t> sequence_ = 0;  // begin_call() writes it; whoever breaks the group may read it meanwhile
+  std::uint64_t step_ = 0;                   // of confirm()
   std::vector<call_header> headers_;
   traffic_counts traffic_;
   mutex aborting_;  // any thread may
