@@ -10,7 +10,8 @@
 
 namespace muster::detail {
 
-/// Why a group is of no more use, and who said so first: `{cause:8, rank:16, sequence:40}`, never 0.
+/// Why a group is of no more use, and who said so first: `{cause:8, rank:16, sequence:40}`, never 0. Whoever reads it
+/// checks that there is such a rank.
 struct broken_word {
   enum class cause : std::uint8_t { none = 0, timeout = 1, aborted = 2, lost = 3 };
 

@@ -113,10 +113,15 @@ private:
     return false;
   }
 
+  // What names no rank, since somebody has overwritten it, is followed as one that is gone.
+  [[nodiscard]] bool has_leader(const succession_word& found) const {
+    return found.now != succession_word::phase::none && found.leader < end_.size() && !is_gone(end_, found.leader);
+  }
+
   // The first of those who are there, while there is no leader; of whom the others think that he leads, he himself.
   bool try_to_claim(const succession_word& found) {
     if (!is_left_over(found)) {
-      if (found.now != succession_word::phase::none && !is_gone(end_, found.leader)) return false;
+      if (has_leader(found)) return false;
       for (std::size_t rank = 0; rank < end_.rank(); ++rank) {
         if (is_there(end_, rank)) return false;
       }
@@ -158,7 +163,7 @@ private:
   // round already is not used in this one, which nobody settles any more.
   void follow(const succession_word& found) {
     const auto mine = survival(end_, end_.rank());
-    if (mine.now != survival_word::state::chosen || !mine.is_of(found.round)) return;
+    if (mine.now != survival_word::state::chosen || !mine.is_of(found.round) || found.leader >= end_.size()) return;
     const auto name = end_.memory().successor().load(consistent);
     try {
       block_ = detail::hold_group_memory(end_, name);

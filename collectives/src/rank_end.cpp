@@ -355,12 +355,13 @@ void rank_end::throw_broken(const waiting_for& what) const {
   const auto found = broken_word::unpack(memory_.broken().load(std::memory_order_acquire));
   if (found.why == broken_word::cause::lost) throw_lost(what);
   const bool late = found.why == broken_word::cause::timeout;
-  const auto reason =
-      late ? text("gave up waiting in its call ", found.sequence)
-           : text("aborted it: ", text_in(memory_.line(found.rank < size() ? found.rank : rank_).reason));
+  const bool is_member = found.rank < size();  // or else somebody has overwritten it
+  const auto who = is_member ? describe({member(found.rank)}) : std::string("a member");
+  const auto why = is_member ? text_in(memory_.line(found.rank).reason) : std::string("nobody knows why");
+  const auto reason = late ? text("gave up waiting in its call ", found.sequence) : text("aborted it: ", why);
   throw group_error(late ? errc::timed_out : errc::cancelled,
-                    text(name_of(what), " cannot end in rank ", rank_, ": ", describe({member(found.rank)}), ' ',
-                         reason, "; shrink() the group, or make another"),
+                    text(name_of(what), " cannot end in rank ", rank_, ": ", who, ' ', reason,
+                         "; shrink() the group, or make another"),
                     {.operation = what.operation, .sequence = what.sequence, .missing = {}, .lost = lost_members()});
 }
 

@@ -7,7 +7,8 @@
 namespace muster::detail {
 
 /// How far the group of the survivors has come, and who makes it: `{phase:8, round:24, leader:32}`. A leader that is
-/// gone is followed by another one, in the next round; nobody follows once it is settled.
+/// gone is followed by another one, in the next round; nobody follows once it is settled. Whoever reads it checks that
+/// there is such a rank.
 struct succession_word {
   enum class phase : std::uint8_t { none = 0, claimed = 1, offered = 2, settled = 3 };
 

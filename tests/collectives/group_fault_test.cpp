@@ -25,9 +25,11 @@
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/queue/wait_protocol.hpp>
 
+#include "broken_word.hpp"
 #include "group_support.hpp"
 #include "memory_state.hpp"
 #include "refused_calls.hpp"
+#include "succession.hpp"
 
 namespace muster::group_fault_test {
 namespace {
@@ -672,6 +674,49 @@ TEST_F(GroupFault, ALeaderThatHadNoMemoryMayShrinkAgain) {
   std::thread comes([&] { EXPECT_EQ(first.shrink().size(), 2U); });
   EXPECT_EQ(second.shrink().size(), 2U);
   comes.join();
+}
+
+// Somebody has overwritten these words.
+TEST_F(GroupFault, AGroupThatWasBrokenByNoRankSaysSoAndCanBeShrunk) {
+  using cause = detail::broken_word::cause;
+  for (const auto why : {cause::timeout, cause::aborted, cause::lost, static_cast<cause>(77)}) {
+    const group_ticket ticket(1);
+    group mine(ticket, 0);
+    const auto memory = detail::group_memory::attach(ticket.block().bytes());
+    memory.broken() = detail::broken_word{why, 60000, 1}.pack();
+    EXPECT_THAT(text_thrown_by<group_error>([&] { mine.barrier(); }), HasSubstr("a member"));
+    EXPECT_EQ(mine.shrink().size(), 1U);
+  }
+}
+
+TEST_F(GroupFault, ALeaderThatIsNoRankIsFollowedAsIfItWereDead) {
+  using phase = detail::succession_word::phase;
+  for (const auto now : {phase::claimed, phase::offered, static_cast<phase>(77)}) {
+    const group_ticket ticket(2, {.timeout = 20s});
+    group mine(ticket, 0);
+    std::optional<group> left(std::in_place, ticket, 1);
+    left.reset();
+    const auto memory = detail::group_memory::attach(ticket.block().bytes());
+    memory.succession() = detail::succession_word{now, 1, std::size_t{1} << 20U}.pack();
+    EXPECT_EQ(mine.shrink().size(), 1U);
+  }
+}
+
+// Rank 0 would lead, and does not.
+TEST_F(GroupFault, WhoWasChosenByALeaderThatIsNoRankWaitsInVain) {
+  using detail::succession_word;
+  using detail::survival_word;
+  const group_ticket ticket(2, {.timeout = 20s});
+  const rank_end leads(domain_, ticket.block(), 0);
+  group mine(ticket, 1);
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  memory.line(0).survives = survival_word{.now = survival_word::state::waits}.pack();
+  memory.line(1).survives = survival_word{.now = survival_word::state::chosen, .round = 1, .place = 1}.pack();
+  memory.successor() = domain_->blocks().name_of(ticket.block());
+  memory.succession() = succession_word{succession_word::phase::offered, 1, std::size_t{1} << 20U}.pack();
+  memory.broken() = detail::broken_word{detail::broken_word::cause::lost, 0, 1}.pack();
+  EXPECT_THAT(text_thrown_by<group_error>([&] { static_cast<void>(mine.shrink({.timeout = 1ms})); }),
+              HasSubstr("waited in vain"));
 }
 
 // For longer than the clock can say: rank 0 has claimed, and settles only when rank 1 waits for it.
