@@ -299,22 +299,19 @@ void mailbox::await_loss(const transfer& what) {
   if (what.is_lost_ && !end_->is_broken()) end_->await_loss({.operation = "receive", .whom = what.peer_});
 }
 
-// Whoever waits for one that has left waits in vain, whatever comes of the others.
+// Each tells by itself when it cannot come any more: who breaks the group, or leaves, wakes everybody, and so does the
+// host when somebody is dead.
 bool mailbox::wait_any(std::span<work_state* const> all, deadline until) {
-  std::vector<std::size_t> peers;
-  bool sends = false;
-  for (auto* each : all) {
+  const bool sends = std::any_of(all.begin(), all.end(), [](const work_state* each) {
     const auto* const message = dynamic_cast<const transfer*>(each);
-    if (message == nullptr) continue;
-    sends |= message->direction_ == transfer::direction::send;
-    if (message->asked_ != transfer::any_source) peers.push_back(message->asked_);
-  }
+    return message != nullptr && message->direction_ == transfer::direction::send;
+  });
   const auto is_over = [&] {
-    if (std::any_of(all.begin(), all.end(), [](work_state* each) { return each->test(); })) return true;
+    if (std::any_of(all.begin(), all.end(), [](work_state* each) { return each->test_or_fail(); })) return true;
     if (sends) absorb();
     return false;
   };
-  return end_->wait_until({.operation = "wait_any", .each = peers}, until, is_over);
+  return end_->wait_here(until, is_over);
 }
 
 bool mailbox::cancel(transfer& what) {

@@ -278,7 +278,6 @@ void rank_end::require_whole(const waiting_for& what) const {
 
 bool rank_end::cannot_come(const waiting_for& what) const noexcept {
   if (what.whom != rank_line::anybody) return has_left(what.whom);
-  if (std::any_of(what.each.begin(), what.each.end(), [this](auto each) { return has_left(each); })) return true;
   for (std::size_t rank = 0; rank < size(); ++rank) {
     if (rank != rank_ && !has_left(rank)) return false;
   }

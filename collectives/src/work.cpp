@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/collectives/work.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include <muster/base/error.hpp>
@@ -46,12 +47,14 @@ std::optional<std::size_t> wait_any(std::span<const work> works, deadline until)
   for (const auto& each : works) all.push_back(&each.state());
   const auto find = [&]() -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < all.size(); ++index) {
-      if (all[index]->test()) return index;
+      if (all[index]->test_or_fail()) return index;
     }
     return std::nullopt;
   };
   if (const auto found = find()) return found;
-  static_cast<void>(all.front()->wait_for_any(all, until));
+  const auto is_message = [](const detail::work_state* each) { return each->sequence() == 0; };
+  const auto message = std::find_if(all.begin(), all.end(), is_message);
+  static_cast<void>((message != all.end() ? *message : all.front())->wait_for_any(all, until));
   return find();
 }
 

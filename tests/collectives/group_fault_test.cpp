@@ -439,19 +439,77 @@ TEST_F(GroupFault, RingsToTheDeadGoWithTheGroup) {
   }
 }
 
-TEST_F(GroupFault, AnyOfSeveralIsNotWaitedForWhenOneOfThemCannotCome) {
-  const group_ticket ticket(3, {.timeout = 20s});
+// ---- any of several
+
+TEST_F(GroupFault, OfSeveralTheOneEndsWhoseRankHasLeftWhateverTheirOrder) {
+  for (const std::size_t place : {0U, 1U}) {
+    const group_ticket ticket(3, {.timeout = 20s});
+    group mine(ticket, 0);
+    std::optional<group> leaves(std::in_place, ticket, 1);
+    group sends(ticket, 2);
+    const auto lost = mine.irecv(1);
+    const auto comes = mine.irecv(2);
+    leaves.reset();
+    EXPECT_EQ(wait_any(place == 0 ? std::vector{lost, comes} : std::vector{comes, lost}), place);
+    EXPECT_THROW(lost.wait(), peer_lost);
+    sends.send(numbers(1), 0);
+    EXPECT_EQ(wait_any(std::vector{comes}), 0U);
+    EXPECT_NO_THROW(comes.wait());
+  }
+}
+
+// The call ends by that, too.
+TEST_F(GroupFault, OfSeveralWithACollectiveThoseEndWhoseRankHasLeftWhateverTheirOrder) {
+  for (const bool collective_is_first : {true, false}) {
+    const group_ticket ticket(3, {.timeout = 20s});
+    group mine(ticket, 0);
+    std::optional<group> leaves(std::in_place, ticket, 1);
+    group sends(ticket, 2);
+    std::vector works = {mine.irecv(1), mine.irecv(2)};
+    works.insert(collective_is_first ? works.begin() : works.end(), mine.barrier_async());
+    leaves.reset();
+    for (int each = 0; each < 2; ++each) {
+      const auto which = wait_any(works);
+      ASSERT_TRUE(which.has_value());
+      EXPECT_THROW(works[*which].wait(), peer_lost);
+      works.erase(works.begin() + static_cast<std::ptrdiff_t>(*which));
+    }
+    sends.send(numbers(1), 0);
+    EXPECT_EQ(wait_any(works), 0U);
+    EXPECT_EQ(works.front().source(), 2U);
+  }
+}
+
+TEST_F(GroupFault, OfSeveralTheOneEndsWhoseRankLeavesWhileAnyIsWaitedFor) {
+  const group_ticket ticket(3, {.timeout = 20s, .spin = 0ns});
   group mine(ticket, 0);
   const group stays(ticket, 1);
   std::optional<group> goes(std::in_place, ticket, 2);
   const auto works = std::vector{mine.irecv(1), mine.irecv(2)};
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
   std::thread leaves([&] {
-    test::work_for(10ms);
+    EXPECT_TRUE(test::eventually([&] { return wait_protocol::is_awaited(memory.line(0).bell); }));
     goes.reset();
   });
-  EXPECT_THROW(static_cast<void>(wait_any(works)), peer_lost);
+  EXPECT_EQ(wait_any(works), 1U);
   leaves.join();
-  for (const auto& each : works) EXPECT_TRUE(each.cancel());
+  EXPECT_THROW(works[1].wait(), peer_lost);
+  EXPECT_TRUE(works[0].cancel());
+}
+
+TEST_F(GroupFault, OfSeveralTheFirstEndsWhenTheGroupIsAbortedWhileAnyIsWaitedFor) {
+  const group_ticket ticket(2, {.timeout = 20s, .spin = 0ns});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  const auto works = std::vector{mine.irecv(1, 1), mine.irecv(1, 2)};
+  const auto memory = detail::group_memory::attach(ticket.block().bytes());
+  std::thread aborts([&] {
+    EXPECT_TRUE(test::eventually([&] { return wait_protocol::is_awaited(memory.line(0).bell); }));
+    other.abort("enough");
+  });
+  EXPECT_EQ(wait_any(works), 0U);
+  aborts.join();
+  EXPECT_THAT(text_thrown_by<group_error>([&] { works[0].wait(); }), HasSubstr("enough"));
 }
 
 // ---- messages of who only polls

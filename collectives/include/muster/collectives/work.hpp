@@ -33,7 +33,8 @@ public:
   virtual bool test_or_fail() { return test(); }
   /// False when `until` passed first. Throws peer_lost and the like when it cannot end any more.
   virtual bool wait(deadline until) = 0;
-  /// Until one of several has ended; all are of the same group. False when `until` passed first.
+  /// Until one of several has ended, or been ended by test_or_fail(); all are of the same group. False when `until`
+  /// passed first. Requires: this is a message if any of them is.
   virtual bool wait_for_any(std::span<work_state* const> all, deadline until) = 0;
   virtual bool cancel() = 0;
   virtual void then(std::function<void(std::exception_ptr)> what) = 0;
@@ -97,7 +98,7 @@ public:
   /// a message in whichever thread has brought it forward; at once if it has ended already. What it throws ends the
   /// program. It may begin messages, and a collective where its rank is not in a blocking one, or about to begin
   /// another: that is refused as if by two threads. It must not wait for operations. A message that cannot come any
-  /// more ends only when somebody asks for it: by test() or exception().
+  /// more ends only when somebody asks for it: by test(), exception() or wait_any().
   void then(std::function<void(std::exception_ptr)> what) const;
 
 private:
@@ -107,8 +108,10 @@ private:
   std::shared_ptr<detail::work_state> state_;
 };
 
-/// Waits until one of several operations of one group has ended. Returns which; the first, of several. Nothing when
-/// `until` passed first. Throws errc::invalid_argument for no operations, or empty handles.
+/// Waits until one of several operations of one group has ended, well or not. Returns which; the first, of several.
+/// Nothing when `until` passed first. A message that cannot come any more (its other rank is dead or has left, or the
+/// group is broken) ends by that, and its wait() throws what became of it; the others go on. Throws
+/// errc::invalid_argument for no operations, or empty handles.
 [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const work> works, deadline until = {});
 
 }  // namespace muster

@@ -55,6 +55,7 @@ public:
   /// Whether it has ended; ends it where wait() would throw.
   bool test(transfer& what) MUSTER_EXCLUDES(mutex_);
   bool wait(transfer& what, deadline until) MUSTER_EXCLUDES(mutex_);
+  /// Also where some of them are collectives of this rank.
   bool wait_any(std::span<work_state* const> all, deadline until);
   bool cancel(transfer& what) MUSTER_EXCLUDES(mutex_);
   void then(transfer& what, std::function<void(std::exception_ptr)> callback) MUSTER_EXCLUDES(mutex_);

@@ -32,9 +32,8 @@ struct waiting_for {
   std::uint64_t sequence = 0;
   std::optional<std::chrono::nanoseconds> timeout = {};  ///< instead of the group's
   std::size_t whom = rank_line::anybody;
-  std::span<const std::size_t> each = {};  ///< with `anybody`: nor can it be done without one of these
-  bool until_done = false;                 ///< all have entered the call, and are to confirm
-  std::optional<deadline> until = {};      ///< once somebody was waited for: for the others too
+  bool until_done = false;             ///< all have entered the call, and are to confirm
+  std::optional<deadline> until = {};  ///< once somebody was waited for: for the others too
 };
 
 /// group_traffic that one thread at a time adds to while others may ask.
