@@ -22,7 +22,8 @@ class queued_call final : public work_state {
 public:
   queued_call(std::shared_ptr<rank_end> end, std::uint64_t sequence, std::function<tensor()> run);
 
-  bool test() override { return ended_.load(std::memory_order_acquire); }
+  // Also the last look before a sleep (wait_protocol.hpp).
+  bool test() override { return ended_.load(std::memory_order_seq_cst); }
   bool wait(deadline until) override;
   bool wait_for_any(std::span<work_state* const> all, deadline until) override;
   bool cancel() override { return false; }
