@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -29,6 +30,15 @@ int wait_for(int process, int options, siginfo_t& info) {
   const auto wait = [&](int fd) { return ::waitid(P_PIDFD, static_cast<id_t>(fd), &info, WEXITED | options); };
   return try_system_call("waitid", wait, process);
 }
+
+// Ours to reap, now or later: nobody else did.
+bool is_unreaped(int process) {
+  siginfo_t info{};
+  return wait_for(process, WNOHANG | WNOWAIT, info) == 0;
+}
+
+// The kernel gives no number away that a process or a group has: a reaped leader's is its group's, while there is one.
+bool may_be_named(int leader, pid_t pid) { return is_unreaped(leader) || (::kill(pid, 0) == -1 && errno == ESRCH); }
 
 exit_status status_of(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status) : exit_status::killed(info.si_status);
@@ -79,6 +89,13 @@ bool send_signal(int process, int signal) {
   detail::throw_system_error_with(errno, "pidfd_send_signal", process, signal);
 }
 
+bool send_signal_to_group(int process, pid_t pid, int signal) noexcept {
+  constexpr unsigned process_group = 1U << 2U;  // PIDFD_SIGNAL_PROCESS_GROUP of newer headers
+  const auto send = [](int fd, int which) { return ::pidfd_send_signal(fd, which, nullptr, process_group); };
+  if (try_system_call("pidfd_send_signal PROCESS_GROUP", send, process, signal) == 0) return true;
+  return errno == EINVAL && may_be_named(process, pid) && ::kill(-pid, signal) == 0;
+}
+
 bool has_ended(int process) {
   pollfd asked{.fd = process, .events = POLLIN, .revents = 0};
   const auto look = [&](int) { return ::poll(&asked, 1, 0); };
@@ -98,11 +115,6 @@ bool all_threads_have_ended(pid_t pid) noexcept {
   } catch (const std::exception&) {
     return false;
   }
-}
-
-bool is_unreaped(int process) noexcept {
-  siginfo_t info{};
-  return wait_for(process, WNOHANG | WNOWAIT, info) == 0;
 }
 
 exit_status reap(int process) {

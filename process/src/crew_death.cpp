@@ -123,8 +123,8 @@ void crew::impl::gather_words(worker& who) {
 
 void crew::impl::bury(worker& who) {
   last_end_ = clock::now();
-  // Its children are in its group, whose number is nobody else's until it is reaped.
-  if (options_.own_groups && is_unreaped(who.process->native_handle())) static_cast<void>(::kill(-who.pid, SIGKILL));
+  // Its children are in its group, also when somebody else has reaped it.
+  if (options_.own_groups) static_cast<void>(send_signal_to_group(who.process->native_handle(), who.pid, SIGKILL));
   who.how = take_status(who);
   hear_last(who);
   gather_words(who);

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 
 #include <gmock/gmock.h>
@@ -52,6 +54,51 @@ TEST(Pidfd, SignalAfterReapingReportsThatThereIsNobody) {
   const auto process = open_pidfd(fork_child(0));
   static_cast<void>(reap(process.get()));
   EXPECT_FALSE(send_signal(process.get(), SIGKILL));
+}
+
+// The leader of a process group, and its child there, who stays when the leader is reaped.
+struct family {
+  pid_t leader = 0;
+  unique_fd process{};
+  pid_t child = 0;
+};
+
+family fork_family() {
+  const test::shared<std::atomic<pid_t>> child;
+  family made{.leader = ::fork()};
+  if (made.leader == 0) {
+    ::setpgid(0, 0);
+    *child = fork_sleeper();
+    for (;;) ::pause();
+  }
+  made.process = open_pidfd(made.leader);
+  EXPECT_TRUE(test::eventually([&] { return *child != 0; }));
+  made.child = *child;
+  return made;
+}
+
+void expect_that_a_group_ends_after_its_leader() {
+  const auto found = fork_family();
+  send_signal(found.process.get(), SIGKILL);
+  static_cast<void>(reap(found.process.get()));
+  EXPECT_TRUE(send_signal_to_group(found.process.get(), found.leader, SIGKILL));
+  EXPECT_TRUE(test::eventually([&] { return ::kill(found.child, 0) != 0 || test::is_zombie(found.child); }));
+}
+
+TEST(Pidfd, ASignalToAGroupReachesWhoIsLeftWhenItsLeaderIsReaped) { expect_that_a_group_ends_after_its_leader(); }
+
+TEST(Pidfd, ASignalToAGroupReachesWhoIsLeftAlsoBeforeLinux6_9) {
+  const test::refused_calls scope("pidfd_send_signal PROCESS_GROUP", EINVAL);
+  expect_that_a_group_ends_after_its_leader();
+}
+
+TEST(Pidfd, ASignalToAGroupThatIsNotThereReachesNobody) {
+  const auto pid = fork_child(0);
+  const auto process = open_pidfd(pid);
+  static_cast<void>(reap(process.get()));
+  EXPECT_FALSE(send_signal_to_group(process.get(), pid, SIGKILL));
+  const test::refused_calls scope("pidfd_send_signal PROCESS_GROUP", EINVAL);
+  EXPECT_FALSE(send_signal_to_group(process.get(), pid, SIGKILL));
 }
 
 TEST(Pidfd, OpeningNobodyThrows) {

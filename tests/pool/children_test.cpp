@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "refused_calls.hpp"
 
 namespace muster::children_test {
 namespace {
@@ -44,6 +48,45 @@ TEST(Children, OfAWorkerThatIsKilledDieWithIt) {
   ASSERT_FALSE(is_gone(child));
   EXPECT_THROW(pool.apply([] { ::raise(SIGKILL); }), worker_died);
   EXPECT_TRUE(test::eventually([&] { return is_gone(child); }));
+}
+
+// Of a program in which others reap workers: 0 if all is well.
+int lose_a_worker_with_a_child() {
+  init(0, nullptr);  // a forked child is another process
+  pool pool({.workers = 1, .log = discard});
+  const auto child = pool.apply(start_child);
+  if (is_gone(child)) return 1;
+  if (pool.apply_async([] { ::raise(SIGKILL); }).get_result()) return 2;
+  pool.apply([] {});
+  return test::eventually([&] { return is_gone(child); }) ? 0 : 3;
+}
+
+TEST(Children, OfAWorkerThatTheKernelReapsDieWithIt) {
+  const auto program = test::spawn(1, [](std::size_t) {
+    std::signal(SIGCHLD, SIG_IGN);
+    return lose_a_worker_with_a_child();
+  });
+  EXPECT_EQ(program->wait(0), exit_status::exited(0));
+}
+
+TEST(Children, OfAWorkerThatAnOlderKernelReapsDieWithIt) {
+  const auto program = test::spawn(1, [](std::size_t) {
+    const test::refused_calls before_6_9("pidfd_send_signal PROCESS_GROUP", EINVAL);
+    std::signal(SIGCHLD, SIG_IGN);
+    return lose_a_worker_with_a_child();
+  });
+  EXPECT_EQ(program->wait(0), exit_status::exited(0));
+}
+
+// Or the supervisor: it is the same to them.
+TEST(Children, OfAWorkerThatALibraryReapsDieWithIt) {
+  const auto program = test::spawn(1, [](std::size_t) {
+    const std::jthread library([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) ::waitpid(-1, nullptr, WNOHANG);
+    });
+    return lose_a_worker_with_a_child();
+  });
+  EXPECT_EQ(program->wait(0), exit_status::exited(0));
 }
 
 TEST(Children, OfAWorkerThatLeavesDieWithIt) {

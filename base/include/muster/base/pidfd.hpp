@@ -24,6 +24,12 @@ namespace muster {
 /// Throws muster::error: EPERM when this process may not, EBADF when the descriptor is no pidfd.
 bool send_signal(int process, int signal);
 
+/// Sends `signal` to all who are in the process group that the child behind a pidfd leads, or led until it ended:
+/// whoever has reaped it, which a program that ignores SIGCHLD leaves to the kernel. Returns whether it was sent to
+/// anybody. `pid` is the child's number: before Linux 6.9 the group is found by it, if it cannot have come to be
+/// another's.
+bool send_signal_to_group(int process, pid_t pid, int signal) noexcept;
+
 /// Whether the process has ended, with all its threads; reaped or not. Never blocks.
 /// Throws muster::error when the descriptor cannot be asked.
 [[nodiscard]] bool has_ended(int process);
@@ -31,9 +37,6 @@ bool send_signal(int process, int signal);
 /// Whether all threads of the process have ended, as /proc says: so it is, too, while a tracer that had seized all of
 /// them has not taken notice yet, and the pidfd is not readable. False where /proc does not say. Never blocks.
 [[nodiscard]] bool all_threads_have_ended(pid_t pid) noexcept;
-
-/// Whether the child is ours to reap, now or later: nobody else did, and its number is still its own.
-[[nodiscard]] bool is_unreaped(int process) noexcept;
 
 /// Waits for the child to end and reaps it. exit_status::lost() when somebody else did, or when SIGCHLD is ignored.
 /// Unblocked by: the end of the child; of one that is traced, the tracer's letting go of it.
