@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where a crew's workers belong, by their index: to devices and processors; and what they are called for that.
 #include <algorithm>
+#include <optional>
+#include <system_error>
 
+#include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
 #include "crew_impl.hpp"
 #include "spawn.hpp"
 
 namespace muster {
+
+namespace {
+
+// False when none of the processors may be used: they have been taken from the program.
+bool try_to_bind(std::optional<affinity_scope>& thread, const cpu_list& cpus) {
+  try {
+    thread.emplace(cpus);
+    return true;
+  } catch (const error& failure) {
+    if (failure.code() != std::errc::invalid_argument) throw;
+    return false;
+  }
+}
+
+}  // namespace
 
 const device_assignment& crew::impl::assignment_of(std::size_t index) const {
   static const device_assignment none;
@@ -20,7 +38,7 @@ const cpu_list& crew::impl::cpus_of(std::size_t index) const {
 
 // Workers on the same processors share them.
 unsigned crew::impl::threads_of(std::size_t index) const {
-  const auto usable = supervisor_.spin().processors;
+  const auto usable = board_.spin().processors;
   const auto& cpus = cpus_of(index);
   if (cpus.empty()) return std::max(1U, usable / static_cast<unsigned>(size_));
   unsigned sharing = 0;
@@ -28,13 +46,23 @@ unsigned crew::impl::threads_of(std::size_t index) const {
   return std::max(1U, std::min(static_cast<unsigned>(cpus.size()), usable) / std::max(1U, sharing));
 }
 
+// The supervisor's thread may run where the one might that was the first to need it. Where there is no difference
+// nothing is bound: what is not bound gets the processors, too, that the program gets later.
+void crew::impl::note_where_unbound_run() {
+  if (unbound_cpus_ == allowed_cpus()) unbound_cpus_.clear();
+}
+
 // What a thread starts may run where the thread may.
 detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
   request.own_group = options_.own_groups;
   request.threads_each = threads_of(index);
   const auto& cpus = cpus_of(index);
-  if (cpus.empty()) return detail::spawn_worker(request);
-  const affinity_scope bound(cpus);
+  std::optional<affinity_scope> thread;
+  if (!cpus.empty()) {
+    thread.emplace(cpus);
+  } else if (!unbound_cpus_.empty()) {
+    static_cast<void>(try_to_bind(thread, unbound_cpus_));
+  }
   return detail::spawn_worker(request);
 }
 

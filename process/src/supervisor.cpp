@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include <muster/base/cpu_list.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/of_process.hpp>
 #include <muster/base/signals_blocked.hpp>
@@ -36,7 +37,7 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
     : owner_(::getpid()),
       log_(std::move(log)),
       domain_(std::move(watched)),
-      spin_(spin_policy::calibrate()),
+      measured_(spin_policy::calibrate(), allowed_cpus().size()),
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
   bell_stream_.assign(bell_.get());
@@ -96,7 +97,11 @@ supervisor::~supervisor() {
 }
 
 const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl_->shared(); }
-const spin_policy& supervisor::spin() const noexcept { return impl_->spin(); }
+
+spin_policy supervisor::spin() const {
+  const auto& [found, cpus] = impl_->measured();
+  return allowed_cpus().size() == cpus ? found : spin_policy::calibrate();
+}
 
 std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {
   auto& program = program_supervisors.get();

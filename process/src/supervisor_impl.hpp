@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <future>
@@ -48,7 +49,8 @@ public:
 
   [[nodiscard]] boost::asio::io_context& loop() noexcept { return loop_; }
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept { return domain_; }
-  [[nodiscard]] const spin_policy& spin() const noexcept { return spin_; }
+  /// What the machine was found to be like, and on how many processors that could be looked into.
+  [[nodiscard]] const std::pair<spin_policy, std::size_t>& measured() const noexcept { return measured_; }
   [[nodiscard]] const unique_fd& lifeline() const noexcept { return lifeline_.first; }
   [[nodiscard]] const unique_fd& bell() const noexcept { return bell_; }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
@@ -83,7 +85,7 @@ private:
   const pid_t owner_;
   detail::log_relay log_;
   std::shared_ptr<domain> domain_;
-  spin_policy spin_;
+  const std::pair<spin_policy, std::size_t> measured_;
   std::pair<unique_fd, unique_fd> lifeline_;
   const closed_in_children lifeline_ends_with_us_{lifeline_.second.get()};
   unique_fd bell_;

@@ -3,14 +3,17 @@
 
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/effective_cpus.hpp>
 #include <muster/pool/pool.hpp>
 
+#include "made_up_gpus.hpp"
 #include "temporary_directory.hpp"
 
 namespace muster::pinning_test {
@@ -101,6 +104,27 @@ TEST_F(Pinning, WorkersRunWhereTheyAreBound) {
   pool.resize(3);
   EXPECT_EQ(pool.on(2).apply(seen), cpu_list{mine_.back()}) << "in turn";
   EXPECT_EQ(allowed_cpus(), mine_) << "the program itself is not bound";
+}
+
+// The thread that starts the workers of all pools of a program may run where the thread might that made the first.
+TEST_F(Pinning, WorkersThatAreNotBoundRunWhereTheMakerOfTheirPoolMay) {
+  if (mine_.size() < 2) GTEST_SKIP() << "this program may use one processor only";
+  const auto seen = [] { return allowed_cpus(); };
+  const auto threads = [] { return std::string(std::getenv("OMP_NUM_THREADS")); };
+  const test::variable unset("OMP_NUM_THREADS");
+  std::optional<pool> first;
+  {
+    const affinity_scope one({mine_.back()});
+    first.emplace(pool_options{.workers = 1});
+  }
+  pool later({.workers = 1});
+  EXPECT_EQ(first->apply(seen), cpu_list{mine_.back()});
+  EXPECT_EQ(later.apply(seen), mine_);
+  EXPECT_EQ(later.apply(threads), std::to_string(effective_cpus()));
+  later.resize(2);
+  EXPECT_EQ(later.on(1).apply(seen), mine_);
+  const affinity_scope other({mine_.front()});
+  EXPECT_EQ(pool({.workers = 1}).apply(seen), cpu_list{mine_.front()});
 }
 
 TEST_F(Pinning, LibrariesAreToldOfAsManyThreads) {

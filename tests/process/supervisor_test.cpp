@@ -7,10 +7,13 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/cpu_list.hpp>
+#include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 
 #include "held_up_call.hpp"
@@ -49,6 +52,18 @@ TEST(Supervisor, OfTheProgramIsSharedWhileItIsUsed) {
   one.reset();
   EXPECT_TRUE(gone.expired());
   EXPECT_NE(supervisor::of_program(small), nullptr);
+}
+
+TEST(Supervisor, SpinsAsTheThreadMayThatAsks) {
+  const auto mine = allowed_cpus();
+  if (mine.size() < 2) GTEST_SKIP() << "this program may use one processor only";
+  std::optional<supervisor> watcher;
+  {
+    const affinity_scope one({mine.front()});
+    watcher.emplace(small);
+    EXPECT_EQ(watcher->spin().processors, 1U);
+  }
+  EXPECT_EQ(watcher->spin().processors, effective_cpus());
 }
 
 TEST(Supervisor, ALargerArenaThanThatOfTheProgramIsRefused) {

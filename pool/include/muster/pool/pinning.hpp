@@ -19,8 +19,9 @@ namespace muster {
 /// A worker is bound before its program is executed, so that memory that it touches first comes from there, threads
 /// that it starts stay there, and libraries count these processors only; so does OMP_NUM_THREADS, where the program's
 /// environment does not set it, for which workers that have the same processors share them. Only processors that the
-/// program itself may use count. By default workers run wherever the program may, or, if they are pinned to devices
-/// (device_choice), near those; `to({allowed_cpus()})` is wherever the program may in any case.
+/// program itself may use count. By default workers run wherever the thread may that makes the pool, whichever thread
+/// made others, or, if they are pinned to devices (device_choice), near those; `to({allowed_cpus()})` is wherever that
+/// thread may in any case.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class pinning {

@@ -50,7 +50,8 @@ struct crew_options {
   std::chrono::nanoseconds max_age{};             ///< of a worker, from when it was ready; 0: it may get any age
   double age_jitter = 0;                          ///< by up to that part of max_age it is less, by chance
   std::vector<device_assignment> devices{};       ///< of the workers, in turn; none: they have no devices
-  /// Where workers may run, in turn; none: near their devices, if that is known, else wherever the program may.
+  /// Where workers may run, in turn; none: near their devices, if that is known, else wherever the thread may that
+  /// makes the crew.
   std::vector<cpu_list> cpus{};
   std::filesystem::path memory_group{};  ///< where each process gets a control group of its own; empty: nowhere
   std::uint64_t memory_limit = 0;        ///< of such a group

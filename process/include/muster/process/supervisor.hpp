@@ -34,7 +34,9 @@ public:
   [[nodiscard]] static std::shared_ptr<supervisor> of_program(const domain_options& options);
 
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept;
-  [[nodiscard]] const spin_policy& spin() const noexcept;
+  /// For who makes something that its workers use: measured again, in less than a millisecond, for a thread that may
+  /// run on more or fewer processors than the one that made this.
+  [[nodiscard]] spin_policy spin() const;
 
   class impl;
   /// For crews.
