@@ -175,7 +175,8 @@ private:
 
   // Loop: crew_place.cpp.
   void note_where_unbound_run();
-  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request) const;
+  [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request);
+  void tell_that_unbound(std::size_t index);
   [[nodiscard]] const cpu_list& cpus_of(std::size_t index) const;
   [[nodiscard]] unsigned threads_of(std::size_t index) const;
   [[nodiscard]] const device_assignment& assignment_of(std::size_t index) const;
@@ -265,6 +266,7 @@ private:
   boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
   clock::time_point next_check_ = clock::time_point::max();  // loop
   bool watching_ = false;                                    // loop: audits are due
+  bool told_that_unbound_ = false;                           // loop: some worker's processors are gone
   bool replacing_ = false;                                   // loop: all are to be gone before one is started again
   worker_order order_ = worker_order::work;                  // loop: what they were told last
   std::size_t size_;                                         // loop: workers beyond are to leave

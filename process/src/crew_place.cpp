@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -53,17 +54,22 @@ void crew::impl::note_where_unbound_run() {
 }
 
 // What a thread starts may run where the thread may.
-detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) const {
+detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) {
   request.own_group = options_.own_groups;
   request.threads_each = threads_of(index);
   const auto& cpus = cpus_of(index);
   std::optional<affinity_scope> thread;
-  if (!cpus.empty()) {
-    thread.emplace(cpus);
-  } else if (!unbound_cpus_.empty()) {
-    static_cast<void>(try_to_bind(thread, unbound_cpus_));
-  }
+  if (!cpus.empty() && !try_to_bind(thread, cpus)) tell_that_unbound(index);
+  if (!thread && !unbound_cpus_.empty()) static_cast<void>(try_to_bind(thread, unbound_cpus_));
   return detail::spawn_worker(request);
+}
+
+void crew::impl::tell_that_unbound(std::size_t index) {
+  if (std::exchange(told_that_unbound_, true)) return;
+  log(log_level::warning,
+      text(name_of(index), " cannot be bound to processors ", describe(cpus_of(index)),
+           ", which have been taken from this program: it runs where it may (the program may use ",
+           describe(allowed_cpus()), "), and so will others whose processors are gone, without a further message"));
 }
 
 std::string crew::impl::name_of(std::size_t index) const {

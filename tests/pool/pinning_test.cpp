@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/pinning.hpp>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/base/effective_cpus.hpp>
+#include <muster/base/mutex.hpp>
 #include <muster/pool/pool.hpp>
 
 #include "made_up_gpus.hpp"
+#include "refused_calls.hpp"
 #include "temporary_directory.hpp"
 
 namespace muster::pinning_test {
@@ -104,6 +109,31 @@ TEST_F(Pinning, WorkersRunWhereTheyAreBound) {
   pool.resize(3);
   EXPECT_EQ(pool.on(2).apply(seen), cpu_list{mine_.back()}) << "in turn";
   EXPECT_EQ(allowed_cpus(), mine_) << "the program itself is not bound";
+}
+
+TEST_F(Pinning, WorkersWhoseProcessorsAreTakenFromTheProgramGoOnWithoutBeingBound) {
+  const auto seen = [] { return allowed_cpus(); };
+  const auto die = [] { ::raise(SIGKILL); };
+  mutex guard;
+  std::string log;
+  {
+    pool pool({.workers = 1, .pin = pinning::to({{mine_.back()}}), .log = [&](log_level, std::string_view message) {
+                 const scoped_lock lock(guard);
+                 log.append(message).append("\n");
+               }});
+    {
+      const test::refused_calls taken("sched_setaffinity", EINVAL);
+      for (int times = 0; times < 2; ++times) {
+        EXPECT_THROW(pool.apply(die), worker_died);
+        EXPECT_EQ(pool.apply(seen), mine_);
+      }
+    }
+    EXPECT_THROW(pool.apply(die), worker_died);
+    EXPECT_EQ(pool.apply(seen), cpu_list{mine_.back()}) << "they are there again";
+  }
+  const std::string told = "worker 0 of 'pool' cannot be bound to processors " + describe({mine_.back()});
+  ASSERT_THAT(log, HasSubstr(told));
+  EXPECT_EQ(log.find(told), log.rfind(told)) << "once";
 }
 
 // The thread that starts the workers of all pools of a program may run where the thread might that made the first.

@@ -21,7 +21,8 @@ namespace muster {
 /// environment does not set it, for which workers that have the same processors share them. Only processors that the
 /// program itself may use count. By default workers run wherever the thread may that makes the pool, whichever thread
 /// made others, or, if they are pinned to devices (device_choice), near those; `to({allowed_cpus()})` is wherever that
-/// thread may in any case.
+/// thread may in any case. A worker that is started when its processors have been taken from the program (by a change
+/// of its cpuset) is not bound; the log says so once.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class pinning {

@@ -51,7 +51,7 @@ struct crew_options {
   double age_jitter = 0;                          ///< by up to that part of max_age it is less, by chance
   std::vector<device_assignment> devices{};       ///< of the workers, in turn; none: they have no devices
   /// Where workers may run, in turn; none: near their devices, if that is known, else wherever the thread may that
-  /// makes the crew.
+  /// makes the crew. So does one whose processors have been taken from the program meanwhile, which is logged once.
   std::vector<cpu_list> cpus{};
   std::filesystem::path memory_group{};  ///< where each process gets a control group of its own; empty: nowhere
   std::uint64_t memory_limit = 0;        ///< of such a group
