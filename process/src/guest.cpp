@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
 #include <muster/serialize/modules.hpp>
@@ -24,7 +25,8 @@ guest::guest(supervisor::impl& hub, std::weak_ptr<listener::impl> host, std::sha
       who_{.pid = pid},
       control_(std::in_place, hub.loop()),
       process_(hub.loop()),
-      hello_timer_(hub.loop()) {
+      hello_timer_(hub.loop()),
+      death_timer_(hub.loop()) {
   control_->assign(connection.get());
   static_cast<void>(connection.release());  // NOLINT(bugprone-unused-return-value): the stream owns it now
   process_.assign(process.get());
@@ -114,6 +116,23 @@ void guest::look_for_death() {
   if (!may_have_ended(process_.native_handle())) return watch();
   hear_last();
   leave();
+}
+
+// The pidfd is asked first: while it says no, the number is its own. What cannot be asked now is asked again.
+bool guest::is_dead() {
+  try {
+    return has_ended(process_.native_handle()) || all_threads_have_ended(who_.pid);
+  } catch (const error&) {
+    return false;
+  }
+}
+
+void guest::look_again_later() {
+  death_timer_.expires_after(std::exchange(death_delay_, next_death_delay(death_delay_)));
+  death_timer_.async_wait(unless_cancelled([](guest& self) {
+    if (!self.is_dead()) return self.look_again_later();
+    self.leave();
+  }));
 }
 
 void guest::listen() {
@@ -210,15 +229,18 @@ void guest::answer_list(const message& heard) {
 
 void guest::complain(const std::exception& failure) {
   log_->say(log_level::warning, text("process ", who_.pid, " is turned away: ", failure.what()));
+  if (!control_) return;  // it has hung up
   refuse(control_->native_handle(), failure);
   hang_up();
 }
 
+// The connection of one that dies ends too, and of one that is traced nothing else may be heard.
 void guest::hang_up() {
   clerk_.reset();
   control_.reset();
   hello_timer_.cancel();
-  if (!has_joined()) hub_.drop(this);
+  if (!has_joined()) return hub_.drop(this);
+  look_again_later();
 }
 
 void guest::leave() {

@@ -16,6 +16,7 @@
 #include <muster/process/listener.hpp>
 
 #include "channel.hpp"
+#include "death_delay.hpp"
 #include "descriptor_clerk.hpp"
 #include "ending_stream.hpp"
 #include "log_relay.hpp"
@@ -34,7 +35,8 @@ void refuse(int connection, const std::exception& why) noexcept;
 ///     connected --join--> joined --leave, or death--> buried
 ///
 /// One whose connection ends without a word may still use the memory (a program that closes all descriptors that it
-/// does not know): it is buried when it is dead.
+/// does not know): it is buried when it is dead, which is looked for from then on, because the pidfd of one that is
+/// traced does not always say so.
 ///
 /// Thread safety: belongs to the supervisor's thread. Owned by the supervisor (supervisor::impl::keep).
 class guest : public std::enable_shared_from_this<guest> {
@@ -65,6 +67,8 @@ private:
   void answer_ask(const message& heard);
   void answer_list(const message& heard);
   void look_for_death();
+  [[nodiscard]] bool is_dead();
+  void look_again_later();
   void hear_last() noexcept;
   void miss_hello();
   void give_up_on(const error& why);
@@ -81,6 +85,8 @@ private:
   std::shared_ptr<descriptor_clerk> clerk_;  // once it has joined
   stream process_;                           // pidfd
   boost::asio::steady_timer hello_timer_;
+  boost::asio::steady_timer death_timer_;  // armed once its connection has ended
+  std::chrono::milliseconds death_delay_ = first_death_delay;
 };
 
 }  // namespace muster::detail

@@ -56,6 +56,7 @@
 #include "seed.hpp"
 #include "supervisor_impl.hpp"
 #include "temporary_directory.hpp"
+#include "tracer.hpp"
 #include "unix_socket.hpp"
 
 namespace muster::join_test {
@@ -411,6 +412,19 @@ TEST_F(Join, WhoseConnectionEndsWithoutAWordStaysUntilItIsDead) {
   taken_.set();
   EXPECT_EQ(guest->wait(0), exit_status::exited(0));
   expect_nobody_is_there();
+}
+
+// Its pidfd is not readable before the tracer has taken notice of each thread.
+TEST_F(Join, OneThatDiesUnderATracerIsForgottenBeforeTheTracerLetsGo) {
+  const auto guest = start("wait_in_two_threads");
+  done_.wait();
+  test::tracer tracer(guest->pid(0), test::tracer::notice::of_none);
+  if (!tracer.works()) GTEST_SKIP() << "this machine does not let one process trace another";
+  guest->kill(0);
+  expect_nobody_is_there();
+  EXPECT_TRUE(test::is_zombie(guest->pid(0))) << "the tracer keeps it";
+  tracer.let_go();
+  EXPECT_EQ(guest->wait(0), exit_status::killed(SIGKILL));
 }
 
 TEST_F(Join, AHostThatWasKilledIsSeenByWhoHasJoined) {

@@ -129,6 +129,17 @@ int hold(const std::string& path, const std::string&) {
   return 1;
 }
 
+// Waits in two threads until it is killed.
+int wait_in_two_threads(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  std::thread([] {
+    for (;;) ::pause();
+  }).detach();
+  host.get<event>("done").set();
+  event().wait();
+  return 1;
+}
+
 // Doubles tensors in place until no more come.
 int serve(const std::string& path, const std::string&) {
   const auto host = join(path);
@@ -294,6 +305,7 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"add", add},
     {"tensors", tensors},
     {"hold", hold},
+    {"wait_in_two_threads", wait_in_two_threads},
     {"serve", serve},
     {"take_two", take_two},
     {"pass_on", pass_on},

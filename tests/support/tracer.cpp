@@ -22,6 +22,10 @@ bool seize_all_threads(pid_t traced) {
   });
 }
 
+[[noreturn]] void look_away() {
+  for (;;) ::pause();
+}
+
 // The end of the traced process stays as it is. Its other threads are reaped: before that it has not ended, and a
 // sanitizer's runtime may have threads in the simplest of processes.
 int pass_on_signals(pid_t traced) {
@@ -34,16 +38,18 @@ int pass_on_signals(pid_t traced) {
     ::waitpid(seen.si_pid, &status, __WALL);
     if (stopped) ::ptrace(PTRACE_CONT, seen.si_pid, nullptr, WSTOPSIG(status));
   }
-  for (;;) ::pause();
+  look_away();
 }
 
 }  // namespace
 
-tracer::tracer(pid_t traced)
-    : process_(spawn(1, [this, traced](std::size_t) {
+tracer::tracer(pid_t traced, notice takes)
+    : process_(spawn(1, [this, traced, takes](std::size_t) {
         const bool done = seize_all_threads(traced);
         *traces_ = done ? 1 : -1;
-        return done ? pass_on_signals(traced) : 0;
+        if (!done) return 0;
+        if (takes == notice::of_none) look_away();
+        return pass_on_signals(traced);
       })) {
   static_cast<void>(eventually([this] { return *traces_ != 0; }));
 }
