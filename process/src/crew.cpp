@@ -41,7 +41,6 @@ void crew::impl::leave() {
     for (auto& each : successors_) {
       if (each) disconnect(*each);
     }
-    old_groups_.clear();
   });
   log_.end();
 }
@@ -54,6 +53,7 @@ void crew::impl::disconnect(worker& who) {
   who.clerk.reset();
   who.control.reset();
   for (auto& stream : who.streams) stream.pipe.reset();
+  if (who.group) hub().have_removed(std::move(who.group));  // what it had started may take a while to die
   if (!who.process) return;
   unique_fd process(who.process->release());
   who.process.reset();

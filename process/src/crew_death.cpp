@@ -128,7 +128,6 @@ void crew::impl::bury(worker& who) {
   who.how = take_status(who);
   hear_last(who);
   gather_words(who);
-  bury_group(who);
   disconnect(who);
   const bool left_in_order = board_.line(who.index).leaving.load(std::memory_order_acquire) != 0;
   shared().bury(who.participant);  // calls recover()
@@ -143,12 +142,6 @@ void crew::impl::bury(worker& who) {
   check_gone();
   check_size();
   if (replacing_) start_again_when_all_are_gone();
-}
-
-// What it had started may take a while to die.
-void crew::impl::bury_group(worker& who) {
-  if (who.group) old_groups_.push_back(std::move(who.group));
-  std::erase_if(old_groups_, [](const auto& each) { return each->try_to_remove(); });
 }
 
 void crew::impl::replace(worker& who) {

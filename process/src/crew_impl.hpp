@@ -91,7 +91,7 @@ private:
     pid_t pid = 0;
     exit_status how;
     std::optional<boost::asio::posix::stream_descriptor> process;  // pidfd
-    std::unique_ptr<const detail::memory_group> group;
+    std::unique_ptr<detail::memory_group> group;
     std::optional<detail::ending_stream> control;
     std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
     boost::asio::steady_timer start_timer;            // of its process; or until it is tried to make one
@@ -196,7 +196,6 @@ private:
   [[nodiscard]] exit_status take_status(worker& who);
   void gather_words(worker& who);
   void hear_last(worker& who) noexcept;
-  void bury_group(worker& who);
   void replace(worker& who);
   void recover(participant_id dead) noexcept;
   void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
@@ -257,9 +256,8 @@ private:
   crew_client& client_;
   cpu_list unbound_cpus_ = allowed_cpus();  // constant after start: of who makes the crew; empty: as the loop's
 
-  std::uint64_t processes_ = 0;                                          // loop: that were ever started
-  std::vector<std::unique_ptr<worker>> workers_;                         // loop
-  std::vector<std::unique_ptr<const detail::memory_group>> old_groups_;  // loop: of the dead, while somebody dies there
+  std::uint64_t processes_ = 0;                              // loop: that were ever started
+  std::vector<std::unique_ptr<worker>> workers_;             // loop
   std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody
   boost::asio::steady_timer kill_timer_;                     // loop
   boost::asio::steady_timer audit_timer_;                    // loop

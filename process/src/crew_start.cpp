@@ -146,7 +146,6 @@ void crew::impl::start_process(worker& who) {
     connect(who, started, ours, pipes);
   } catch (const std::exception&) {
     disconnect(who);
-    who.group.reset();
     shared().participants().retire(participant);
     throw;
   }

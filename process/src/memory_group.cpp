@@ -96,10 +96,13 @@ memory_group::memory_group(const fs::path& inside, std::uint64_t most_bytes)
 
 memory_group::~memory_group() { static_cast<void>(try_to_remove()); }
 
-bool memory_group::try_to_remove() const noexcept {
-  if (::rmdir(directory_.c_str()) == 0 || errno == ENOENT) return true;
+// Once it is removed its name may be another's.
+bool memory_group::try_to_remove() noexcept {
+  if (!removed_) removed_ = ::rmdir(directory_.c_str()) == 0 || errno == ENOENT;
+  if (removed_) return true;
   if (is_version_2_) try_to_write(directory_ / "cgroup.kill", "1");
-  return ::rmdir(directory_.c_str()) == 0;
+  removed_ = ::rmdir(directory_.c_str()) == 0;
+  return removed_;
 }
 
 void memory_group::enter(pid_t who) const { write(directory_ / "cgroup.procs", text(who)); }

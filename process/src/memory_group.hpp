@@ -11,11 +11,11 @@ namespace muster::detail {
 
 /// A control group with a limit on memory for one process and what it starts, inside of one that somebody has given to
 /// this program: of version 2, with the memory controller enabled for what is inside, or of version 1's memory
-/// controller. It is removed in the end; those that a killed program has left behind are empty, and whoever makes the
-/// next one in the same place removes them. (Programs that share a place share a PID namespace, or one could take what
-/// the other is about to use for left behind.)
+/// controller. It is removed in the end, by an undertaker if somebody still dies there; those that a killed program has
+/// left behind are empty, and whoever makes the next one in the same place removes them. (Programs that share a place
+/// share a PID namespace, or one could take what the other is about to use for left behind.)
 ///
-/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Thread safety: distinct objects: safe. Shared objects: safe, except try_to_remove and the destructor.
 class memory_group {
 public:
   /// Throws errc::invalid_argument when `inside` is no such group, and muster::error when it may not be written to.
@@ -27,7 +27,7 @@ public:
 
   /// Kills who is still there, where the kernel knows how to (version 2). False when somebody still dies: once more
   /// later.
-  [[nodiscard]] bool try_to_remove() const noexcept;
+  [[nodiscard]] bool try_to_remove() noexcept;
 
   /// Throws muster::error.
   void enter(pid_t who) const;
@@ -38,6 +38,7 @@ private:
   const std::uint64_t most_bytes_;
   const bool is_version_2_;
   const std::filesystem::path directory_;
+  bool removed_ = false;
 };
 
 }  // namespace muster::detail

@@ -21,6 +21,7 @@
 #include <muster/process/supervisor.hpp>
 
 #include "log_relay.hpp"
+#include "memory_group.hpp"
 #include "undertaker.hpp"
 
 namespace muster {
@@ -62,6 +63,8 @@ public:
   void have_reaped(unique_fd process, std::function<void()> when_dead = {}) {
     undertaker_.take(std::move(process), std::move(when_dead));
   }
+  /// Loop: has a control group removed that is nobody's worker's any more, once all who were in it have ended.
+  void have_removed(std::unique_ptr<detail::memory_group> group) { undertaker_.take(std::move(group)); }
 
   /// Loop: objects with handlers of their own, which they give up when they are destroyed; at the latest with this.
   void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/pidfd.hpp>
 #include <muster/base/signals_blocked.hpp>
@@ -37,6 +39,14 @@ bool is_dead(const unique_fd& process) {
 }  // namespace
 
 undertaker::~undertaker() {
+  leave_children();
+  const auto until = deadline::after(std::chrono::seconds(2));
+  for (delay_ = first_death_delay; !have_removed_groups() && !until.expired(); delay_ = next_death_delay(delay_)) {
+    std::this_thread::sleep_for(delay_);
+  }
+}
+
+void undertaker::leave_children() noexcept {
   const signals_blocked scope;
   for (auto& each : children_) {
     if (try_reap(each.process.get())) continue;
@@ -52,8 +62,13 @@ void undertaker::take(unique_fd process, std::function<void()> when_dead) {
   child made{.process = std::move(process), .when_dead = std::move(when_dead)};
   if (is_done(made)) return;
   children_.push_back(std::move(made));
-  delay_ = first_death_delay;
-  try_again_later();
+  try_again_soon();
+}
+
+void undertaker::take(std::unique_ptr<memory_group> group) {
+  if (group->try_to_remove()) return;
+  groups_.push_back(std::move(group));
+  try_again_soon();
 }
 
 void undertaker::stop() {
@@ -67,9 +82,20 @@ bool undertaker::is_done(child& each) {
   return reaped;
 }
 
+bool undertaker::have_removed_groups() noexcept {
+  std::erase_if(groups_, [](const auto& each) { return each->try_to_remove(); });
+  return groups_.empty();
+}
+
 void undertaker::try_all() {
   std::erase_if(children_, is_done);
-  if (!children_.empty()) try_again_later();
+  const bool have_gone = have_removed_groups();
+  if (!children_.empty() || !have_gone) try_again_later();
+}
+
+void undertaker::try_again_soon() {
+  delay_ = first_death_delay;
+  try_again_later();
 }
 
 void undertaker::try_again_later() {

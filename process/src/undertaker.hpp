@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -10,12 +11,18 @@
 
 #include <muster/base/unique_fd.hpp>
 
+#include "memory_group.hpp"
+
 namespace muster::detail {
 
 /// Reaps the children that cannot be reaped when their worker is buried: those that ended under a tracer, and those
 /// that were killed and have not ended when their crew does. They are asked again and again; for each that is left when
 /// the supervisor ends there is a thread that waits for it and does nothing else, so that no zombie stays behind
 /// whenever its tracer lets go.
+///
+/// Likewise it removes the control groups in which what a worker has started still dies when its worker is buried; when
+/// the supervisor ends they are waited for, for two seconds at most. What is left then (under version 1 nobody kills
+/// who has left the worker's process group) is removed by a later program: memory_group.
 ///
 /// Thread safety: belongs to the loop's thread.
 class undertaker {
@@ -28,6 +35,7 @@ public:
   /// `process`: the pidfd of a child that nobody else waits for. `when_dead` is called once it has ended, unless the
   /// supervisor ends before.
   void take(unique_fd process, std::function<void()> when_dead = {});
+  void take(std::unique_ptr<memory_group> group);
   /// Has the loop end.
   void stop();
 
@@ -37,13 +45,17 @@ private:
     std::function<void()> when_dead;
   };
   static bool is_done(child& each);
+  void leave_children() noexcept;
   void try_all();
+  void try_again_soon();
   void try_again_later();
+  [[nodiscard]] bool have_removed_groups() noexcept;
 
   boost::asio::steady_timer timer_;
   std::chrono::milliseconds delay_{};
   bool stopped_ = false;  // an expired timer cannot be cancelled
   std::vector<child> children_;
+  std::vector<std::unique_ptr<memory_group>> groups_;
 };
 
 }  // namespace muster::detail

@@ -91,6 +91,31 @@ TEST_F(MemoryGroup, WhoHasTooMuchIsKilledAndTheErrorSaysWhy) {
   EXPECT_NO_THROW(pool.apply(touch, 8 * mebibyte)) << "its successor";
 }
 
+// They die when it is killed, and some of them a little later.
+void start_children() {
+  for (int each = 0; each < 20; ++each) {
+    if (::fork() != 0) continue;
+    for (;;) ::pause();
+  }
+}
+
+TEST_F(MemoryGroup, OfAWorkerWithChildrenIsRemovedAlsoAfterItsPool) {
+  const pool other({.workers = 1});
+  {
+    const pool pool(options(1));
+    pool.apply(start_children);
+  }
+  EXPECT_TRUE(test::eventually([&] { return groups().empty(); }));
+}
+
+TEST_F(MemoryGroup, OfAWorkerWithChildrenIsRemovedBeforeTheLastPoolHasGone) {
+  {
+    const pool pool(options(1));
+    pool.apply(start_children);
+  }
+  EXPECT_THAT(groups(), testing::IsEmpty());
+}
+
 TEST_F(MemoryGroup, WhatAKilledProgramLeftIsRemoved) {
   const auto dead = ::fork();
   if (dead == 0) ::_exit(0);
