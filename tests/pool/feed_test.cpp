@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Streams that are pushed into, over pools of processes, of threads, and of neither; and the pace of inputs that come
 // by themselves.
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <latch>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -18,8 +21,10 @@
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/serial_pool.hpp>
+#include <muster/pool/this_task.hpp>
 #include <muster/pool/thread_pool.hpp>
 
+#include "processes.hpp"
 #include "waiting_tasks.hpp"
 
 namespace muster::feed_test {
@@ -150,6 +155,23 @@ TYPED_TEST(Feed, IntoAPoolThatIsClosedIsAnError) {
   this->pool_.close();
   EXPECT_THROW(squares.push(4), error);
   EXPECT_EQ(squares.next(), 9);
+}
+
+TEST(FeedOfThreads, OneThatIsDroppedAsksTheElementThatRunsToStopAndWaitsForIt) {
+  bool ended = false;
+  std::latch begun(1);
+  const thread_pool pool({.workers = 1});
+  {
+    auto dropped = pool.feed<int>([&](int) {
+      begun.count_down();
+      while (!this_task::stop_requested()) ::sched_yield();
+      test::work_for(10ms);
+      ended = true;
+    });
+    EXPECT_TRUE(dropped.push(1));
+    begun.wait();
+  }
+  EXPECT_TRUE(ended);
 }
 
 TEST(InputPace, AQuickInputIsAskedAtOnce) {

@@ -25,16 +25,19 @@ namespace muster {
 ///
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's: in a forked child all calls throw errc::forked, and its end changes nothing.
-/// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled. One
-/// that was moved from throws errc::invalid_argument.
+/// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled, and in
+/// a pool of threads it waits for elements that run (local_calls): do not destroy it in one of them. One that was moved
+/// from throws errc::invalid_argument.
 template <class T, class R>
 class feed_stream {
 public:
   using value_type = detail::streamed<R>;
   using submitter = std::function<future<R>(T)>;
 
-  /// `window`: how many elements may be pushed ahead of what was consumed, at least one.
-  feed_stream(submitter submit, std::size_t window) : state_(new state(std::move(submit), window)) {}
+  /// `window`: how many elements may be pushed ahead of what was consumed, at least one. `waits`: at its end, for
+  /// elements that run; where callables may refer to what belongs to the caller.
+  feed_stream(submitter submit, std::size_t window, bool waits = false)
+      : state_(new state(std::move(submit), window, waits)) {}
 
   /// Has the element worked on. Waits while the window is full. False, without effect, once it is closed.
   /// Unblocked by: next(); close().
@@ -62,12 +65,15 @@ public:
 private:
   class state {
   public:
-    state(submitter submit, std::size_t window) : submit_(std::move(submit)), window_(window) {}
+    state(submitter submit, std::size_t window, bool waits)
+        : submit_(std::move(submit)), window_(window), waits_(waits) {}
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state() {
-      const scoped_lock lock(mutex_);
-      for (auto& each : under_way_) each.cancel();
+      cancel();
+      for (auto& each : under_way_) {
+        if (waits_) each.wait();  // without the lock: it is ours alone by now
+      }
     }
 
     [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
@@ -109,6 +115,11 @@ private:
     }
 
   private:
+    void cancel() MUSTER_EXCLUDES(mutex_) {
+      const scoped_lock lock(mutex_);
+      for (auto& each : under_way_) each.cancel();
+    }
+
     // False once it is closed. Nobody else pushes meanwhile.
     bool wait_for_room() MUSTER_EXCLUDES(mutex_) {
       std::optional<detail::callback_pause> who_consumes_may_be_behind_us;
@@ -142,6 +153,7 @@ private:
     const process_mark made_in_;
     const submitter submit_;
     const std::size_t window_;
+    const bool waits_;
     mutex pushing_;
     mutex consuming_;
     mutex mutex_;

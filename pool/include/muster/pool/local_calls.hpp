@@ -58,7 +58,7 @@ std::vector<T> elements_of(Xs&& xs) {
 /// long as the task may run. Exceptions arrive as they were thrown, of any type; from streams, and as data, as those
 /// of a worker process do, and they say which element, not which worker. A task that crashes takes the program along.
 ///
-/// A map that fails or is cancelled, and a stream that is destroyed, ask elements that run to stop
+/// A map that fails or is cancelled, and a stream or feed that is destroyed, ask elements that run to stop
 /// (this_task::stop_requested()) and wait for them: they may refer to what belongs to the caller.
 ///
 /// Each element of a stream is a task of its own, whatever task_options::chunk says. Retries are accepted and never
@@ -156,7 +156,7 @@ public:
         [core = self().core(), route = self().route(), callable = Adapter::adapt(std::move(f))](T element) {
           return detail::submit_local(core, route, false, callable, std::move(element));
         },
-        window());
+        window(), true);
   }
 
 private:
