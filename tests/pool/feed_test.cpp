@@ -2,6 +2,7 @@
 // Streams that are pushed into, over pools of processes, of threads, and of neither; and the pace of inputs that come
 // by themselves.
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -155,6 +156,8 @@ TYPED_TEST(Feed, IntoAPoolThatIsClosedIsAnError) {
   this->pool_.close();
   EXPECT_THROW(squares.push(4), error);
   EXPECT_EQ(squares.next(), 9);
+  squares.close();
+  EXPECT_EQ(squares.next(), std::nullopt) << "nothing is being sent any more";
 }
 
 TEST(FeedOfThreads, OneThatIsDroppedAsksTheElementThatRunsToStopAndWaitsForIt) {
@@ -172,6 +175,31 @@ TEST(FeedOfThreads, OneThatIsDroppedAsksTheElementThatRunsToStopAndWaitsForIt) {
     begun.wait();
   }
   EXPECT_TRUE(ended);
+}
+
+// Sending it takes as long as the element.
+TEST(FeedOfNoThreads, AnElementThatIsBeingPushedWhenItIsClosedComesBeforeTheEnd) {
+  std::latch begun(1);
+  std::latch may_end(1);
+  std::atomic<bool> is_over = false;
+  const serial_pool pool;
+  auto squares = pool.feed<int>([&](int x) {
+    begun.count_down();
+    may_end.wait();
+    return x * x;
+  });
+  std::thread source([&] { EXPECT_TRUE(squares.push(3)); });
+  begun.wait();
+  squares.close();
+  std::thread releaser([&] {  // when this thread waits for the element, or has not waited
+    EXPECT_TRUE(test::eventually([&] { return is_over || test::sleeps_on_futex(::getpid()); }));
+    may_end.count_down();
+  });
+  EXPECT_EQ(squares.next(), 9);
+  is_over = true;
+  releaser.join();
+  source.join();
+  EXPECT_EQ(squares.next(), std::nullopt);
 }
 
 TEST(InputPace, AQuickInputIsAskedAtOnce) {

@@ -43,11 +43,13 @@ public:
   /// Unblocked by: next(); close().
   /// Throws what submitting throws: errc::pool_closed, errc::out_of_memory, …
   bool push(T element) { return own().push(std::move(element)); }
-  /// There will be no more elements: push() refuses them, and next() comes to an end behind those that were pushed.
+  /// There will be no more elements: push() refuses them, and next() comes to an end behind all of which push()
+  /// returned true, or is about to: one that has found room goes on.
   void close() { own().close(); }
 
   /// The next value, or nothing behind the last element of a feed that is closed. Throws its element's error.
-  /// Unblocked by: the end of its element; close(); not by the pool's end alone, while nothing was pushed.
+  /// Unblocked by: the end of its element; close(), once no push() sends one any more; not by the pool's end alone,
+  /// while nothing was pushed.
   std::optional<value_type> next() {
     auto found = next_result();
     if (!found) return std::nullopt;
@@ -82,12 +84,12 @@ private:
     bool push(T element) MUSTER_EXCLUDES(pushing_, mutex_) {
       made_in_.require_here("a pool");
       const scoped_lock first(pushing_);  // the order of submission is the order of results
-      if (!wait_for_room()) return false;
+      if (!begin_submission()) return false;
+      const submission until_it_is_there(*this);
       auto made = submit_(std::move(element));
       const scoped_lock lock(mutex_);
       under_way_.push_back(std::move(made));
       ++ahead_;
-      some_.notify_one();
       return true;
     }
 
@@ -115,18 +117,36 @@ private:
     }
 
   private:
+    // Ends one that has begun, whether it came to something or has thrown.
+    class submission {
+    public:
+      explicit submission(state& where) : where_(where) {}
+      submission(const submission&) = delete;
+      submission& operator=(const submission&) = delete;
+      ~submission() { where_.end_submission(); }
+
+    private:
+      state& where_;
+    };
+
     void cancel() MUSTER_EXCLUDES(mutex_) {
       const scoped_lock lock(mutex_);
       for (auto& each : under_way_) each.cancel();
     }
 
-    // False once it is closed. Nobody else pushes meanwhile.
-    bool wait_for_room() MUSTER_EXCLUDES(mutex_) {
+    // Waits for room. False once it is closed; otherwise end_submission() is owed. Nobody else pushes meanwhile.
+    bool begin_submission() MUSTER_EXCLUDES(mutex_) {
       std::optional<detail::callback_pause> who_consumes_may_be_behind_us;
       if (is_full()) who_consumes_may_be_behind_us.emplace();
       scoped_lock lock(mutex_);
       while (ahead_ >= window_ && !closed_) room_.wait(lock);
-      return !closed_;
+      is_submitting_ = !closed_;
+      return is_submitting_;
+    }
+    void end_submission() MUSTER_EXCLUDES(mutex_) {
+      const scoped_lock lock(mutex_);
+      is_submitting_ = false;
+      some_.notify_one();
     }
 
     // Nothing behind the last one. Nobody else consumes meanwhile.
@@ -134,7 +154,7 @@ private:
       std::optional<detail::callback_pause> who_pushes_may_be_behind_us;
       if (is_empty()) who_pushes_may_be_behind_us.emplace();
       scoped_lock lock(mutex_);
-      while (under_way_.empty() && !closed_) some_.wait(lock);
+      while (has_to_wait()) some_.wait(lock);
       if (under_way_.empty()) return std::nullopt;
       std::optional<future<R>> oldest(std::move(under_way_.front()));
       under_way_.pop_front();
@@ -147,7 +167,11 @@ private:
     }
     [[nodiscard]] bool is_empty() MUSTER_EXCLUDES(mutex_) {
       const scoped_lock lock(mutex_);
-      return under_way_.empty() && !closed_;
+      return has_to_wait();
+    }
+    // What is being submitted when it is closed comes before the end.
+    [[nodiscard]] bool has_to_wait() const MUSTER_REQUIRES(mutex_) {
+      return under_way_.empty() && (!closed_ || is_submitting_);
     }
 
     const process_mark made_in_;
@@ -162,6 +186,7 @@ private:
     std::deque<future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);
     std::size_t ahead_ MUSTER_GUARDED_BY(mutex_) = 0;  // pushed, and not consumed
     std::size_t taken_ MUSTER_GUARDED_BY(consuming_) = 0;
+    bool is_submitting_ MUSTER_GUARDED_BY(mutex_) = false;  // what push() has made room for
     bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
   };
 
