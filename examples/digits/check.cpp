@@ -16,8 +16,6 @@ namespace {
   throw std::runtime_error(std::move(what).str());
 }
 
-double difference(double loss, double expected) { return std::abs(loss - expected) / std::abs(expected); }
-
 checked_run run(const settings& how, const samples& train, std::size_t steps, const checked_run* first,
                 const std::function<void()>& after_step) {
   trainer learner(how, train);
@@ -25,9 +23,10 @@ checked_run run(const settings& how, const samples& train, std::size_t steps, co
   for (std::size_t step = 0; step < steps; ++step) {
     const auto loss = learner.step().loss;
     made.losses.push_back(loss);
+    if (!std::isfinite(loss)) fail(how.ranks, step, "the loss is no finite number, a smaller rate may help: ", loss);
     if (!learner.replicas_are_the_same()) fail(how.ranks, step, "the ranks' weights differ, and the loss is ", loss);
     if (first != nullptr)
-      made.largest_difference = std::max(made.largest_difference, difference(loss, first->losses[step]));
+      made.largest_difference = std::max(made.largest_difference, loss_difference(loss, first->losses[step]));
     if (!(made.largest_difference <= loss_tolerance)) {
       fail(how.ranks, step, "the loss differs from that of one rank, relative, by ", made.largest_difference);
     }
@@ -37,6 +36,10 @@ checked_run run(const settings& how, const samples& train, std::size_t steps, co
 }
 
 }  // namespace
+
+double loss_difference(double found, double expected) {
+  return found == 0 && expected == 0 ? 0 : std::abs(found - expected) / std::abs(expected);
+}
 
 std::vector<checked_run> check_ranks(settings how, const samples& train, std::size_t steps,
                                      const std::function<void()>& after_step) {

@@ -19,8 +19,11 @@ struct checked_run {
 /// How far they may be apart: sums are rounded in another order where rows are dealt out to others.
 constexpr double loss_tolerance = 1e-4;
 
-/// Trains with 1, 2 and 4 ranks. Throws std::runtime_error, with ranks and step, as soon as the replicas differ by a
-/// bit or the losses by more than loss_tolerance. `after_step` is called after each.
+/// How far a loss is from another, relative to that; NaN or infinite where either is no finite number.
+[[nodiscard]] double loss_difference(double found, double expected);
+
+/// Trains with 1, 2 and 4 ranks. Throws std::runtime_error, with ranks and step, as soon as a loss is not finite, the
+/// replicas differ by a bit or the losses by more than loss_tolerance. `after_step` is called after each.
 [[nodiscard]] std::vector<checked_run> check_ranks(
     settings how, const samples& train, std::size_t steps, const std::function<void()>& after_step = [] {});
 

@@ -14,10 +14,11 @@ namespace kalman {
 /// How much a filter's numbers may differ from those of the same in double, relative to the largest of them.
 inline constexpr double tolerance = 1e-5;
 
-/// How much they differ. Throws std::runtime_error, which names `what`, if it is more than that.
+/// How much they differ. Throws std::runtime_error, which names `what`, if it is more than that, or if an element is no
+/// number.
 double check(const char* what, const muster::tensor& found, const Eigen::MatrixXd& expected);
 
-/// Throws std::runtime_error unless it is symmetric and positive definite.
+/// Throws std::runtime_error unless it is of numbers, symmetric and positive definite.
 void require_covariance(const muster::tensor& found);
 
 /// Throws std::runtime_error, which names `what`, unless both are the same bits.

@@ -206,6 +206,20 @@ TEST_P(DigitsTraining, KillingRanksChangesNoBit) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(same_bits(calm.weights(), disturbed.weights(rank))) << rank;
 }
 
+TEST(DigitsCheck, ATrainingWhoseLossesAreNoNumbersIsRefused) {
+  const settings too_fast{.model = model_kind::network, .hidden = 20, .batch = 45, .rate = 1e30};
+  EXPECT_THAT([&] { static_cast<void>(check_ranks(too_fast, made_up(200), 10)); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("the loss is no finite number")));
+}
+
+TEST(DigitsCheck, ALossThatIsNoNumberIsNotCloseToAny) {
+  EXPECT_EQ(loss_difference(3, 2), 0.5);
+  EXPECT_EQ(loss_difference(0, 0), 0);
+  for (const auto& [found, expected] : {std::pair{NAN, 1.0F}, {1.0F, NAN}, {NAN, NAN}, {INFINITY, INFINITY}}) {
+    EXPECT_TRUE(std::isnan(loss_difference(found, expected))) << found << ", " << expected;
+  }
+}
+
 // It span for ever when its time was over between an aim and the kill.
 TEST(Chaos, ThatIsStillAimedEnds) {
   const auto victims = muster::test::spawn(2, [](std::size_t) {
@@ -314,6 +328,13 @@ TEST_F(Digits, SaysWhyAFileCannotBeRead) {
   EXPECT_THAT(run(DIGITS_PROGRAM " --data " + files_.path().string()).text,
               HasSubstr("cannot be read: Is a directory"));
   EXPECT_EQ(run(DIGITS_PROGRAM " --data " + name_of("absent")).status, EXIT_FAILURE);
+}
+
+TEST_F(Digits, TheProgramRefusesARateThatIsNoNumber) {
+  const auto data = write("digits.csv", as_lines(made_up(300)));
+  const auto refused = run(DIGITS_PROGRAM " --ranks 1 --rate nan --data " + data);
+  EXPECT_NE(refused.status, EXIT_SUCCESS);
+  EXPECT_THAT(refused.text, HasSubstr("rate nan"));
 }
 
 TEST_F(Digits, DividesIntoTrainingAndTestTheSameForTheSameSeed) {
