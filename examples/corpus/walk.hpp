@@ -15,12 +15,13 @@ struct unreadable {
 
 /// What a walk found.
 struct tree {
-  std::vector<std::string> files;       ///< regular files, sorted; those under two roots once
-  std::vector<unreadable> directories;  ///< that could not be listed
+  std::vector<std::string> files;       ///< regular files, sorted; those under two roots once, named by the first
+  std::vector<unreadable> directories;  ///< that could not be listed; likewise
 };
 
 /// Lists the regular files under `roots`, which may be files themselves. Symbolic links below a root are not followed.
-/// Throws std::runtime_error that names a root which does not exist.
+/// Throws std::runtime_error that names a root which does not exist, cannot be looked at, or is neither a directory nor
+/// a regular file.
 [[nodiscard]] tree walk(std::span<const std::string> roots);
 
 }  // namespace corpus

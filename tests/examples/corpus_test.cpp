@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,7 @@
 namespace corpus {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -103,13 +106,51 @@ TEST_F(Corpus, WalkListsRegularFilesOnceInOrder) {
   EXPECT_THAT(found.files, ElementsAre(name_of("a"), name_of("b/1"), name_of("b/2")));
 }
 
-TEST_F(Corpus, WalkRefusesARootThatIsNotThere) {
+/// The directory in which the test runs, for as long as it lives.
+class working_directory {
+public:
+  explicit working_directory(const std::filesystem::path& path) { std::filesystem::current_path(path); }
+  working_directory(const working_directory&) = delete;
+  working_directory& operator=(const working_directory&) = delete;
+  ~working_directory() { std::filesystem::current_path(before_); }
+
+private:
+  const std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+TEST_F(Corpus, WalkListsAFileOnceHoweverItsRootsAreNamedAndByTheFirst) {
+  write("sub/x", "");
+  std::filesystem::create_directory_symlink("sub", name_of("link"));
+  const auto whole = files_.path().string();
+  const working_directory here(files_.path());
+  EXPECT_THAT(walk(std::array<std::string, 2>{".", "sub"}).files, ElementsAre("sub/x"));
+  EXPECT_THAT(walk(std::array<std::string, 3>{"sub/x", "./sub//", whole}).files, ElementsAre("sub/x"));
+  EXPECT_THAT(walk(std::array<std::string, 2>{whole, "sub"}).files, ElementsAre(whole + "/sub/x"));
+  EXPECT_THAT(walk(std::array<std::string, 2>{"link", "sub"}).files, ElementsAre("link/x"));
+}
+
+std::string refusal_of(const std::string& root) {
   try {
-    static_cast<void>(walk(std::array{name_of("absent")}));
-    FAIL();
+    static_cast<void>(walk(std::array{root}));
   } catch (const std::runtime_error& refused) {
-    EXPECT_THAT(refused.what(), HasSubstr("absent"));
+    return refused.what();
   }
+  return "not refused";
+}
+
+TEST_F(Corpus, WalkRefusesARootThatIsNotThere) {
+  EXPECT_EQ(refusal_of(name_of("absent")), "there is no file or directory " + name_of("absent"));
+}
+
+TEST_F(Corpus, WalkSaysWhyARootCannotBeLookedAt) {
+  std::filesystem::create_symlink("itself", name_of("itself"));
+  EXPECT_THAT(refusal_of(name_of("itself")),
+              AllOf(HasSubstr(name_of("itself")), HasSubstr("Too many levels of symbolic links")));
+}
+
+TEST_F(Corpus, WalkRefusesARootThatIsNeitherADirectoryNorARegularFile) {
+  ASSERT_EQ(::mkfifo(name_of("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal_of(name_of("pipe")), HasSubstr(name_of("pipe") + " is neither a directory nor a regular file"));
 }
 
 TEST_F(Corpus, TheSummaryDoesNotDependOnTheOrder) {
