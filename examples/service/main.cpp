@@ -56,6 +56,12 @@ void run(const settings& chosen) {
   std::cout << "service: stopped\n";
 }
 
+// Milliseconds; as nanoseconds, which is what becomes of them, those of a year are far from too many.
+CLI::Range time_from(std::int64_t least) {
+  constexpr std::int64_t most = std::int64_t{366} * 24 * 3600 * 1000;
+  return {least, most};
+}
+
 void add_options(CLI::App& app, settings& chosen) {
   app.add_option("--address", chosen.address, "Where to listen")->capture_default_str();
   app.add_option("--port", chosen.port, "TCP port; 0: any, and it is printed")->capture_default_str();
@@ -64,13 +70,13 @@ void add_options(CLI::App& app, settings& chosen) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--deadline", chosen.deadline, "Milliseconds that a task may take; longer, and the answer is 504")
-      ->check(CLI::PositiveNumber)
+      ->check(time_from(1))
       ->capture_default_str();
   app.add_option("--patience", chosen.patience, "Milliseconds that a client may take to send or receive")
-      ->check(CLI::PositiveNumber)
+      ->check(time_from(1))
       ->capture_default_str();
   app.add_option("--drain", chosen.drain, "Milliseconds that requests may take after SIGTERM or SIGINT")
-      ->check(CLI::NonNegativeNumber)
+      ->check(time_from(0))
       ->capture_default_str();
 }
 

@@ -479,6 +479,14 @@ TEST_F(Service, WhatIsNotDoneWhenTheDrainIsOverIsCutOff) {
   expect_good_end();
 }
 
+TEST_F(Service, ATimeOfMoreThanAYearIsRefused) {
+  for (const std::string option : {"--deadline", "--patience", "--drain"}) {
+    program refused("--port 0 --workers 1 " + option + " 10000000000000 2>&1");
+    EXPECT_THAT(refused.read_line(), HasSubstr(option + ": Value 10000000000000 not in range"));
+    EXPECT_NE(refused.wait(), muster::exit_status::exited(0));
+  }
+}
+
 TEST_F(Service, AnAddressThatIsTakenIsAnErrorThatSaysSo) {
   start();
   program second("--port " + std::to_string(port_) + " 2>&1");
