@@ -50,7 +50,7 @@ public:
   batch_order(std::size_t rows, std::size_t batch, std::uint64_t seed) : rows_(rows), batch_(batch), seed_(seed) {}
 
   [[nodiscard]] muster::row_selection next();
-  [[nodiscard]] std::size_t per_round() const noexcept { return (rows_ + batch_ - 1) / batch_; }
+  [[nodiscard]] std::size_t per_round() const noexcept { return rows_ / batch_ + (rows_ % batch_ != 0 ? 1 : 0); }
 
 private:
   const std::size_t rows_;

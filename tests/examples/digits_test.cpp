@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <set>
 #include <string>
@@ -152,6 +153,15 @@ TEST(DigitsBatches, HaveEveryRowOnceInARoundAndAreTheSameForTheSameSeed) {
     }
     EXPECT_EQ(seen.size(), 10U);
     EXPECT_EQ(*seen.rbegin(), 9);
+  }
+}
+
+TEST(DigitsBatches, OfAllRowsOrMoreAreOneARound) {
+  constexpr auto most = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t batch : {std::size_t{10}, std::size_t{11}, most - 8, most}) {
+    batch_order order(10, batch, 1);
+    EXPECT_EQ(order.per_round(), 1U) << batch;
+    EXPECT_EQ(order.next().list().size(), 10U) << batch;
   }
 }
 
