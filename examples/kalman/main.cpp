@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ void write_trace(const std::string& file, const std::vector<rank_report>& ranks)
     separator = ",";
   }
   out << "]\n";
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + file + "; is its directory there, writable and not full?");
 }
 
 void run_two_ranks(const settings& how) {
