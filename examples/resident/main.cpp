@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <random>
 #include <string_view>
@@ -20,6 +21,8 @@ using muster::tensor;
 constexpr std::size_t features = 16;
 constexpr std::size_t rows_of_each = 5000;
 constexpr std::size_t batch_of_each = 64;
+constexpr std::size_t most_ranks = 256;  // of a world
+constexpr std::size_t most_steps = 1'000'000;
 
 /// Of a linear model: the mean squared error, and its gradient by the weights.
 std::tuple<double, tensor> loss_and_gradient(const tensor& x, const tensor& y, const tensor& weights) {
@@ -79,12 +82,14 @@ std::vector<std::int64_t> chosen_of_all(const std::vector<muster::row_selection>
   return made;
 }
 
-std::size_t number_of(std::string_view given) {
+/// Ends the program for what is no number from 1 to `most`.
+std::size_t number_of(std::string_view what, std::string_view given, std::size_t most) {
   std::size_t number = 0;
   const auto* const end = given.data() + given.size();
   const auto [last, failure] = std::from_chars(given.data(), end, number);
-  if (failure != std::errc() || last != end || number == 0) {
-    std::cerr << "usage: resident [RANKS [STEPS]]; '" << given << "' is no number of them\n";
+  if (failure != std::errc() || last != end || number == 0 || number > most) {
+    std::cerr << "usage: resident [RANKS [STEPS]]; '" << given << "' is no number of " << what << " from 1 to " << most
+              << '\n';
     std::exit(EXIT_FAILURE);
   }
   return number;
@@ -103,13 +108,8 @@ void report(std::string_view how, double loss, const muster::call_profile& profi
   std::cout << how << ": loss " << loss << ", " << profile.input_bytes / profile.calls << " bytes of inputs per step\n";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(std::size_t ranks, std::size_t steps) {
   using namespace muster;
-  init(argc, argv);
-  const auto ranks = argc > 1 ? number_of(argv[1]) : 2;
-  const auto steps = argc > 2 ? number_of(argv[2]) : 300;
   world w({.ranks = static_cast<unsigned>(ranks)});
   const auto all = make_samples(ranks * rows_of_each);
   const sgd rule{.rate = 0.3, .momentum = 0.5};
@@ -133,4 +133,18 @@ int main(int argc, char** argv) {
   const bool are_same = w.get_value(0, weights).to_vector<float>() == w.get_value(0, others).to_vector<float>();
   std::cout << "the weights are " << (are_same ? "the same, bit for bit\n" : "NOT the same\n");
   return are_same ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  const auto ranks = argc > 1 ? number_of("ranks", argv[1], most_ranks) : 2;
+  const auto steps = argc > 2 ? number_of("steps", argv[2], most_steps) : 300;
+  try {
+    return run(ranks, steps);
+  } catch (const std::exception& failure) {
+    std::cerr << "resident: " << failure.what() << '\n';
+    return EXIT_FAILURE;
+  }
 }

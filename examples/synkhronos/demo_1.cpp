@@ -18,11 +18,8 @@ std::tuple<float, float, float> mean_sum_and_max(const tensor& x, const tensor& 
   return {sum / static_cast<float>(made.rows()), sum, std::ranges::max(made.span<float>())};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::init(argc, argv);
-  muster::world world({.ranks = ranks_of(argc, argv)});
+void demo(unsigned ranks) {
+  muster::world world({.ranks = ranks});
 
   const auto f = world.function(mean_sum_and_max, muster::rows("x"), muster::whole("y"),
                                 muster::outputs(muster::avg("mean"), muster::sum("sum"), muster::max("max")));
@@ -35,4 +32,11 @@ int main(int argc, char** argv) {
     compare("sum", sum, serial_sum);
     compare("max", most, serial_max);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return run([&] { demo(ranks_of(argc, argv)); });
 }

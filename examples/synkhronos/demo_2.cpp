@@ -18,10 +18,7 @@ void show(const char* after, const muster::data& d) {
             << '\n';
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::init(argc, argv);
+void demo(unsigned ranks) {
   muster::data d({.value = noise({5, 4}, 1), .name = "d"});
   show("made", d);
   std::cout << "rows 2 and 3: " << d.slice(2, 4) << '\n';
@@ -49,8 +46,15 @@ int main(int argc, char** argv) {
   d.set_value(tensor::zeros<double>({100, 8}), {.force_cast = true});
   std::cout << "as it was forced, it is " << d.dtype() << '\n';
 
-  muster::world world({.ranks = ranks_of(argc, argv)});
+  muster::world world({.ranks = ranks});
   const auto f = world.function(total, muster::rows("d"), muster::outputs(muster::sum("sum")));
   d.fill(1.0F);
   compare("sum of what the ranks see", f(d), 800);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return run([&] { demo(ranks_of(argc, argv)); });
 }

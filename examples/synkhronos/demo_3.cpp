@@ -16,11 +16,7 @@ void require(bool holds, const char* what) {
   if (!holds) std::exit(EXIT_FAILURE);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::init(argc, argv);
-  const auto ranks = ranks_of(argc, argv);
+void demo(unsigned ranks) {
   muster::world world({.ranks = ranks});
   const auto x = noise({8 * ranks + 3, 4}, 1);
 
@@ -46,4 +42,11 @@ int main(int argc, char** argv) {
   const auto f = world.function(total, muster::sliceable(d), muster::outputs(muster::sum("sum")));
   compare("sum of all rows", f(), total(x));
   compare("the same in slices", f.with({.num_slices = 3})(), total(x));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return run([&] { demo(ranks_of(argc, argv)); });
 }

@@ -38,11 +38,8 @@ tensor selected(const tensor& x, const std::vector<int>& which) {
   return made;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::init(argc, argv);
-  muster::world world({.ranks = ranks_of(argc, argv)});
+void demo(unsigned ranks) {
+  muster::world world({.ranks = ranks});
   const auto f = world.function(weighted_sum, muster::rows("x", "weights"), muster::whole("y"),
                                 muster::outputs(muster::sum("sum")));
   const auto x = noise({1000, 10}, 1);
@@ -58,4 +55,11 @@ int main(int argc, char** argv) {
     compare("100 rows of a list", f.with({.batch = list, .num_slices = slices})(x, weights, y),
             weighted_sum(selected(x, list), weights.value(), y));
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return run([&] { demo(ranks_of(argc, argv)); });
 }

@@ -6,6 +6,8 @@
 #include <muster/device/tensor_print.hpp>
 #include <muster/parallel/world.hpp>
 
+#include "numbers.hpp"
+
 namespace {
 
 using muster::tensor;
@@ -20,10 +22,7 @@ tensor scaled_sums(const tensor& x, const tensor& s) {
   return made;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::init(argc, argv);
+void demo() {
   muster::world world({.ranks = 2});
   const auto x = tensor::from<float>({1, 1, 2, 2, 3, 3, 4, 4}, {4, 2});
   const auto ones = tensor::ones<float>({2});
@@ -41,4 +40,11 @@ int main(int argc, char** argv) {
   f(x);
   world.all_reduce(s, muster::sum);
   show("after another call and an all-reduce:");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::init(argc, argv);
+  return example::run(demo);
 }

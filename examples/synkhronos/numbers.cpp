@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <random>
 #include <string>
@@ -67,16 +68,27 @@ void compare(std::string_view name, const tensor& found, const tensor& serial) {
   }
 }
 
-unsigned ranks_of(int argc, char** argv) {
+unsigned ranks_of(int argc, char** argv, unsigned most) {
   unsigned ranks = 2;
   if (argc < 2) return ranks;
   const std::string_view given = argv[1];
   const auto end = given.data() + given.size();
   const auto [last, failure] = std::from_chars(given.data(), end, ranks);
-  if (failure != std::errc() || last != end || ranks == 0) {
-    fail("usage: " + std::string(argv[0]) + " [RANKS]; '" + std::string(given) + "' is no number of ranks");
+  if (failure != std::errc() || last != end || ranks == 0 || ranks > most) {
+    fail("usage: " + std::string(argv[0]) + " [RANKS]; '" + std::string(given) + "' is no number of ranks from 1 to " +
+         std::to_string(most));
   }
   return ranks;
+}
+
+int run(const std::function<void()>& demo) {
+  try {
+    demo();
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << '\n';
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace example

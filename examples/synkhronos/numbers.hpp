@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include <muster/device/tensor.hpp>
@@ -27,7 +28,11 @@ void compare(std::string_view name, float found, float serial);
 /// Likewise, element by element; prints the first of each.
 void compare(std::string_view name, const tensor& found, const tensor& serial);
 
-/// The number of ranks: the program's first argument, 2 if there is none. Ends the program for what is no number.
-[[nodiscard]] unsigned ranks_of(int argc, char** argv);
+/// The number of ranks: the program's first argument, 2 if there is none. Ends the program, with an error, for what is
+/// no number from 1 to `most`, which is as many as a world takes.
+[[nodiscard]] unsigned ranks_of(int argc, char** argv, unsigned most = 256);
+
+/// Calls `demo`. What main is to return: when it throws, an error, and the reason is printed.
+[[nodiscard]] int run(const std::function<void()>& demo);
 
 }  // namespace example
