@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <sstream>
 
 #include <muster/base/cgroup.hpp>
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster {
 
@@ -18,7 +18,7 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 // cpu.max: "QUOTA PERIOD" or "max PERIOD".
 double quota_of_version_2(const fs::path& directory) {
-  std::istringstream in(first_line_of(directory / "cpu.max").value_or("max"));
+  detail::text_reader in(first_line_of(directory / "cpu.max").value_or("max"));
   double quota = 0;
   double period = 0;
   return in >> quota >> period && period > 0 ? quota / period : unlimited;
@@ -26,8 +26,8 @@ double quota_of_version_2(const fs::path& directory) {
 
 // cpu.cfs_quota_us is -1 where there is no limit.
 double quota_of_version_1(const fs::path& directory) {
-  std::istringstream quota_text(first_line_of(directory / "cpu.cfs_quota_us").value_or("-1"));
-  std::istringstream period_text(first_line_of(directory / "cpu.cfs_period_us").value_or("0"));
+  detail::text_reader quota_text(first_line_of(directory / "cpu.cfs_quota_us").value_or("-1"));
+  detail::text_reader period_text(first_line_of(directory / "cpu.cfs_period_us").value_or("0"));
   double quota = 0;
   double period = 0;
   return quota_text >> quota && period_text >> period && quota > 0 && period > 0 ? quota / period : unlimited;

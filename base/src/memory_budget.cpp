@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include <muster/base/cgroup.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster {
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 std::uint64_t field_of(const fs::path& file, const std::string& name, std::uint64_t otherwise) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
+    detail::text_reader words(line);
     std::string found;
     std::uint64_t value = 0;
     if (words >> found >> value && found == name) return value;
@@ -27,7 +27,7 @@ std::uint64_t field_of(const fs::path& file, const std::string& name, std::uint6
 
 // The number in a one-line file; `otherwise` where it is missing or says "max".
 std::uint64_t number_in(const fs::path& file, std::uint64_t otherwise) {
-  std::istringstream in(first_line_of(file).value_or(""));
+  detail::text_reader in(first_line_of(file).value_or(""));
   std::uint64_t value = 0;
   return in >> value ? value : otherwise;
 }

@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <vector>
 
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/base/text.hpp>
 
 extern "C" {  // glibc 2.36 forgot to say so itself
 #include <sys/pidfd.h>
@@ -49,7 +49,7 @@ std::vector<std::string> read_stat(const std::filesystem::path& where) {
   std::ifstream file(where / "stat");
   std::string line;
   std::getline(file, line);
-  std::istringstream rest(line.substr(line.rfind(')') + 1));
+  detail::text_reader rest(line.substr(line.rfind(')') + 1));
   return {std::istream_iterator<std::string>(rest), {}};
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -104,7 +103,7 @@ std::string call_frame::difference() {
 }
 
 void call_frame::refuse(const std::string& why) const {
-  std::ostringstream out;
+  text_writer out;
   out << "the ranks' calls do not fit together (call " << end_.sequence()
       << " of the group), and nothing was done: " << why << ". ";
   for (std::size_t rank = 0; rank < size(); ++rank) {
@@ -176,7 +175,7 @@ void call_frame::confirm_direct(device_member& devices, const std::exception_ptr
 void call_frame::throw_failed() const {
   const auto failed = end_.failed_ranks();
   if (failed.empty()) return;
-  std::ostringstream out;
+  text_writer out;
   out << name_of(own.kind) << " (call " << end_.sequence() << " of the group) failed, and its results are undefined: ";
   for (std::size_t index = 0; index < failed.size(); ++index) {
     out << (index == 0 ? "" : "; ") << who(failed[index]) << ": " << end_.report_of(failed[index]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/collectives/detail/call_header.hpp>
 
-#include <sstream>
+#include <muster/base/text.hpp>
 
 namespace muster::detail {
 
@@ -35,7 +35,7 @@ bool reduces(collective kind) {
 }  // namespace
 
 std::string call_header::describe() const {
-  std::ostringstream out;
+  text_writer out;
   out << name_of(kind);
   if (reduces(kind)) out << '(' << reduction_op_name(op) << ')';
   if (kind == collective::barrier || kind == collective::split) return out.str();

@@ -6,7 +6,8 @@
 #include <map>
 #include <ostream>
 #include <set>
-#include <sstream>
+
+#include <muster/base/text.hpp>
 
 #include "graph_text.hpp"
 
@@ -99,7 +100,7 @@ private:
 
   const graph_schedule& what_;
   std::vector<int> ranks_;
-  std::ostringstream out_;
+  detail::text_writer out_;
 };
 
 }  // namespace

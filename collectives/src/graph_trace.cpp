@@ -4,7 +4,8 @@
 #include <chrono>
 #include <iomanip>
 #include <ostream>
-#include <sstream>
+
+#include <muster/base/text.hpp>
 
 #include "graph_text.hpp"
 
@@ -40,7 +41,7 @@ private:
   void add(const graph_plan& plan, const graph_step& step, const graph_step_time& time) {
     if (plan.runs() == 0) return;
     begin('X', plan.rank());
-    std::ostringstream name;
+    detail::text_writer name;
     name << step;
     out_ << R"(,"cat":")" << (step.waits() ? "wait" : "step") << R"(","name":)" << detail::quoted(name.str());
     out_ << R"(,"ts":)" << microseconds(time.begin.time_since_epoch());
@@ -57,14 +58,14 @@ private:
   }
 
   std::span<const graph_plan> plans_;
-  std::ostringstream out_;
+  detail::text_writer out_;
   bool some_ = false;
 };
 
 }  // namespace
 
 void print_times(std::ostream& out, const graph_plan& plan) {
-  std::ostringstream lines;
+  detail::text_writer lines;
   const auto runs = plan.runs() == 0 ? 1 : static_cast<clock::rep>(plan.runs());
   lines << std::fixed << std::setprecision(1) << "rank " << plan.rank() << ", " << plan.runs() << " runs, us each\n";
   clock::duration sum(0);

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include <muster/base/error.hpp>
@@ -98,7 +97,7 @@ std::optional<std::size_t> first_difference(const notes& pages) {
 }
 
 std::string shapes_of(std::size_t index, const notes& shapes) {
-  std::ostringstream out;
+  text_writer out;
   out << "tensor " << index << " is ";
   for (std::size_t rank = 0; rank < shapes.size(); ++rank) {
     const auto& shape = shapes[rank];

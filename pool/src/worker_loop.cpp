@@ -15,7 +15,6 @@
 #include <cstring>
 #include <exception>
 #include <random>
-#include <sstream>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/log.hpp>
@@ -158,7 +157,7 @@ private:
     std::uint64_t size = 0;
     std::uint64_t resident = 0;
     std::uint64_t shared = 0;
-    std::istringstream(std::string(room.data(), static_cast<std::size_t>(length))) >> size >> resident >> shared;
+    detail::text_reader(std::string(room.data(), static_cast<std::size_t>(length))) >> size >> resident >> shared;
     return resident > shared ? (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
   }
 

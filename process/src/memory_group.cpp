@@ -8,6 +8,7 @@
 #include <charconv>
 #include <csignal>
 #include <fstream>
+#include <locale>
 #include <string_view>
 #include <system_error>
 
@@ -109,6 +110,7 @@ void memory_group::enter(pid_t who) const { write(directory_ / "cgroup.procs", t
 
 std::string memory_group::describe_kill() const {
   std::ifstream in(directory_ / (is_version_2_ ? "memory.events" : "memory.oom_control"));
+  in.imbue(std::locale::classic());
   std::string name;
   std::uint64_t value = 0;
   while (in >> name >> value) {

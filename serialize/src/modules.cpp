@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iomanip>
-#include <sstream>
 
 #include <muster/base/text.hpp>
 
@@ -61,7 +60,7 @@ int add_module(dl_phdr_info* info, std::size_t, void* modules) {
 
 std::string hexadecimal(const std::string& bytes) {
   if (bytes.empty()) return "(no build-id)";
-  std::ostringstream out;
+  detail::text_writer out;
   out << std::hex << std::setfill('0');
   for (const char each : bytes) out << std::setw(2) << static_cast<unsigned>(static_cast<unsigned char>(each));
   return std::move(out).str();

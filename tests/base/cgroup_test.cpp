@@ -7,6 +7,7 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/memory_budget.hpp>
 
+#include "foreign_locale.hpp"
 #include "temporary_directory.hpp"
 
 namespace muster::cgroup_test {
@@ -99,6 +100,13 @@ TEST_F(EffectiveCpus, NoVersion1QuotaIsMinusOne) {
   EXPECT_EQ(effective_cpus(root()), effective_cpus("/"));
 }
 
+TEST_F(EffectiveCpus, AQuotaIsReadInEveryLocale) {
+  const test::foreign_locale scope;
+  version_2("/a");
+  write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(effective_cpus(root()), 1U);
+}
+
 constexpr const char* meminfo = "MemTotal:       16000 kB\nMemFree:  1 kB\nMemAvailable:    8000 kB\n";
 
 TEST_F(AvailableMemory, WithoutGroupsItIsMemAvailable) {
@@ -133,6 +141,17 @@ TEST_F(AvailableMemory, AVersion2LimitCountsAndDroppableCacheIsFree) {
   EXPECT_EQ(budget.available_bytes, 4096000U - 3000000U);
   EXPECT_EQ(budget.limit_bytes, 4096000U);
   EXPECT_THAT(budget.limited_by, EndsWith("a/memory.max"));
+}
+
+TEST_F(AvailableMemory, IsReadInEveryLocale) {
+  const test::foreign_locale scope;
+  write("proc/meminfo", meminfo);
+  EXPECT_EQ(available_memory(root()).available_bytes, 8000U * 1024);
+  version_2("/a");
+  write("sys/fs/cgroup/a/memory.max", "4096000\n");
+  write("sys/fs/cgroup/a/memory.current", "4000000\n");
+  write("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 1000000\n");
+  EXPECT_EQ(available_memory(root()).available_bytes, 4096000U - 3000000U);
 }
 
 TEST_F(AvailableMemory, AVersion2GroupWithoutLimitDoesNotCount) {

@@ -12,6 +12,8 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/system_call.hpp>
 
+#include "foreign_locale.hpp"
+
 namespace muster::error_test {
 namespace {
 
@@ -43,6 +45,16 @@ TEST(SystemCall, FailureNamesCallArgumentsProcessAndCause) {
     EXPECT_THAT(failure.what(), HasSubstr("open(/no/such/file, 0)"));
     EXPECT_THAT(failure.what(), HasSubstr(std::to_string(::getpid())));
     EXPECT_THAT(failure.what(), HasSubstr("No such file"));
+  }
+}
+
+TEST(SystemCall, FailureHasItsNumbersAsTheyAreInEveryLocale) {
+  const test::foreign_locale scope;
+  try {
+    system_call("close", ::close, 987'654);
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("close(987654) failed in process " + std::to_string(::getpid()) + ": "));
   }
 }
 

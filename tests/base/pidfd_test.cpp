@@ -13,6 +13,7 @@
 
 #include <muster/base/error.hpp>
 
+#include "foreign_locale.hpp"
 #include "processes.hpp"
 #include "refused_calls.hpp"
 #include "tracer.hpp"
@@ -133,6 +134,16 @@ TEST(Pidfd, AChildThatDiesUnderATracerHasEndedAndSaysHow) {
 }
 
 TEST(Pidfd, TheStatusOfAProcessThatRunsIsLost) { EXPECT_EQ(status_of_zombie(::getpid()), exit_status::lost()); }
+
+TEST(Pidfd, TheStatusOfAZombieIsFoundInEveryLocale) {
+  const test::foreign_locale scope;
+  const auto pid = fork_child(5);
+  const auto process = open_pidfd(pid);
+  EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
+  EXPECT_TRUE(all_threads_have_ended(pid));
+  EXPECT_EQ(status_of_zombie(pid), exit_status::exited(5));
+  EXPECT_EQ(reap(process.get()), exit_status::exited(5));
+}
 
 TEST(Pidfd, ADescriptorThatIsNoneCannotBeAsked) {
   EXPECT_THAT([] { static_cast<void>(has_ended(987'654)); },

@@ -6,10 +6,20 @@
 #include <muster/base/demangle.hpp>
 #include <muster/base/log.hpp>
 
+#include "foreign_locale.hpp"
+
 namespace muster::text_test {
 namespace {
 
 TEST(Text, JoinsItsParts) { EXPECT_EQ(text("a", 1, ' ', 2.5), "a1 2.5"); }
+
+TEST(Text, IsTheSameInEveryLocale) {
+  const test::foreign_locale scope;
+  EXPECT_EQ(text(12345, ' ', std::hex, 0x12345, ' ', 2.5), "12345 12345 2.5");
+  EXPECT_EQ(text_of_bytes(1023), "1023 bytes");
+  EXPECT_EQ(text_of_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(text_of_bytes(std::uint64_t{3} << 50U), "3072.0 TiB");
+}
 
 TEST(Text, ByteCountsHaveUnits) {
   EXPECT_EQ(text_of_bytes(0), "0 bytes");

@@ -12,6 +12,7 @@
 #include <muster/collectives/graph_trace.hpp>
 #include <muster/device/tensor_compare.hpp>
 
+#include "foreign_locale.hpp"
 #include "graph_kalman.hpp"
 #include "graph_support.hpp"
 
@@ -477,6 +478,15 @@ TEST(GraphTime, ATraceHasARowForEachRankAndAnArrowForEachMessage) {
   EXPECT_THAT(names, testing::IsSupersetOf({"1 compute \"x + 1\" of \"x\"", "2 compute \"2 y\" of \"y\"",
                                             "1 wait until received: \"z\" from rank 1, tag 12"}));
   EXPECT_EQ(arrows, (std::map<std::string, std::string>{{"0/1/11", "sf"}, {"1/0/12", "fs"}}));
+}
+
+TEST(GraphTime, ATraceIsJsonInEveryLocale) {
+  local_graph all(round_trip());
+  all[0].set("x", one(1));
+  all.run();
+  const auto right = trace_of(all.plans());
+  const test::foreign_locale scope;
+  EXPECT_EQ(trace_of(all.plans()), right);
 }
 
 }  // namespace

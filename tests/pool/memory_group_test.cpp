@@ -15,6 +15,7 @@
 
 #include <muster/pool/pool.hpp>
 
+#include "foreign_locale.hpp"
 #include "memory_group.hpp"
 #include "processes.hpp"
 #include "temporary_directory.hpp"
@@ -76,6 +77,15 @@ TEST_F(MemoryGroup, EveryWorkerHasOneOfItsOwn) {
     EXPECT_THAT(inside, testing::UnorderedElementsAreArray(workers));
   }
   EXPECT_THAT(groups(), testing::IsEmpty());
+}
+
+TEST_F(MemoryGroup, IsMadeInEveryLocale) {
+  const test::foreign_locale scope;
+  const pool pool(options(1));
+  ASSERT_THAT(groups(), testing::SizeIs(1));
+  const auto made = groups().front();
+  EXPECT_EQ(made.filename(), "muster-" + std::to_string(::getpid()) + "-1");
+  EXPECT_THAT(members(made), testing::ElementsAre(pool.workers().front().pid));
 }
 
 TEST_F(MemoryGroup, WhoHasTooMuchIsKilledAndTheErrorSaysWhy) {

@@ -37,7 +37,7 @@ void print_argument(std::ostringstream& out, const char*& separator, const Argum
 
 template <class... Arguments>
 [[noreturn]] void throw_system_error_with(int cause, std::string_view name, const Arguments&... arguments) {
-  std::ostringstream out;
+  text_writer out;
   [[maybe_unused]] const char* separator = "";
   (print_argument(out, separator, arguments), ...);
   throw_system_error(cause, name, std::move(out).str());

@@ -9,13 +9,13 @@
 
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include <nccl.h>
 
+#include <muster/base/text.hpp>
 #include <muster/nccl/nccl_error.hpp>
 
 namespace muster {
@@ -65,7 +65,7 @@ public:
 
 private:
   [[noreturn]] void fail(ncclResult_t cause, const Parameters&... arguments) const {
-    std::ostringstream out;
+    detail::text_writer out;
     [[maybe_unused]] const char* separator = "";
     (detail::print_nccl_argument(out, separator, arguments), ...);
     detail::throw_nccl_error(cause, name_, std::move(out).str(), says_(cause));

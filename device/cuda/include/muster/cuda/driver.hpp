@@ -62,7 +62,7 @@ public:
 
 private:
   [[noreturn]] void fail(CUresult cause, const Parameters&... arguments) const {
-    std::ostringstream out;
+    detail::text_writer out;
     [[maybe_unused]] const char* separator = "";
     (detail::print_cuda_argument(out, separator, arguments), ...);
     detail::throw_cuda_error(cause, name_, std::move(out).str());
