@@ -277,12 +277,22 @@ void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::strin
 
 bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
   return ref && found.owner.state == block_state::live && found.owner.generation == ref.generation &&
-         (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && is_within(found);
+         (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && (is_run(found) || is_small(found));
 }
 
 bool arena::is_within(const block_snapshot& found) const noexcept {
-  return found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity &&
-         found.offset % detail::slab::smallest_bytes == 0;
+  return found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity;
+}
+
+// A place and a size that allocate_run() makes: who takes a block over relies on them ever after.
+bool arena::is_run(const block_snapshot& found) const noexcept {
+  return is_within(found) && found.capacity != 0 && found.capacity % extent_bytes == 0 &&
+         found.offset % extent_bytes == 0;
+}
+
+// The same of allocate_small().
+bool arena::is_small(const block_snapshot& found) const noexcept {
+  return is_within(found) && detail::slab::cuts(found.offset, found.capacity);
 }
 
 block arena::adopt(block_ref ref) {
@@ -294,8 +304,8 @@ block arena::adopt(block_ref ref) {
   if (known || !resolves(found, ref) || !blocks_.change(ref.descriptor, found.owner, mine)) {
     throw error(errc::corrupted,
                 text("block ", ref.descriptor, " of generation ", ref.generation, " and ", ref.size_bytes,
-                     " bytes was handed over, but there is no such block: the "
-                     "process that lent it misbehaves"));
+                     " bytes was handed over, but there is no such block (its descriptor has it at ", found.offset,
+                     ", with ", found.capacity, " of ", bytes_.size(), " bytes): the process that lent it misbehaves"));
   }
   record taken{.offset = found.offset,
                .capacity = found.capacity,
@@ -462,16 +472,14 @@ void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
   if (found.home == dead || found.owner.state != block_state::live) {
     blocks_.unbind(descriptor);
   } else if (found.home == participant_id::everybody) {  // it was just giving the block to everybody, or taking it
-    if (is_within(found)) {
+    if (is_run(found)) {
       const extent_run run{.first = found.offset / extent_bytes, .count = extents_for(found.capacity)};
       extents_.unshare(descriptor, dead, run);  // freed with its others
     }
     blocks_.unbind(descriptor);
   } else {  // it had adopted the block from a home that lives on
     const record part{.offset = found.offset, .capacity = found.capacity};
-    if (found.capacity <= bytes_.size() && found.offset <= bytes_.size() - found.capacity) {
-      extents_.transfer(dead, found.home, part.run());
-    }
+    if (is_within(found)) extents_.transfer(dead, found.home, part.run());
     const block_ownership returned{
         .generation = found.owner.generation, .owner = found.home, .state = block_state::returned};
     blocks_.at(descriptor).word.store(returned.pack(), std::memory_order_release);

@@ -160,7 +160,7 @@ block_snapshot arena::find_shared(std::uint64_t name) const {
   if (!ref || found.owner.state != block_state::shared || found.owner.generation != ref.generation) {
     throw_no_block("memory", name, "nobody holds such a block");
   }
-  if (!is_within(found)) {
+  if (!is_run(found)) {
     throw_no_block("memory", name,
                    text("its descriptor has been overwritten: it would lie at ", found.offset, " and take ",
                         found.capacity, " of ", bytes_.size(), " bytes"));
@@ -249,21 +249,20 @@ std::optional<share_word> arena::change_count(std::uint32_t descriptor, int by, 
 }
 
 // Nobody holds the block any more: it becomes this process's, and goes into its cache. Only extents that bear the
-// block's mark are taken: a descriptor that somebody has overwritten cannot take others along.
+// block's mark are taken: a descriptor that somebody has overwritten cannot take others along; its own are free then.
 void arena::take_over(std::uint64_t target) noexcept {
   const auto descriptor = descriptor_of(target);
   const auto found = blocks_.read(descriptor);
   auto mine = found.owner;
   mine.owner = options_.self;
   mine.state = block_state::live;
-  const bool is_it = found.owner.state == block_state::shared &&
-                     found.owner.generation == block_ref::of_handle(target).generation && is_within(found);
+  const bool is_it =
+      found.owner.state == block_state::shared && found.owner.generation == block_ref::of_handle(target).generation;
   if (!is_it || !blocks_.change(descriptor, found.owner, mine)) return;
   const auto run = run_of(found);
-  if (extents_.shared_count(descriptor, run) != run.count) {  // overwritten: what can be found of it is free
-    extents_.unshare(descriptor, participant_id::none, run);
-    forget(descriptor);
-    return;
+  if (!is_run(found) || extents_.shared_count(descriptor, run) != run.count) {
+    free_marked(descriptor);
+    return forget(descriptor);
   }
   extents_.unshare(descriptor, options_.self, run);
   record_of(descriptor) = {.offset = found.offset,
@@ -275,13 +274,24 @@ void arena::take_over(std::uint64_t target) noexcept {
   release_here(descriptor);
 }
 
+// All extents that are the block's, wherever its descriptor says that it lies. Their pages go first: what is free is
+// somebody else's at once.
+void arena::free_marked(std::uint32_t descriptor) noexcept {
+  for (std::size_t extent = 0; extent < extents_.used_count(); ++extent) {
+    const extent_run one{.first = extent, .count = 1};
+    if (extents_.shared_count(descriptor, one) == 0) continue;
+    discard(one);
+    extents_.unshare(descriptor, participant_id::none, one);
+  }
+}
+
 // ---- recovery
 
 void arena::recover_shares(participant_id dead) {
   // First what the dead one had not yet given to its blocks, while its holds still keep them.
   for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) {
     const auto found = blocks_.read(descriptor);
-    if (found.owner.state == block_state::shared && is_within(found)) extents_.share(dead, descriptor, run_of(found));
+    if (found.owner.state == block_state::shared && is_run(found)) extents_.share(dead, descriptor, run_of(found));
   }
   for (std::uint32_t hold = 0; hold < blocks_.used_count(); ++hold) recover_hold(hold, dead);
 }

@@ -11,6 +11,10 @@ std::size_t slab::class_of(std::size_t bytes) noexcept {
   return static_cast<std::size_t>(std::countr_zero(rounded) - std::countr_zero(smallest_bytes));
 }
 
+bool slab::cuts(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return std::has_single_bit(bytes) && bytes >= smallest_bytes && bytes <= largest_bytes && offset % bytes == 0;
+}
+
 // Borrowers give back roughly in the order in which they got: a few looks at the oldest usually find one, and
 // bounded work keeps the allocation's cost flat when the oldest is kept for long.
 std::optional<std::uint32_t> slab::take(block_table& blocks, participant_id self) {

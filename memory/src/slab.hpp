@@ -23,6 +23,8 @@ public:
 
   /// The index of the smallest class that holds `bytes`. Requires: bytes <= largest_bytes.
   static std::size_t class_of(std::size_t bytes) noexcept;
+  /// Whether it cuts such a piece: one of a class's size, at a place for one.
+  static bool cuts(std::uint64_t offset, std::uint64_t bytes) noexcept;
   static std::size_t class_count() noexcept { return class_of(largest_bytes) + 1; }
 
   explicit slab(std::size_t class_index) noexcept : chunk_bytes_(smallest_bytes << class_index) {}

@@ -21,6 +21,7 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/memory/domain.hpp>
 
+#include "error_code.hpp"
 #include "refused_calls.hpp"
 
 namespace muster::arena_test {
@@ -89,6 +90,48 @@ TEST_F(Arena, ASharedBlockWhoseDescriptorWasOverwrittenTakesNoOtherAlong) {
     damaged.reset();
     EXPECT_EQ(std::pair(owners(offset_of(other.data())), owners(offset_of(own.data()))), before);
   }
+}
+
+TEST_F(Arena, ASharedBlockWhoseSizeWasOverwrittenIsFreeAsAWholeAndServesNobodyAgain) {
+  for (const auto forged :
+       {std::size_t{0}, std::size_t{1}, 3 * extent_bytes - 256, 4 * extent_bytes, std::size_t{20'000}}) {
+    auto damaged = host_->allocate_shared(3 * extent_bytes);
+    std::memset(damaged.data(), 1, damaged.size());
+    blocks_[host_->name_of(damaged) >> 32U].capacity = forged;
+    damaged.reset();
+    EXPECT_EQ(held(), host_->read_statistics().slab_bytes) << forged;
+    EXPECT_EQ(touched(), 0U) << forged;
+    EXPECT_EQ(host_->allocate(100).size(), 100U);
+    EXPECT_EQ(host_->allocate_shared(3 * extent_bytes).size(), 3 * extent_bytes);
+  }
+}
+
+TEST_F(Arena, ALentBlockOfASizeOrAtAPlaceThatNoAllocatorMakesIsRefused) {
+  const auto refusal_of = [this](block_ref lent) {
+    lent.size_bytes = block_ref::whole;
+    return test::code_of([&] { static_cast<void>(host_->adopt(lent)); });
+  };
+  for (const auto forged :
+       {std::size_t{0}, std::size_t{1}, 3 * extent_bytes - 256, 3 * extent_bytes + 256, std::size_t{20'000}}) {
+    const auto lent = guest_->allocate(3 * extent_bytes).lend();
+    blocks_[lent.descriptor].capacity = forged;
+    EXPECT_EQ(refusal_of(lent), errc::corrupted) << forged;
+  }
+  for (const std::size_t forged : {0U, 255U, 300U, 32'768U}) {
+    const auto lent = guest_->allocate(300).lend();
+    blocks_[lent.descriptor].capacity = forged;
+    EXPECT_EQ(refusal_of(lent), errc::corrupted) << forged;
+  }
+  for (const auto bytes : {std::size_t{300}, 3 * extent_bytes}) {
+    const auto lent = guest_->allocate(bytes).lend();
+    blocks_[lent.descriptor].offset += 256;
+    EXPECT_EQ(refusal_of(lent), errc::corrupted) << bytes;
+  }
+  EXPECT_EQ(host_->allocate(100).size(), 100U);
+  EXPECT_EQ(host_->allocate(3 * extent_bytes).size(), 3 * extent_bytes);
+  host_->recover(worker);
+  const auto found = host_->read_statistics();
+  EXPECT_EQ(found.held_bytes, found.slab_bytes + found.cached_bytes);
 }
 
 TEST_F(Arena, ABorrowerOfASharedBlockWhoseDescriptorWasOverwrittenIsToldWhatItSays) {

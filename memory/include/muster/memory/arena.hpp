@@ -94,7 +94,7 @@ public:
   [[nodiscard]] block allocate(std::size_t bytes, unsigned copies = 0) MUSTER_EXCLUDES(mutex_);
 
   /// Takes over a block that another process lent, or that belongs to this one already.
-  /// Throws errc::corrupted when `ref` names no such block.
+  /// Throws errc::corrupted when `ref` names no such block, or its descriptor says what no allocator makes.
   [[nodiscard]] block adopt(block_ref ref) MUSTER_EXCLUDES(mutex_);
 
   /// Frees a block that was lent and that nobody has adopted. Requires: nobody will.
@@ -180,6 +180,8 @@ private:
   void release_live(block_ref ref) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool resolves(const block_snapshot& found, block_ref ref) const noexcept;
   [[nodiscard]] bool is_within(const block_snapshot& found) const noexcept;
+  [[nodiscard]] bool is_run(const block_snapshot& found) const noexcept;
+  [[nodiscard]] bool is_small(const block_snapshot& found) const noexcept;
   record& record_of(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   record& record_of_bound(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void publish(std::uint32_t descriptor, participant_id owner, block_state state) MUSTER_REQUIRES(mutex_);
@@ -220,6 +222,7 @@ private:
   std::uint64_t next_change() noexcept MUSTER_REQUIRES(mutex_);
   std::optional<share_word> change_count(std::uint32_t descriptor, int by, std::uint64_t change) noexcept;
   void take_over(std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
+  void free_marked(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] participant_entry* entry_of(participant_id who) const noexcept;
   void recover_shares(participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_hold(std::uint32_t hold, participant_id dead) MUSTER_REQUIRES(mutex_);
