@@ -169,7 +169,8 @@ block_snapshot arena::find_shared(std::uint64_t name) const {
 }
 
 // The block is given to everybody in one store. Its extents follow: should this process die in between, recovery gives
-// them to the block, before it drops this process's hold.
+// them to the block, before it drops this process's hold. The count follows too: who counts himself into this life of
+// the block, though he means an earlier one, finds its name in the word, and so does his recovery.
 void arena::share(detail::holding& alone) {
   const auto descriptor = alone.block.descriptor;
   const auto run = record_of(descriptor).run();
@@ -179,8 +180,8 @@ void arena::share(detail::holding& alone) {
   blocks_.at(hold).change.store(change, relaxed);
   set_hold_state(hold, block_state::adding);
   shared.home.store(static_cast<std::uint16_t>(participant_id::everybody), relaxed);
-  shared.count.store(share_word(change, options_.self, 1).bits(), relaxed);
   publish(descriptor, participant_id::everybody, block_state::shared);
+  shared.count.store(share_word(change, options_.self, 1).bits(), std::memory_order_release);
   set_hold_state(hold, block_state::hold);
   extents_.share(options_.self, descriptor, run);
   record_of(descriptor) = {};
@@ -210,11 +211,17 @@ std::uint32_t arena::add_hold(std::uint64_t target) {
   set_hold_state(hold, block_state::adding);
   if (!change_count(descriptor_of(target), 1, change)) {
     forget(hold);
-    throw_no_block("memory", target, text("it cannot be held once more (at most ", share_word::most, " times)"));
+    throw_no_block("memory", target,
+                   text("nobody holds it any more, or as often as can be (", share_word::most, " times)"));
   }
+  // The block that was found may have ended since, and another begun in its descriptor: that one is held now.
+  const auto held = present_name(descriptor_of(target));
+  blocks_.at(hold).target.store(held, relaxed);
   set_hold_state(hold, block_state::hold);
   ++holds_;
-  return hold;
+  if (held == target) return hold;
+  drop_hold(hold, held);
+  throw_no_block("memory", target, "nobody holds such a block any more");
 }
 
 void arena::drop_hold(std::uint32_t hold, std::uint64_t target) noexcept {
@@ -306,16 +313,29 @@ void arena::recover_hold(std::uint32_t hold, participant_id dead) {
   mine.state = block_state::dropping;
   if (!blocks_.change(hold, found, mine)) return;  // somebody has received it
   const auto target = blocks_.at(hold).target.load(relaxed);
-  const auto change = blocks_.at(hold).change.load(relaxed);
-  if (is_shared(target)) {
-    const auto& count = blocks_.at(descriptor_of(target)).count;
-    const auto* const entry = entry_of(dead);
-    const bool changed = entry != nullptr && share_protocol::took_place(count, entry->confirmed, dead, change);
+  const auto descriptor = descriptor_of(target);
+  const bool changed = has_changed(descriptor, dead, blocks_.at(hold).change.load(relaxed));
+  const bool has_just_added = found.state == block_state::adding && changed;
+  const auto held = has_just_added ? present_name(descriptor) : target;  // which may be of a later life: add_hold()
+  if (is_shared(held)) {
     const bool counted = has_counted || (found.state == block_state::adding) == changed;
-    if (counted) static_cast<void>(change_count(descriptor_of(target), -1, next_change()));
-    if (share_word(count.load(std::memory_order_acquire)).count() == 0) take_over(target);
+    if (counted) static_cast<void>(change_count(descriptor, -1, next_change()));
+    if (share_word(blocks_.count_of(descriptor)).count() == 0) take_over(held);
   }
   forget(hold);
+}
+
+// Whether the dead one's change of the block's count took place.
+bool arena::has_changed(std::uint32_t descriptor, participant_id dead, std::uint64_t change) noexcept {
+  const auto* const entry = entry_of(dead);
+  return entry != nullptr && descriptor < blocks_.size() &&
+         share_protocol::took_place(blocks_.at(descriptor).count, entry->confirmed, dead, change);
+}
+
+// Of the block that the descriptor is in this life of it.
+std::uint64_t arena::present_name(std::uint32_t descriptor) const noexcept {
+  const auto found = blocks_.read(descriptor).owner;
+  return block_ref{.descriptor = descriptor, .generation = found.generation, .size_bytes = 0}.handle();
 }
 
 bool arena::is_shared(std::uint64_t name) const noexcept {

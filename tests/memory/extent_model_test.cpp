@@ -339,8 +339,8 @@ void share(process& me) {
       .at(me.descriptor)
       .home.store(static_cast<std::uint64_t>(participant_id::everybody), std::memory_order_relaxed);
   write(at::target, name_of(me.descriptor, me.generation));
-  write(at::holders, bit_of(self));
   publish(me.descriptor, me.generation, participant_id::everybody, block_state::shared);
+  write(at::holders, bit_of(self));
   write(at::hold + self, held);
   extents().share(id_of(self), me.descriptor, me.run());
   me.has_run = 0;

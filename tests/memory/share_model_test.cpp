@@ -2,6 +2,9 @@
 // Everything that can happen to a count: two participants add and drop a hold each, either may die before any operation
 // on shared memory, and the host recovers them and lets go of its own hold. What changes the count is the product's
 // source; how the arena puts the steps together is repeated here. Memory is sequentially consistent.
+//
+// Or one participant was told the block's name, and the host does not wait for it: the block ends, another begins in
+// its descriptor, and who was told counts himself then.
 #include <array>
 #include <csetjmp>
 #include <cstdio>
@@ -24,17 +27,19 @@ constexpr std::size_t most_operations = 32;  // of one process from one checkpoi
 
 namespace at {
 constexpr std::size_t count = 0;
-constexpr std::size_t taken = 1;  // the block, by whoever counted the last hold out
-constexpr std::size_t confirmed = 2;
+constexpr std::size_t taken = 1;   // which life of the block, by whoever counted the last hold out
+constexpr std::size_t shared = 2;  // which life of it was shared last; these two are one word, the block's
+constexpr std::size_t confirmed = 3;
 constexpr std::size_t latest = confirmed + members + 1;
 constexpr std::size_t hold = latest + members + 1;  // 0: free
 constexpr std::size_t change = hold + members;
-constexpr std::size_t end = change + members;
+constexpr std::size_t target = change + members;  // of a hold: which life
+constexpr std::size_t end = target + members;
 }  // namespace at
 
 enum hold_state : std::uint64_t { none, adding, held, dropping };
-enum member_pc : std::uint8_t { begin_add, add, end_add, begin_drop, drop, take, end_drop, finished };
-enum host_pc : std::uint8_t { look, recover, let_go, host_take, after_take };
+enum member_pc : std::uint8_t { begin_add, add, end_add, begin_drop, drop, take, end_drop, finished, find, find_again };
+enum host_pc : std::uint8_t { look, recover, let_go, host_take, host_take_second, after_take, share_again };
 
 struct process {
   std::uint8_t pc = 0;
@@ -49,7 +54,7 @@ struct world {
   std::array<std::uint64_t, at::end> memory{};
   std::array<process, members + 1> each;
   std::uint8_t deaths_left = 0;
-  std::uint8_t let_go = 0;  // the host has
+  std::uint8_t let_go = 0;  // of how many lives of the block the host has
   std::uint8_t freed = 0;   // how often
   std::uint8_t early = 0;   // freed while somebody held it
   std::array<std::uint8_t, 4> padding{};
@@ -122,16 +127,26 @@ std::uint64_t next_change(process& me, std::size_t self) {
   return ++me.changes;
 }
 
+// The block's word: which life of it is shared now; 0: none.
+std::uint64_t read_life() {
+  return running.perform([] {
+    const auto& memory = running.in->memory;
+    return memory[at::shared] == memory[at::taken] ? 0 : memory[at::shared];
+  });
+}
+
 // The last hold is out: whoever wins this frees the block.
-void take_block() {
-  running.perform([] {
+void take_block(std::uint64_t life) {
+  running.perform([life] {
     auto& world = *running.in;
-    if (world.memory[at::taken] != 0) return std::uint64_t{0};
-    world.memory[at::taken] = 1;
+    if (world.memory[at::shared] != life || world.memory[at::taken] + 1 != life) return std::uint64_t{0};
+    world.memory[at::taken] = life;
     ++world.freed;
-    bool used = world.let_go == 0;
-    for (std::size_t each = 0; each < members; ++each)
-      used = used || (world.memory[at::hold + each] == held && world.each[each].dead == 0);
+    bool used = world.let_go < life;
+    for (std::size_t each = 0; each < members; ++each) {
+      const bool has_it = world.memory[at::hold + each] == held && world.memory[at::target + each] == life;
+      used = used || (has_it && world.each[each].dead == 0);
+    }
     world.early = static_cast<std::uint8_t>(world.early | (used ? 1 : 0));
     return std::uint64_t{1};
   });
@@ -140,19 +155,30 @@ void take_block() {
 struct scenario {
   std::uint8_t deaths = 2;
   bool confirms = true;
+  std::uint8_t lives = 1;      // of the block; with a second, there is one member
+  bool looks_again = true;     // the member, once it has counted itself
+  bool recovery_looks = true;  // for it
 };
 
 void run_member(process& me, std::size_t self, const scenario& what) {
   const word hold{at::hold + self};
+  const word target{at::target + self};
   switch (me.pc) {
+    case find: me.pc = read_life() == 1 ? begin_add : finished; return;
     case begin_add:
     case begin_drop:
       word{at::change + self}.store(next_change(me, self));
       hold.store(me.pc == begin_add ? adding : dropping);
       ++me.pc;
       return;
-    case add:
-      static_cast<void>(change_count(self, 1, me.changes, what.confirms));
+    case add: {
+      const auto added = change_count(self, 1, me.changes, what.confirms);
+      const auto then = what.lives > 1 && what.looks_again ? find_again : end_add;
+      me.pc = added ? then : end_drop;
+      return;
+    }
+    case find_again:
+      target.store(read_life());
       me.pc = end_add;
       return;
     case end_add:
@@ -165,7 +191,7 @@ void run_member(process& me, std::size_t self, const scenario& what) {
       return;
     }
     case take:
-      take_block();
+      take_block(target.value());  // written by nobody else
       me.pc = end_drop;
       return;
     case end_drop:
@@ -174,6 +200,24 @@ void run_member(process& me, std::size_t self, const scenario& what) {
       return;
     default: return;
   }
+}
+
+host_pc take_of(std::uint64_t life) { return life == 1 ? host_take : host_take_second; }
+
+// As below, where the member may have counted itself into another life of the block than it was told of.
+void recover_late_member(process& me, const scenario& what) {
+  const std::size_t dead = me.victim;
+  const auto state = word{at::hold + dead}.load(std::memory_order_acquire);
+  const auto target = word{at::target + dead}.load(std::memory_order_relaxed);
+  const auto number = word{at::change + dead}.load(std::memory_order_relaxed);
+  const bool changed = share_protocol::took_place(word{at::count}, word{at::confirmed + dead}, id_of(dead), number);
+  const auto life = state == adding && changed && what.recovery_looks ? read_life() : target;
+  me.pc = after_take;
+  if (state == none || read_life() != life) return;
+  const bool counted = state == held || (state == adding) == changed;
+  if (counted) static_cast<void>(change_count(host, -1, next_change(me, host), what.confirms));
+  const share_word left(word{at::count}.load(std::memory_order_acquire));
+  if (left.count() == 0) me.pc = take_of(life);
 }
 
 void recover_member(process& me, const scenario& what) {
@@ -193,16 +237,24 @@ void recover_member(process& me, const scenario& what) {
 
 void run_host(process& me, const scenario& what) {
   switch (me.pc) {
-    case recover: return recover_member(me, what);
+    case recover: return what.lives > 1 ? recover_late_member(me, what) : recover_member(me, what);
     case let_go: {
       const auto left = change_count(host, -1, next_change(me, host), what.confirms);
-      me.pc = left && left->count() == 0 ? host_take : after_take;
+      me.pc = left && left->count() == 0 ? take_of(running.in->let_go) : after_take;
       return;
     }
     case host_take:
-      take_block();
+    case host_take_second:
+      take_block(me.pc == host_take ? 1 : 2);
       me.pc = after_take;
       return;
+    case share_again: {
+      const auto number = next_change(me, host);
+      word{at::shared}.store(2);
+      word{at::count}.store(share_word(number, id_of(host), 1).bits());
+      me.pc = look;
+      return;
+    }
     default:  // after_take
       if (running.in->each[me.victim].dead == 1 && me.victim < members) {
         word{at::hold + me.victim}.store(none);
@@ -242,6 +294,12 @@ public:
     first.memory[at::latest + host] = 1;
     first.each[host].changes = 1;
     first.each[host].victim = members;
+    first.memory[at::shared] = 1;
+    for (std::size_t member = 0; member < members; ++member) first.memory[at::target + member] = 1;
+    if (what.lives > 1) {
+      first.each[0].pc = find;
+      first.each[1].pc = finished;
+    }
     first.deaths_left = what.deaths;
     open_.push_back(first);
   }
@@ -252,8 +310,8 @@ public:
       open_.pop_back();
       if (!seen_.insert(std::string(reinterpret_cast<const char*>(&now), sizeof now)).second) continue;
       if (now.early != 0) return "the block was freed while somebody held it";
-      if (now.freed > 1) return "the block was freed twice";
-      if (!follow(now) && now.freed != 1) return "the block is never freed";
+      if (now.freed > what_.lives) return "the block was freed twice";
+      if (!follow(now) && now.freed != what_.lives) return "the block is never freed";
     }
     return {};
   }
@@ -293,10 +351,16 @@ private:
       }
       all_added = all_added && (now.each[member].pc >= begin_drop || now.each[member].dead == 2);
     }
-    if (!all_added || now.let_go != 0) return;  // it keeps the block until nobody borrows it
+    if (what_.lives == 1 && !all_added) return;  // it keeps the block until nobody borrows it
     auto next = now;
-    next.let_go = 1;
-    next.each[host].pc = let_go;
+    if (now.let_go < now.memory[at::shared]) {
+      ++next.let_go;
+      next.each[host].pc = let_go;
+    } else if (now.memory[at::taken] == 1 && now.memory[at::shared] < what_.lives) {  // it has the descriptor now
+      next.each[host].pc = share_again;
+    } else {
+      return;
+    }
     open_.push_back(next);
   }
 
@@ -320,6 +384,16 @@ TEST(ShareModel, ABlockIsFreedOnceAndNotBeforeItsLastHolderWhoeverDiesWhenever) 
 
 TEST(ShareModel, OverwritingASignatureWithoutConfirmingItIsNoticed) {
   EXPECT_NE(explore({.deaths = 1, .confirms = false}), "");
+}
+
+TEST(ShareModel, WhoCountsHimselfIntoTheNextBlockOfTheDescriptorLeavesItLikeAnyOther) {
+  EXPECT_EQ(explore({.deaths = 0, .lives = 2}), "");
+  EXPECT_EQ(explore({.deaths = 1, .lives = 2}), "");
+}
+
+TEST(ShareModel, CountingOneselfWithoutLookingAgainIsNoticed) {
+  EXPECT_NE(explore({.deaths = 0, .lives = 2, .looks_again = false}), "");
+  EXPECT_NE(explore({.deaths = 1, .lives = 2, .recovery_looks = false}), "");
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // A participant is killed after every few instructions of what it does to blocks that several hold. Afterwards the
-// others still have what they held, and when they let go of it everything is free: memory and descriptors.
+// others still have what they held, and when they let go of it everything is free: memory and descriptors. Or it is
+// stopped there, and goes on when the block that it is at has ended and another has begun in its descriptor.
 #include <sys/prctl.h>
 
 #include <csignal>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +35,29 @@ struct stage {
   std::atomic<std::uint64_t> from_victim = 0;
   std::atomic<std::uint32_t> traced = 0;
   std::atomic<bool> ended = false;
+  std::atomic<bool> has_kept = false;
+  std::atomic<bool> was_refused = false;
+  std::atomic<bool> has_looked_again = false;  // and was refused then
 };
+
+// The host says when it is traced. It lands where it stands.
+void land_once_traced(stage& with) {
+  while (with.traced == 0) futex_wait(futex_address(with.traced), 0, futex_scope::shared);
+  ::raise(SIGTRAP);
+}
+void let_land(stage& with, test::tracee& victim) {
+  with.traced = 1;
+  futex_wake(futex_address(with.traced), 1, futex_scope::shared);
+  victim.run_to_landing();
+}
+// False when it had come to its end before.
+bool step(const stage& with, test::tracee& victim, unsigned instructions) {
+  unsigned done = 0;
+  for (; done < instructions && !with.ended; ++done) {
+    if (victim.step() != test::tracee::outcome::stopped) break;
+  }
+  return done == instructions;
+}
 
 struct scenario {
   const char* name;
@@ -98,7 +123,38 @@ constexpr scenario scenarios[] = {
          },
      .stride = 6}};
 
-class ShareStep : public testing::TestWithParam<scenario> {
+class Share : public testing::Test {
+protected:
+  domain join(participant_id id) {
+    return domain({.control = duplicate(host_.files().control), .arena = duplicate(host_.files().arena)}, id);
+  }
+  void expect_all_is_free() {
+    const auto found = host_.blocks().read_statistics();
+    EXPECT_EQ(found.live_blocks, 0U);
+    EXPECT_EQ(found.holds, 0U);
+    EXPECT_EQ(found.held_bytes, found.cached_bytes);
+    expect_descriptors_are_free();
+  }
+
+  domain host_{{.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors}};
+
+private:
+  void expect_descriptors_are_free() {
+    auto& memory = host_.blocks();
+    const auto some = memory.allocate_shared(1);
+    std::vector<std::uint64_t> sent;
+    try {
+      for (;;) sent.push_back(memory.send(some));
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch): that was all
+    }
+    const auto cached = memory.read_statistics().cached_bytes / memory_of_a_run();
+    EXPECT_EQ(sent.size() + 2 + cached, descriptors);
+    for (const auto each : sent) memory.receive(each).reset();
+  }
+  static constexpr std::size_t memory_of_a_run() { return extents_for(block_bytes) * extent_bytes; }
+};
+
+class ShareStep : public Share, public testing::WithParamInterface<scenario> {
 protected:
   // Kills the victim after so many instructions; false when it had come to its end before.
   bool kill_after(unsigned instructions, bool disturbed) {
@@ -110,27 +166,21 @@ protected:
     const auto id = host_.participants().enrol();
     const auto victim = test::spawn(1, [&](std::size_t) { return act(*with, id); });
     test::tracee traced(victim->pid(0));
-    with->traced = 1;
-    futex_wake(futex_address(with->traced), 1, futex_scope::shared);
-    traced.run_to_landing();
-    unsigned done = 0;
-    for (; done < instructions && !with->ended; ++done) {
-      if (traced.step() != test::tracee::outcome::stopped) break;
-    }
+    let_land(*with, traced);
+    const bool more = step(*with, traced, instructions);
     victim->kill(0);
     if (disturbed) host_.blocks().receive(host_.blocks().send(mine)).reset();  // others go on meanwhile
     static_cast<void>(victim->wait(0));
     expect_all_is_right(*with, id, mine);
-    return done == instructions;
+    return more;
   }
 
   int act(stage& with, participant_id id) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the test is killed
-    domain joined({.control = duplicate(host_.files().control), .arena = duplicate(host_.files().arena)}, id);
+    domain joined = join(id);
     shared_block block;
     GetParam().before(joined.blocks(), with, block);
-    while (with.traced == 0) futex_wait(futex_address(with.traced), 0, futex_scope::shared);
-    ::raise(SIGTRAP);
+    land_once_traced(with);
     GetParam().after(joined.blocks(), with, block);
     with.ended = true;
     for (;;) ::pause();
@@ -149,28 +199,8 @@ protected:
     }
     arrived.reset();
     mine.reset();
-    const auto found = memory.read_statistics();
-    EXPECT_EQ(found.live_blocks, 0U);
-    EXPECT_EQ(found.holds, 0U);
-    EXPECT_EQ(found.held_bytes, found.cached_bytes);
-    expect_descriptors_are_free();
+    expect_all_is_free();
   }
-
-  void expect_descriptors_are_free() {
-    auto& memory = host_.blocks();
-    const auto some = memory.allocate_shared(1);
-    std::vector<std::uint64_t> sent;
-    try {
-      for (;;) sent.push_back(memory.send(some));
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch): that was all
-    }
-    const auto cached = memory.read_statistics().cached_bytes / memory_of_a_run();
-    EXPECT_EQ(sent.size() + 2 + cached, descriptors);
-    for (const auto each : sent) memory.receive(each).reset();
-  }
-  static constexpr std::size_t memory_of_a_run() { return extents_for(block_bytes) * extent_bytes; }
-
-  domain host_{{.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors}};
 };
 
 TEST_P(ShareStep, AKillAtAnyInstructionHarmsNobodyElse) {
@@ -182,6 +212,124 @@ TEST_P(ShareStep, AKillAtAnyInstructionHarmsNobodyElse) {
   }
   std::printf("%u kill points\n", points);
   EXPECT_GE(points, 250U);
+}
+
+// The victim was lent a block, and is to keep it. Somewhere on that way it stops, the host lets go of the block and
+// makes the next, and the victim goes on.
+class ShareStepBetween : public Share {
+protected:
+  static constexpr unsigned stride = 7;  // instructions
+
+  struct course {
+    bool stopped = false;           // before it had come to its end
+    bool refused_at_last = false;   // the block was there when it looked first, and not when it looked again
+    bool counts_with_next = false;  // it was killed while it held the next block, which nobody had told it of
+  };
+
+  // After so many instructions the block ends. After so many more it is killed; or it lets go of what it has kept.
+  course play(unsigned before, std::optional<unsigned> after = std::nullopt) {
+    const test::shared<stage> with;
+    auto mine = block_with("the first");
+    with->lent = host_.blocks().name_of(mine);
+    const auto id = host_.participants().enrol();
+    const auto victim = test::spawn(1, [&](std::size_t) { return act(*with, id); });
+    test::tracee traced(victim->pid(0));
+    let_land(*with, traced);
+    course seen{.stopped = step(*with, traced, before)};
+    mine.reset();
+    mine = block_with("the second");
+    static_cast<void>(host_.blocks().name_of(mine));
+    if (after) {
+      step(*with, traced, *after);
+      seen.counts_with_next = !host_.blocks().is_sole(mine);
+    } else {
+      traced.run_to_landing();
+      EXPECT_NE(with->has_kept, with->was_refused);
+      EXPECT_TRUE(host_.blocks().is_sole(mine));
+      traced.run_to_landing();
+    }
+    seen.refused_at_last = with->has_looked_again;
+    victim->kill(0);
+    static_cast<void>(victim->wait(0));
+    host_.bury(id);
+    EXPECT_STREQ(reinterpret_cast<const char*>(mine.data()), "the second");
+    mine.reset();
+    expect_all_is_free();
+    return seen;
+  }
+
+  // Where the victim has found the block and has not counted itself yet, far from either.
+  unsigned between_look_and_count() {
+    std::vector<unsigned> found;
+    course seen{.stopped = true};
+    for (unsigned before = 0; seen.stopped && !HasFailure(); before += 3 * stride) {
+      seen = play(before);
+      if (seen.refused_at_last) found.push_back(before);
+    }
+    EXPECT_FALSE(found.empty());
+    return found.empty() ? 0 : found[found.size() / 2];
+  }
+
+private:
+  shared_block block_with(const char* content) {
+    auto made = host_.blocks().allocate_shared(block_bytes);
+    std::strcpy(reinterpret_cast<char*>(made.data()), content);
+    return made;
+  }
+
+  int act(stage& with, participant_id id) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the test is killed
+    domain joined = join(id);
+    auto& memory = joined.blocks();
+    auto block = memory.borrow(with.lent);
+    memory.keep(block);  // so that the second time is like all others
+    memory.unkeep(block);
+    land_once_traced(with);
+    keep(memory, block, with);
+    with.ended = true;
+    ::raise(SIGTRAP);
+    block.reset();
+    ::raise(SIGTRAP);
+    for (;;) ::pause();
+  }
+
+  static void keep(arena& memory, const shared_block& block, stage& with) {
+    try {
+      memory.keep(block);
+      with.has_kept = std::string_view(reinterpret_cast<const char*>(block.data())) == "the first";
+    } catch (const error& refused) {
+      with.was_refused = refused.code() == errc::corrupted;
+      with.has_looked_again = std::string_view(refused.what()).find("such a block any more") != std::string_view::npos;
+    }
+  }
+};
+
+TEST_F(ShareStepBetween, ABlockThatEndsBeforeItIsCountedIsGoneAndTheNextIsNotKeptInItsPlace) {
+  unsigned refused_at_last = 0;
+  course seen{.stopped = true};
+  for (unsigned before = 0; seen.stopped && !HasFailure(); before += stride) {
+    seen = play(before);
+    refused_at_last += seen.refused_at_last ? 1 : 0;
+    if (HasFailure()) ADD_FAILURE() << "the block ended after " << before << " instructions";
+  }
+  EXPECT_GE(refused_at_last, 5U);
+}
+
+TEST_F(ShareStepBetween, AKillWhileTheNextIsHeldInItsPlaceHarmsNobodyElse) {
+  constexpr unsigned points_behind = 20;  // when it holds that no more
+  constexpr unsigned most_instructions = 30'000;
+  const auto before = between_look_and_count();
+  unsigned held = 0;
+  unsigned behind = 0;
+  for (unsigned after = 0; behind < points_behind && after < most_instructions && !HasFailure(); after += stride) {
+    const auto seen = play(before, after);
+    held += seen.counts_with_next ? 1 : 0;
+    behind += held > 0 && !seen.counts_with_next ? 1 : 0;
+    if (HasFailure()) ADD_FAILURE() << "the block ended after " << before << ", and the victim " << after << " later";
+  }
+  std::printf("%u kill points while it held the next\n", held);
+  EXPECT_GE(held, 5U);
+  EXPECT_EQ(behind, points_behind);
 }
 
 INSTANTIATE_TEST_SUITE_P(Arena, ShareStep, testing::ValuesIn(scenarios),

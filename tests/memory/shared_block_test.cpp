@@ -83,13 +83,27 @@ protected:
     tables_.entry(ids_[index]).change = changes;
     guests_[index] = join(ids_[index]);
   }
-  void kill_when_about_to_add(std::size_t index, std::uint64_t target) {
+  std::uint32_t begin_to_add(std::size_t index, std::uint64_t target) {
     auto blocks = tables_.blocks();
-    const auto hold = blocks.bind(ids_[index], 0, 0, 0);
-    ASSERT_TRUE(hold);
-    blocks.at(*hold).target = target;
-    blocks.at(*hold).change = ++tables_.entry(ids_[index]).change;
-    set_state(*hold, block_state::adding);
+    const auto hold = blocks.bind(ids_[index], 0, 0, 0).value();
+    blocks.at(hold).target = target;
+    blocks.at(hold).change = ++tables_.entry(ids_[index]).change;
+    set_state(hold, block_state::adding);
+    return hold;
+  }
+  void kill_when_about_to_add(std::size_t index, std::uint64_t target) {
+    static_cast<void>(begin_to_add(index, target));
+    kill(index);
+  }
+  // The block that it was told of has ended meanwhile; it may have noted already which one it holds.
+  void kill_when_just_added_to_the_next(std::size_t index, std::uint64_t target, std::uint64_t noted) {
+    const auto hold = begin_to_add(index, target);
+    auto blocks = tables_.blocks();
+    const auto added =
+        share_protocol::change_count(blocks.at(target >> 32U).count, 1, ids_[index], blocks.at(hold).change,
+                                     [this](participant_id who) { return &tables_.entry(who); });
+    EXPECT_TRUE(added);
+    blocks.at(hold).target = noted;
     kill(index);
   }
   void kill_when_just_added(std::size_t index) {
@@ -320,6 +334,35 @@ TEST_F(SharedBlock, ADeathAfterMoreChangesThanASignatureHasBitsForDropsWhatWasHe
   kill_when_just_added(0);
   EXPECT_EQ(read(guest(1).borrow(name)), "the host's");
   other.reset();
+  made.reset();
+  expect_all_free();
+}
+
+TEST_F(SharedBlock, ADeathAfterCountingOneselfIntoTheNextBlockOfTheDescriptorDropsThatHold) {
+  auto made = block_with("the first");
+  const auto name = host().name_of(made);
+  made.reset();
+  made = block_with("the second");
+  const auto next = host().name_of(made);
+  ASSERT_EQ(next >> 32U, name >> 32U) << "which has been another block";
+  kill_when_just_added_to_the_next(0, name, name);
+  EXPECT_TRUE(host().is_sole(made));
+  kill_when_just_added_to_the_next(1, name, next);
+  EXPECT_TRUE(host().is_sole(made));
+  EXPECT_EQ(read(made), "the second");
+  made.reset();
+  expect_all_free();
+}
+
+TEST_F(SharedBlock, ADeathBeforeCountingOneselfIntoTheNextBlockOfTheDescriptorDropsNothing) {
+  auto made = block_with("the first");
+  const auto name = host().name_of(made);
+  made.reset();
+  made = block_with("the second");
+  const auto next = host().name_of(made);
+  ASSERT_EQ(next >> 32U, name >> 32U) << "which has been another block";
+  kill_when_about_to_add(0, name);
+  EXPECT_EQ(read(guest(1).borrow(next)), "the second");
   made.reset();
   expect_all_free();
 }

@@ -226,6 +226,8 @@ private:
   [[nodiscard]] participant_entry* entry_of(participant_id who) const noexcept;
   void recover_shares(participant_id dead) MUSTER_REQUIRES(mutex_);
   void recover_hold(std::uint32_t hold, participant_id dead) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_changed(std::uint32_t descriptor, participant_id dead, std::uint64_t change) noexcept;
+  [[nodiscard]] std::uint64_t present_name(std::uint32_t descriptor) const noexcept;
   [[noreturn]] void throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const
       MUSTER_REQUIRES(mutex_);
 

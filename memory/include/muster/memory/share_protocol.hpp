@@ -70,6 +70,8 @@ void confirm(Entry& signer, std::uint32_t half) noexcept {
 
 /// Adds `by`, 1 or -1, and returns the new word. Nothing when nobody holds the block (then nobody may begin to), or
 /// when it is held too often. `entry_of(participant)` is the address of that one's; nullptr: there is none.
+/// The count does not say whose it is: the block may have ended, and another may be counted there by now. Who has added
+/// keeps the one that it is, and then looks which.
 template <class Word, class EntryOf>
 [[nodiscard]] std::optional<share_word> change_count(Word& count, int by, participant_id self, std::uint64_t change,
                                                      EntryOf entry_of) noexcept {
