@@ -45,6 +45,15 @@ bool is_full(const std::exception& failure) {
   return ours != nullptr && ours->code() == errc::out_of_memory;
 }
 
+// For those who have a failure to tell of already.
+void try_to_kill(const unique_fd& process) noexcept {
+  try {
+    send_signal(process.get(), SIGKILL);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // It ends all the same, when it finds nobody at the other end of its socket.
+  }
+}
+
 }  // namespace
 
 // Until it has a process, `who` is starting, and its timer or replace_all() comes back to it.
@@ -181,9 +190,8 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
     }
     take(who.process, started.process);
   } catch (const std::exception&) {
-    const int process = started.process.get();
+    try_to_kill(started.process);
     hub().have_reaped(std::move(started.process));
-    send_signal(process, SIGKILL);
     throw;
   }
   who.pid = started.pid;

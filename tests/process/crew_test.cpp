@@ -29,6 +29,7 @@
 
 #include "processes.hpp"
 #include "refused_calls.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::crew_test {
 namespace {
@@ -385,6 +386,50 @@ TEST_F(Crew, AProgramThatNeverGetsToInitIsAnErrorThatSaysSo) {
   } catch (const error& failure) {
     EXPECT_THAT(failure.what(), testing::AllOf(HasSubstr("exited with code 1"), HasSubstr("muster::init")));
   }
+}
+
+/// While it lives, control groups of version 1 can be made in a directory of its own; but whoever is to enter one has
+/// ended when it is tried, and that fails.
+class group_of_the_dead {
+public:
+  group_of_the_dead() {
+    directory_.write("memory.limit_in_bytes", "");
+    path_ = directory_.path();
+    has_started_ = false;
+    detail::refused_calls = &play;
+  }
+  group_of_the_dead(const group_of_the_dead&) = delete;
+  group_of_the_dead& operator=(const group_of_the_dead&) = delete;
+  ~group_of_the_dead() { detail::refused_calls = nullptr; }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return directory_.path(); }
+
+private:
+  static int play(std::string_view name) {
+    if (name == "posix_spawn") has_started_ = true;
+    if (name != "open") return 0;
+    if (has_started_) {
+      siginfo_t ended;
+      ::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
+      return EACCES;
+    }
+    for (const auto& each : std::filesystem::directory_iterator(path_)) {
+      if (each.is_directory()) std::ofstream(each.path() / "memory.limit_in_bytes").flush();
+    }
+    return 0;
+  }
+
+  static inline std::filesystem::path path_;
+  static inline std::atomic<bool> has_started_;
+  test::temporary_directory directory_;
+};
+
+TEST_F(Crew, WhyAProcessThatHasEndedCouldNotBeTakenOverIsTheError) {
+  const group_of_the_dead group;
+  make(&obey, 1, {.start_tries = 1, .program = "/bin/true", .memory_group = group.path()});
+  const auto why = notes_.wait_until_broken();
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->message(), testing::AllOf(HasSubstr("open("), HasSubstr("cgroup.procs"), HasSubstr("Permission")));
 }
 
 TEST_F(Crew, ASilentWorkerIsKilledAfterTheStartTimeout) {
