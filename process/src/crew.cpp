@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
@@ -180,7 +181,7 @@ bool crew::impl::hear_next(worker& who) {
     if (heard) hear(who, *heard);
     return true;
   } catch (const std::exception& failure) {
-    perform(who, who.life.failed(error_info(errc::start_failed, text("the handshake failed: ", failure.what()))));
+    fail_handshake(who, failure);
     return false;
   }
 }
@@ -234,6 +235,7 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
   detail::send_message(who.control->native_handle(), detail::message_kind::welcome, detail::body_of(welcome),
                        std::span(descriptors).first(options_.loop_bell != -1 ? 6 : 5));
   who.clerk = std::make_shared<detail::descriptor_clerk>(shared(), *who.control, who.participant);
+  if (std::exchange(who.follows_unwelcome, false)) end_lack(who);
   perform(who, who.life.greeted());
   bool all = false;
   {

@@ -122,7 +122,7 @@ void crew::impl::gather_words(worker& who) {
 }
 
 void crew::impl::bury(worker& who) {
-  last_end_ = clock::now();
+  if (!who.unwelcome) last_end_ = clock::now();  // that one was as good as none
   // Its children are in its group, also when somebody else has reaped it.
   if (options_.own_groups) static_cast<void>(send_signal_to_group(who.process->native_handle(), who.pid, SIGKILL));
   who.how = take_status(who);
@@ -151,7 +151,12 @@ void crew::impl::replace(worker& who) {
   if (!options_.replaces && has_begun(who.life)) static_cast<void>(who.life.stop());
   if (!is_wanted(who)) static_cast<void>(who.life.stop());
   if (hand_over(who)) return;
-  perform(who, who.life.ended(who.how, std::exchange(who.words, {})));
+  const auto next = who.life.ended(who.how, std::exchange(who.words, {}));
+  if (who.unwelcome && next == worker_lifecycle::action::spawn) {
+    put_off(who, *who.unwelcome);
+  } else {
+    perform(who, next);
+  }
   publish(who);
 }
 

@@ -96,6 +96,8 @@ private:
     std::shared_ptr<detail::descriptor_clerk> clerk;  // once it is welcome
     boost::asio::steady_timer start_timer;            // of its process; or until it is tried to make one
     detail::start_delay delay;                        // how long that is next time
+    std::optional<std::string> unwelcome;             // why its process was not answered, for want of something
+    bool follows_unwelcome = false;                   // its process is in the place of such a one
     boost::asio::steady_timer death_timer;
     std::chrono::milliseconds death_delay = detail::first_death_delay;
     bool lost = false;                    // it can neither be killed nor watched: nobody waits for it any more
@@ -166,7 +168,8 @@ private:
   void spawn(worker& who);
   void spawn_later(worker& who, std::chrono::nanoseconds delay);
   void fail_start(worker& who, const std::exception& failure);
-  void put_off(worker& who, const std::exception& failure);
+  void put_off(worker& who, const std::string& reason);
+  void fail_handshake(worker& who, const std::exception& failure);
   void tell_of_lack(const error_info& why) MUSTER_EXCLUDES(mutex_);
   void end_lack(worker& who) MUSTER_EXCLUDES(mutex_);
   void start_process(worker& who);

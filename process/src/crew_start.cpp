@@ -6,6 +6,7 @@
 #include <csignal>
 #include <new>
 #include <random>
+#include <utility>
 
 #include <boost/system/system_error.hpp>
 
@@ -26,12 +27,13 @@ std::string random_mark() {
 }
 
 bool is_lack(const std::error_code& code) {
-  constexpr std::array causes = {EAGAIN, ENOMEM, EMFILE, ENFILE};
+  constexpr std::array causes = {EAGAIN, ENOMEM, EMFILE, ENFILE, ENOBUFS, ETOOMANYREFS};
   return code.category() == std::system_category() &&
          std::find(causes.begin(), causes.end(), code.value()) != causes.end();
 }
 
-// Processes, memory or descriptors that others may give back. Asio's errors have a category of Boost's own.
+// Processes, memory or descriptors, also on their way in messages, that others may give back. Asio's errors have a
+// category of Boost's own.
 bool is_lack(const std::exception& failure) {
   if (const auto* ours = dynamic_cast<const std::system_error*>(&failure)) return is_lack(ours->code());
   if (const auto* boosts = dynamic_cast<const boost::system::system_error*>(&failure))
@@ -64,10 +66,11 @@ void crew::impl::spawn(worker& who) {
   board_.line(who.index).order.store(static_cast<std::uint32_t>(order_for(who)), std::memory_order_release);
   try {
     start_process(who);
-    end_lack(who);
+    who.follows_unwelcome = std::exchange(who.unwelcome, std::nullopt).has_value();
+    if (!who.follows_unwelcome) end_lack(who);
   } catch (const std::exception& failure) {
     const bool may_pass = is_lack(failure) || (who.incarnation > 0 && is_full(failure));
-    if (may_pass && options_.start_patience > options_.start_patience.zero()) return put_off(who, failure);
+    if (may_pass && options_.start_patience > options_.start_patience.zero()) return put_off(who, failure.what());
     fail_start(who, failure);
   }
 }
@@ -94,22 +97,34 @@ void crew::impl::spawn_later(worker& who, std::chrono::nanoseconds delay) {
 
 // ---- want of processes, memory or descriptors: it may pass, and those that run go on
 
-void crew::impl::put_off(worker& who, const std::exception& failure) {
+void crew::impl::put_off(worker& who, const std::string& reason) {
   const auto now = clock::now();
   if (!lacking_since_) {
     lacking_since_ = now;
-    log(log_level::warning,
-        text(name_of(who.index), " cannot be started at present, which is tried again: ", failure.what()));
+    log(log_level::warning, text(name_of(who.index), " cannot be started at present, which is tried again: ", reason));
   }
   const bool alone = std::all_of(workers_.begin(), workers_.end(), [](const auto& each) { return each->pid == 0; });
   const auto since = alone ? std::max(*lacking_since_, last_end_) : *lacking_since_;
   const auto left = options_.start_patience - (now - since);
   if (left <= left.zero()) {
-    const error_info why(errc::start_failed, failure.what());
+    const error_info why(errc::start_failed, reason);
     if (alone) return give_up(why);
     tell_of_lack(why);
   }
   spawn_later(who, who.delay.next(left));
+}
+
+// One that could not be answered for want of something is not to blame, and need not wait for what may never come:
+// another is started in its place as if it had been put off itself. Nobody takes it for a sign that processes can be
+// had: the lack began with the first of these, and ends with the first that is answered, or the crew's patience.
+void crew::impl::fail_handshake(worker& who, const std::exception& failure) {
+  const auto reason = text("the handshake failed: ", failure.what());
+  const bool may_pass = who.life.now() == worker_lifecycle::state::starting && is_lack(failure) &&
+                        options_.start_patience > options_.start_patience.zero();
+  if (!may_pass) return perform(who, who.life.failed(error_info(errc::start_failed, reason)));
+  if (!who.stands_by) who.unwelcome = reason;
+  who.life.excuse();
+  kill(who);
 }
 
 // Whoever waits for all workers need not wait for what may never come; the crew goes on with those that it has.

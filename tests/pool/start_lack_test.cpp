@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -99,6 +101,58 @@ INSTANTIATE_TEST_SUITE_P(Start, StartLackOf,
                            return std::string(std::get<0>(given.param)) + '_' +
                                   ::strerrorname_np(std::get<1>(given.param));
                          });
+
+/// While it lives, no worker, or none of the first, is welcomed for want of what a message with descriptors takes. For
+/// one worker: each start sends a greeting, and then the welcome.
+class refused_welcomes {
+public:
+  explicit refused_welcomes(int cause, int count = INT_MAX / 2) {
+    cause_ = cause;
+    last_ = 2 * count;
+    sent_ = 0;
+    detail::refused_calls = &refuse;
+  }
+  refused_welcomes(const refused_welcomes&) = delete;
+  refused_welcomes& operator=(const refused_welcomes&) = delete;
+  ~refused_welcomes() { detail::refused_calls = nullptr; }
+
+private:
+  static int refuse(std::string_view name) {
+    if (name != "sendmsg") return 0;
+    const int number = ++sent_;
+    return number % 2 == 0 && number <= last_ ? cause_.load() : 0;
+  }
+
+  static inline std::atomic<int> cause_;
+  static inline std::atomic<int> last_;
+  static inline std::atomic<int> sent_;
+};
+
+TEST(StartLack, OfAWelcomeIsNoFailedStart) {
+  for (const int cause : {ETOOMANYREFS, ENOBUFS, ENOMEM}) {
+    const auto log = std::make_shared<counts>();
+    const refused_welcomes scope(cause, 3);
+    pool pool(counted(1, log));
+    EXPECT_EQ(pool.apply(add, 20, 22), 42);
+    EXPECT_TRUE(test::eventually([&] { return log->notes == 1; })) << "workers can be started again";
+    EXPECT_EQ(log->warnings, 1);
+    EXPECT_EQ(pool.workers().front().incarnation, 4U);
+  }
+}
+
+TEST(StartLack, OfAllWelcomesEndsWithThePatience) {
+  auto options = counted(1, std::make_shared<counts>());
+  options.start_patience = 20ms;
+  const refused_welcomes scope(ETOOMANYREFS);
+  EXPECT_THAT(what_is_thrown_by_a_pool(options).message(), AllOf(HasSubstr("sendmsg"), HasSubstr("handshake")));
+}
+
+TEST(StartLack, OfAWelcomeCountsForThoseWhoHaveNoPatience) {
+  auto options = counted(1, std::make_shared<counts>());
+  options.start_patience = 0ns;
+  const refused_welcomes scope(ENOBUFS);
+  EXPECT_THAT(what_is_thrown_by_a_pool(options).message(), HasSubstr("sendmsg"));
+}
 
 TEST(StartLack, IsOvercomeWhileTheLogBlocks) {
   std::atomic<bool> blocks = true;

@@ -36,10 +36,11 @@ struct crew_options {
   std::vector<std::byte> payload{};  ///< for the entry
   bool replaces = true;              ///< a worker that ends after it was accepted; else nobody takes its place
   unsigned start_tries = 3;          ///< starts in a row that may fail before the crew gives up
-  /// Starts that fail for want of processes, memory or descriptors (EAGAIN, ENOMEM, EMFILE, ENFILE), or, of a worker
-  /// that takes another's place, of numbers of the domain (errc::out_of_memory), do not count: they are tried again
-  /// after 10 ms, 20 ms, … 5 s. The crew gives up when there has been no process for so long, and whoever waits for all
-  /// workers is told after that time. 0: they count.
+  /// Starts that fail for want of processes, memory or descriptors (EAGAIN, ENOMEM, EMFILE, ENFILE; ENOBUFS and
+  /// ETOOMANYREFS of a message), or, of a worker that takes another's place, of numbers of the domain
+  /// (errc::out_of_memory), do not count: they are tried again after 10 ms, 20 ms, … 5 s. The crew gives up when there
+  /// has been no process for so long that could be welcomed, and whoever waits for all workers is told after that time.
+  /// 0: they count.
   std::chrono::nanoseconds start_patience = std::chrono::seconds(30);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);  ///< from start to ready
   std::string program = "/proc/self/exe";
