@@ -85,6 +85,7 @@ void make_room(const function_spec& spec, std::map<std::uint32_t, registered_var
       next = tensor::empty(live.dtype(), live.shape());
       found.changed = 0;
     }
+    found.is_updated = true;
   }
 }
 

@@ -96,6 +96,7 @@ void world_core::make_room_here(registered_variable& which) {
     const auto& live = copies[which.live];
     copies[1U - which.live] = tensor::empty(live.dtype(), live.shape());
   }
+  which.is_updated = true;
 }
 
 void world_core::note_written_here(std::uint32_t number) {

@@ -43,17 +43,16 @@ struct rank_value {
   tensor value{};
 };
 
-// What a rank is to have instead, if the shape changes; where it stays the memory does.
+// What a rank is to have instead, if the shape changes; where it stays the memory does. Only what is updated has a
+// place for what it is to be.
 std::optional<std::array<tensor, 2>> other_copies(const registered_variable& found, const rank_value& what) {
   const auto& copies = found.what.copies[what.rank];
   const auto& live = copies[found.live];
-  const auto& next = copies[1U - found.live];
   const auto& shape = what.value.shape();
   if (live.shape() == shape && live.storage() != nullptr) return std::nullopt;
-  const bool has_next = next.storage() != nullptr || next.shape() == live.shape();
   std::array<tensor, 2> made;
   made[found.live] = tensor::empty(live.dtype(), shape);
-  made[1U - found.live] = has_next && !found.is_resident ? tensor::empty(live.dtype(), shape) : next;
+  if (found.is_updated) made[1U - found.live] = tensor::empty(live.dtype(), shape);
   return made;
 }
 

@@ -287,6 +287,23 @@ TEST(WorldVariables, WhatFindsNoRoomChangesNoRank) {
   EXPECT_THAT(w.gather(v).to_vector<float>(), Each(3));
 }
 
+TEST(WorldVariables, WhatNoFunctionUpdatesTakesItsMemoryOnce) {
+  const auto small = domain::of_program({.arena_bytes = std::size_t{16} << 20U});
+  world w({.ranks = 2});
+  const auto large = tensor::full<float>({std::size_t{5} << 19U}, 1, memory::local);  // 10 MiB
+  const auto x = w.scattered("x", large);
+  auto f = w.function([](const tensor& rows) { return total(rows); }, sliceable(x), outputs(sum("sum")));
+  EXPECT_EQ(f(), static_cast<float>(large.size()));
+  // What is updated has room for what it is to be, whatever its shape becomes.
+  const auto v = w.scattered("v", tensor::zeros<float>({4}));
+  auto g = w.function([](const tensor& old) { return tensor::full<float>(old.shape(), old.at<float>(0) + 1); },
+                      replicas(v), updates(assign(v)));
+  g();
+  w.scatter(v, tensor::ones<float>({100}));
+  g();
+  EXPECT_THAT(w.gather(v, 0).to_vector<float>(), Each(2));
+}
+
 TEST(WorldVariables, ABroadcastOfTheMastersValueUndoesNoCallOfAnotherThread) {
   world w({.ranks = 2});
   auto v = w.replicate("v", tensor::zeros<float>({1}));
