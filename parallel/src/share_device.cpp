@@ -18,7 +18,7 @@ tensor value_here(const rank_variable& variable, named_copy live, std::size_t ra
   return elements(whole, elements_of(whole.size(), rank, ranks));
 }
 
-// All replicas are as rank 0's was: that is what the rule begins with.
+// All replicas are as the master's was: that is what the rule begins with.
 void share_run::reduce_there(std::size_t update, std::size_t which,
                              std::span<const std::vector<contribution>> offered) {
   static_cast<void>(kind_of(around_.device).open(around_.device));  // so that it is known which of them is whose
@@ -37,7 +37,7 @@ void share_run::reduce_there(std::size_t update, std::size_t which,
     pass.gradients.push_back(elements(*each, part).to(around_.device));
     mappings_.push_back(each->storage()->on_device()->mapping());
   }
-  const auto& old_value = live.is_alike() ? own : copies.at(0);
+  const auto& old_value = live.is_alike() ? own : copies.at(around_.master);
   pass.value = elements(old_value[live.there()], part).to(around_.device);
   pass.new_value = elements(own[1U - live.there()], part);
   for (std::size_t index = 0; index < how.states.size(); ++index) {

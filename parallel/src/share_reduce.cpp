@@ -132,13 +132,13 @@ void share_run::leave_as_it_is(std::size_t update) {
   }
 }
 
-// All replicas are as rank 0's was: that is what the rule begins with.
+// All replicas are as the master's was: that is what the rule begins with.
 void share_run::reduce(std::size_t update, std::size_t which, std::span<const std::vector<contribution>> offered) {
   const auto& how = spec().updates[update];
   const auto& copies = around_.variables.at(how.variable).copies;
   const auto place = place_of(update);
   const auto live = around_.call.live.at(place).here();
-  const auto& old_value = copies[0][live];
+  const auto& old_value = copies[around_.master][live];
   const auto joined = join(offered, which, how.op);
   if (joined.values.empty()) return leave_as_it_is(update);
 

@@ -20,7 +20,7 @@ world_shape shape_of(const world_options& options) {
   static const auto spin = spin_policy::calibrate().budget;  // of the machine, and the same for all worlds
   const std::size_t processors = effective_cpus();
   const auto ranks = ranks_of(options, processors);
-  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > processors};
+  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > processors, .master = options.master_rank};
 }
 
 std::shared_ptr<domain> domain_for_worlds() {

@@ -32,9 +32,9 @@ std::vector<std::byte> encoded(const std::function<void(frame_writer&)>& write, 
 
 }  // namespace
 
-// What the only rank has of the variables is what the caller's rank has of them.
+// What the only rank has of the variables is what the master has of them: with his replicas the next call begins.
 std::map<std::uint32_t, registered_variable> world_core::own_variables(const function_spec& spec) const {
-  const auto rank = own_rank_.value_or(0);
+  const auto rank = options_.master_rank;
   std::map<std::uint32_t, registered_variable> own;
   for (const auto number : live_order(spec)) {
     auto found = variables_.at(number);
@@ -72,6 +72,7 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
                    .call = request.call,
                    .rank = 0,
                    .ranks = 1,
+                   .master = 0,
                    .variables = table,
                    .others = others,
                    .buffers = buffers,

@@ -176,6 +176,7 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
                    .call = call,
                    .rank = rank_,
                    .ranks = memory_.shape().ranks,
+                   .master = memory_.shape().master,
                    .variables = variables_,
                    .others = *this,
                    .buffers = buffers_[header.function],

@@ -11,7 +11,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d757374576c0001;  // "mustWl", layout version 1
+constexpr std::uint64_t magic = 0x6d757374576c0002;  // "mustWl", layout version 2
 constexpr std::chrono::nanoseconds longest_spin = std::chrono::milliseconds(1);
 
 struct header {
@@ -19,6 +19,7 @@ struct header {
   std::uint64_t ranks;
   std::int64_t spin_ns;
   std::uint64_t is_crowded;
+  std::uint64_t master;
   alignas(128) std::atomic<std::uint32_t> bell;
   alignas(128) module_entry modules[module_directory_size];
 };
@@ -35,6 +36,7 @@ world_memory world_memory::make(std::span<std::byte> bytes, const world_shape& s
   where.ranks = shape.ranks;
   where.spin_ns = std::clamp(shape.spin, std::chrono::nanoseconds(0), longest_spin).count();
   where.is_crowded = shape.is_crowded ? 1U : 0U;
+  where.master = shape.master;
   where.magic = magic;
   auto* at = bytes.data() + sizeof(header);
   new (at) command_line{};
@@ -46,10 +48,13 @@ world_memory world_memory::make(std::span<std::byte> bytes, const world_shape& s
 world_memory world_memory::attach(std::span<std::byte> bytes) {
   if (bytes.size() >= sizeof(header)) {
     const auto& found = *reinterpret_cast<const volatile header*>(bytes.data());  // each field is read once
-    const world_shape shape{
-        .ranks = found.ranks, .spin = std::chrono::nanoseconds(found.spin_ns), .is_crowded = found.is_crowded != 0};
-    const bool is_possible = shape.ranks > 0 && shape.ranks <= world_shape::most_ranks && shape.spin.count() >= 0 &&
-                             shape.spin <= longest_spin && shape.total_bytes() <= bytes.size();
+    const world_shape shape{.ranks = found.ranks,
+                            .spin = std::chrono::nanoseconds(found.spin_ns),
+                            .is_crowded = found.is_crowded != 0,
+                            .master = found.master};
+    const bool is_possible = shape.ranks <= world_shape::most_ranks && shape.master < shape.ranks &&
+                             shape.spin.count() >= 0 && shape.spin <= longest_spin &&
+                             shape.total_bytes() <= bytes.size();
     if (found.magic == magic && is_possible) return {bytes, shape};
   }
   throw error(errc::corrupted, text("a block of ", bytes.size(),

@@ -216,8 +216,8 @@ TEST_P(Resident, WhatIsSetBetweenCallsIsWhatTheNextOneFinds) {
   w.broadcast(other, tensor::full<float>({5}, 7));
   EXPECT_TRUE(equal(step(), tensor::full<float>({5}, 7)));
   expect_bits(w.get_value(w.ranks() - 1, weights), tensor::full<float>({width}, 4));
-  // All begin with what rank 0 has.
-  if (w.ranks() > 1) w.set_value(1, weights, tensor::full<float>({width}, 100));
+  // All begin with what the master has.
+  if (w.ranks() > 1) w.set_value(w.master_rank() == 0 ? 1 : 0, weights, tensor::full<float>({width}, 100));
   step();
   const auto ranks = static_cast<float>(w.ranks());
   const auto mean = w.ranks() > 1 ? (4 * (ranks - 1) + 100) / ranks : 4.0F;
@@ -291,6 +291,24 @@ TEST_P(Resident, WhatIsRunInTheProgramAloneGoesOnWithWhatThereIs) {
     return found;
   };
   expect_all_bits(run(there), run(here));
+}
+
+TEST_P(Resident, TheNextCallBeginsWithWhatTheMasterHas) {
+  world w(on_devices());
+  const auto weights = w.replicate("weights", tensor::ones<float>({width}));
+  auto step = w.function([](const tensor& now) { return tensor::ones<float>({width}, now.device()); },
+                         replicas(weights), updates(reduced_into(weights, sum, sgd{.rate = 1})));
+  const auto ranks = static_cast<float>(w.ranks());
+  step.local();
+  step();
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    expect_bits(w.get_value(rank, weights), tensor::full<float>({width}, -ranks));
+  }
+  w.set_value(w.master_rank(), weights, tensor::full<float>({width}, 7));
+  step();
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    expect_bits(w.get_value(rank, weights), tensor::full<float>({width}, 7 - ranks));
+  }
 }
 
 TEST_P(ResidentKills, WhoeverDiesOrFailsInACallLeavesAllAsItWas) {

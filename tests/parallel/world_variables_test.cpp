@@ -532,6 +532,38 @@ TEST(WorldVariables, WhatIsReducedIntoReplicasNeedsThemAlike) {
   });
 }
 
+TEST(WorldVariables, WhatIsReducedBeginsWithTheMastersReplicaWhereTheyDiffer) {
+  for_every_master([](world& w) {
+    const auto v = w.replicate("v", tensor::ones<float>({1000}));
+    auto f = w.function([](const tensor& x) { return tensor::full<float>({1000}, static_cast<float>(x.rows())); },
+                        rows("x"), updates(reduced_into(v, sum, sgd{.rate = 1, .momentum = 0.5})));
+    const auto x = tensor::zeros<float>({8});
+    f.local(x.slice(0, 1));
+    EXPECT_THAT(w.get_value(w.master_rank(), v).to_vector<float>(), Each(0));
+    f(x);
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(-8.5F));
+    w.set_value(w.master_rank(), v, tensor::full<float>({1000}, 100.0F));
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      if (rank != w.master_rank()) w.set_value(rank, v, tensor::full<float>({1000}, -7.0F));
+    }
+    f(x);
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(100 - (8.5F / 2 + 8)));
+  });
+}
+
+TEST(WorldVariables, AfterAStepOfTheMasterAloneACallGoesOnFromThereInAllRanks) {
+  for (const bool computes : {true, false}) {
+    world w({.ranks = 2, .master_rank = 1, .caller_computes = computes});
+    const auto v = w.replicate("v", tensor::ones<float>({3}));
+    auto f = w.function([](const tensor& old) { return tensor::ones<float>(old.shape()); }, replicas(v),
+                        updates(reduced_into(v, sum, sgd{.rate = 1})));
+    f.local();
+    EXPECT_THAT(w.gather(v).to_vector<float>(), ElementsAre(1, 1, 1, 0, 0, 0));
+    f();
+    EXPECT_THAT(w.gather(v).to_vector<float>(), Each(-2));
+  }
+}
+
 TEST(WorldVariables, AnUpdateOfAnotherShapeOrTypeIsRefusedAndChangesNothing) {
   in_worlds({1, 2, 3}, [](world& w) {
     auto v = w.replicate("v", tensor::zeros<float>({4}));

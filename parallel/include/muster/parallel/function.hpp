@@ -121,8 +121,9 @@ public:
     return with({}).async(given...);
   }
 
-  /// The same in this thread alone, on all rows, with the caller's replicas and shares (rank 0's, if the caller is no
-  /// rank), which alone are updated. For inputs too small to be dealt out.
+  /// The same in this thread alone, on all rows, with the master's replicas and shares, which are the caller's if he
+  /// computes, and which alone are updated. The next call that reduces an update into such a replica begins with it,
+  /// for all ranks. For inputs too small to be dealt out.
   template <class... Given>
   result local(const Given&... given) const {
     return with({}).local(given...);

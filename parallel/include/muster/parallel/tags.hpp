@@ -157,8 +157,9 @@ template <std::same_as<detail::update_tag>... Updates>
   return {std::move(which), detail::update_kind::increment, op, {}};
 }
 /// The value, a gradient, is joined over slices and ranks by `op`, and the rule makes of it and of the variable what
-/// the variable is to be: the same bits in every rank. What a rank offers the others is of the variable's dtype: where
-/// it has several slices, their sum or mean is rounded to that first.
+/// the variable is to be: the same bits in every rank. Where replicas differ, because one was set or updated by itself,
+/// the rule begins with the master's (world_options::master_rank). What a rank offers the others is of the variable's
+/// dtype: where it has several slices, their sum or mean is rounded to that first.
 [[nodiscard]] inline detail::update_tag reduced_into(variable which, output_op op = output_op::avg,
                                                      const update_rule& rule = {}) {
   return {std::move(which), detail::update_kind::reduced_into, op, rule};

@@ -26,8 +26,9 @@ struct world_options {
   /// pool_options::devices says; the program's own rank uses the device as the program numbers it. None: the
   /// processors. See docs/gpu.md.
   device_choice devices{};
-  /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default, and so one
-  /// of the ranks in any case.
+  /// Which rank the caller is, if he computes. It is also whose value a broadcast gives to all by default, what
+  /// reduced_into begins with where replicas differ, and what a function has that is run by local(); and so one of the
+  /// ranks in any case.
   unsigned master_rank = 0;
   /// Whether the program itself computes a share, in the thread that calls. Otherwise all ranks are worker processes.
   bool caller_computes = true;

@@ -74,6 +74,7 @@ public:
     const sent_call& call;
     std::size_t rank;
     std::size_t ranks;
+    std::size_t master;  ///< whose replica updates that are reduced begin with
     variable_table& variables;
     contribution_exchange& others;
     std::vector<tensor>& buffers;

@@ -16,6 +16,7 @@ struct world_shape {
   std::size_t ranks = 0;
   std::chrono::nanoseconds spin{};
   bool is_crowded = false;  ///< more ranks than processors: whoever looks lets the others run meanwhile
+  std::size_t master = 0;   ///< whose replica updates that are reduced begin with
 
   static constexpr std::size_t most_ranks = 257;  ///< the workers of a pool, and the caller
   [[nodiscard]] std::size_t total_bytes() const noexcept;
