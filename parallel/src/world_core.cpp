@@ -64,7 +64,10 @@ world_core::world_core(const world_options& options)
   start_ranks();
 }
 
-world_core::~world_core() { close(); }
+// A forked child has none of what would be ended: functions and variables that outlived their world may go there too.
+world_core::~world_core() {
+  if (is_here()) close();
+}
 
 thread_pool& world_core::conductor() {
   made_in_.require_here("a world");

@@ -78,6 +78,22 @@ TEST_P(World, InAForkedChildCallsThrowAndTheParentGoesOn) {
   EXPECT_EQ(other->function(mean_of, rows("x"), outputs(avg("mean")))(x), 50.0F);
 }
 
+TEST_P(World, WhatOutlivesItsWorldMayBeDroppedInAForkedChild) {
+  std::optional<world> w(std::in_place, world_options{.ranks = ranks(), .caller_computes = std::get<1>(GetParam())});
+  std::optional v(w->replicate("v", tensor::ones<float>({3})));
+  std::optional f(w->function(mean_of, rows("x"), outputs(avg("mean"))));
+  const auto x = tensor::arange<float>(0, 101);
+  EXPECT_EQ(f->async(x).get(), 50.0F);  // made by a thread that a child has not
+  w.reset();
+  const auto child = test::spawn(1, [&](std::size_t) {
+    v.reset();
+    f.reset();
+    return 0;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+  EXPECT_THROW((*f)(x), error);
+}
+
 TEST_P(World, SeveralOutputsAreJoinedEachInItsWay) {
   auto f = world_.function(sum_min_max, rows("x"), outputs(sum("sum"), min("least"), max("most")));
   const auto x = tensor::arange<float>(-3, 98);

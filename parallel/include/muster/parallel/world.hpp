@@ -44,8 +44,9 @@ namespace muster {
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor; one call at a time, others wait.
 /// Process safety: belongs to the process that made it; in a forked child calls throw errc::forked, and the destructor
 /// does nothing.
-/// Lifetime: functions and variables may outlive it; calling one of those is an error then. One that a function of its
-/// own destroys, in the program's share of a call, is closed when that call is over, by a thread that is made for it.
+/// Lifetime: functions and variables may outlive it; calling one of those is an error then, and dropping one is none,
+/// in a forked child neither. One that a function of its own destroys, in the program's share of a call, is closed when
+/// that call is over, by a thread that is made for it.
 class world {
 public:
   /// Starts the ranks' processes, and waits until they are there.
