@@ -35,8 +35,8 @@ public:
   presence(const presence&) = delete;
   presence& operator=(const presence&) = delete;
   ~presence() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-    world_.caller_.store({}, std::memory_order_relaxed);
     world_.erase_dropped();
+    world_.caller_.store({}, std::memory_order_relaxed);
   }
 
 private:

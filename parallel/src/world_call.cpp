@@ -68,7 +68,20 @@ void world_core::order(world_order what) noexcept {
 
 void world_core::tell_news() {
   offered_ = changes_;
-  for (std::size_t rank = 0; rank < ranks(); ++rank) tell_news(rank);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) own_rank_ == rank ? tell_own_news() : tell_news(rank);
+}
+
+// What is gone went from there at once.
+void world_core::tell_own_news() {
+  auto& known = told_[*own_rank_];
+  if (known == changes_) return;
+  for (const auto& [number, each] : variables_) {
+    if (each.changed > known) own_->variables()[number] = each.what;
+  }
+  for (const auto& [number, each] : functions_) {
+    if (each.changed > known) own_->learn(number, {.spec = each.spec, .code = each.code});
+  }
+  known = changes_;
 }
 
 void world_core::tell_news(std::size_t rank) {
@@ -87,24 +100,11 @@ void world_core::tell_news(std::size_t rank) {
     if (is_new(change)) variables.push_back({.number = number, .is_gone = true});
   }
   for (const auto& [number, each] : variables_) {
-    if (!is_new(each.changed)) continue;
-    if (own_rank_ == rank) own_->variables()[number] = each.what;
-    variables.push_back({.number = number, .what = each.what});
+    if (is_new(each.changed)) variables.push_back({.number = number, .what = each.what});
   }
   for (const auto& [number, each] : functions_) {
     if (!is_new(each.changed)) continue;
-    if (own_rank_ == rank) own_->learn(number, {.spec = each.spec, .code = each.code});
     functions.push_back({.number = number, .spec = each.spec, .factory = each.factory, .sent = each.sent});
-  }
-  if (own_rank_ == rank) {
-    told_[rank] = changes_;
-    for (const auto& each : variables) {
-      if (each.is_gone) own_->variables().erase(each.number);
-    }
-    for (const auto& each : functions) {
-      if (each.is_gone) own_->forget(each.number);
-    }
-    return;
   }
   news_[rank].put(area, [&](output_archive& out) { out(functions, variables); });
 }

@@ -155,36 +155,42 @@ std::uint32_t world_core::add(rank_variable what) {
 void world_core::remove_function(std::uint32_t number) noexcept {
   if (!is_here()) return;
   if (is_inside()) return dropped_functions_.push_back(number);
+  function_node gone;
   const scoped_lock lock(mutex_);
-  erase_function(number);
+  gone = erase_function(number);
 }
 
 void world_core::remove_variable(std::uint32_t number) noexcept {
   if (!is_here()) return;
   if (is_inside()) return dropped_variables_.push_back(number);
+  variable_node gone;
   const scoped_lock lock(mutex_);
-  erase_variable(number);
+  gone = erase_variable(number);
 }
 
-// Ranks are told of what they may know.
-void world_core::erase_function(std::uint32_t number) noexcept {
+// Ranks are told of what they may know; the caller's own has lost it with that.
+world_core::function_node world_core::erase_function(std::uint32_t number) noexcept {
   const auto found = functions_.find(number);
-  if (found == functions_.end()) return;
+  if (found == functions_.end()) return {};
   if (found->second.since <= offered_) gone_functions_.emplace_back(++changes_, number);
-  functions_.erase(found);
+  if (own_) own_->forget(number);
+  return functions_.extract(found);
 }
 
-void world_core::erase_variable(std::uint32_t number) noexcept {
+world_core::variable_node world_core::erase_variable(std::uint32_t number) noexcept {
   const auto found = variables_.find(number);
-  if (found == variables_.end()) return;
+  if (found == variables_.end()) return {};
   if (found->second.since <= offered_) gone_variables_.emplace_back(++changes_, number);
-  variables_.erase(found);
+  if (own_) own_->variables().erase(number);
+  return variables_.extract(found);
 }
 
+// Still inside of the call: what dies here and holds others brings them into these lists.
 void world_core::erase_dropped() noexcept {
-  if (dropped_functions_.empty() && dropped_variables_.empty()) return;
-  for (const auto number : std::exchange(dropped_functions_, {})) erase_function(number);
-  for (const auto number : std::exchange(dropped_variables_, {})) erase_variable(number);
+  while (!dropped_functions_.empty() || !dropped_variables_.empty()) {
+    for (const auto number : std::exchange(dropped_functions_, {})) static_cast<void>(erase_function(number));
+    for (const auto number : std::exchange(dropped_variables_, {})) static_cast<void>(erase_variable(number));
+  }
 }
 
 void world_core::with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what) {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include <muster/pool/pool.hpp>
 
@@ -305,6 +307,49 @@ TEST(WorldCalls, FunctionsAndVariablesThatAreGoneAreForgotten) {
       EXPECT_EQ(g(), static_cast<float>(round));
     }
     EXPECT_EQ(f(tensor::ones<float>({5})), 5.0F);
+  });
+}
+
+using summing = decltype(std::declval<world&>().function(sum_of, rows("x"), outputs(sum("sum"))));
+
+/// A function that keeps what is of its own world, in the program; nothing of it goes to the ranks.
+struct keeper {
+  std::optional<variable> kept_variable{};
+  std::optional<summing> kept_function{};
+
+  template <class Archive>
+  void serialize(Archive& /*archive*/) {}
+  float operator()(const tensor& x) const { return total(x); }
+};
+using keeping = decltype(std::declval<world&>().function(keeper(), rows("x"), outputs(sum("sum"))));
+
+keeping keeping_in(world& w) {
+  keeper kept{.kept_variable = w.replicate("kept", tensor::ones<float>({3})),
+              .kept_function = w.function(sum_of, rows("x"), outputs(sum("sum")))};
+  return w.function(std::move(kept), rows("x"), outputs(sum("sum")));
+}
+
+std::optional<keeping> dropped_in_a_call;
+
+// It would wait for itself, or for the call.
+TEST(WorldCalls, AFunctionThatHoldsWhatIsOfItsWorldCanBeDroppedAnywhere) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    const auto x = tensor::ones<float>({6});
+    for (const bool is_called : {false, true}) {
+      std::optional f(keeping_in(w));
+      if (is_called) {
+        EXPECT_EQ((*f)(x), 6.0F);
+      }
+      f.reset();
+      w.distribute();
+    }
+    auto drop = w.function([] { dropped_in_a_call.reset(); });
+    dropped_in_a_call = keeping_in(w);
+    EXPECT_EQ((*dropped_in_a_call)(x), 6.0F);
+    drop();
+    drop.local();
+    EXPECT_FALSE(dropped_in_a_call.has_value());
+    EXPECT_EQ(w.function(sum_of, rows("x"), outputs(sum("sum")))(x), 6.0F);
   });
 }
 

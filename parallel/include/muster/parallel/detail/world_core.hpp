@@ -179,12 +179,16 @@ private:
   void note_written_here(std::uint32_t number) MUSTER_REQUIRES(mutex_);
 
   [[noreturn]] void throw_closed() const;
-  void erase_function(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
-  void erase_variable(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
+  // What comes back dies without the lock: code may hold what is of this world, and is the program's.
+  using function_node = std::map<std::uint32_t, registered_function>::node_type;
+  using variable_node = std::map<std::uint32_t, registered_variable>::node_type;
+  [[nodiscard]] function_node erase_function(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] variable_node erase_variable(std::uint32_t number) noexcept MUSTER_REQUIRES(mutex_);
   void erase_dropped() noexcept MUSTER_REQUIRES(mutex_);
   void all_have_been_told() noexcept MUSTER_REQUIRES(mutex_);
   void note_changes() MUSTER_REQUIRES(mutex_);
   void tell_news() MUSTER_REQUIRES(mutex_);
+  void tell_own_news() MUSTER_REQUIRES(mutex_);
   void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
   void write_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
   void order(world_order what) noexcept MUSTER_REQUIRES(mutex_);
