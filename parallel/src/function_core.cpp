@@ -113,6 +113,7 @@ void remove_states(world_core& world, const function_spec& spec) noexcept {
 void add_states(world_core& world, function_spec& spec) {
   std::vector<std::vector<rank_variable>> made;
   world.with_variables([&](auto& variables) {
+    made.clear();
     make_room(spec, variables);
     for (const auto& update : spec.updates) made.push_back(states_of(update, variables.at(update.variable)));
   });

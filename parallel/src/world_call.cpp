@@ -23,7 +23,7 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   replace_the_dead();
   auto& found = functions_.at(function);
   if (is_resident_) make_room_there(found);
-  const auto request = prepare(found, variables_);
+  const auto request = with_room(prepare, found, variables_);
   tell_news();
   write_arguments(found, request);
   const auto most = std::min(request.timeout, options_.call_timeout);

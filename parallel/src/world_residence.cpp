@@ -181,6 +181,17 @@ void world_core::tend(const std::vector<residence_job>& jobs, const std::string&
   }
 }
 
+bool world_core::has_news() const {
+  return std::ranges::any_of(told_, [now = changes_](std::uint64_t known) { return known != now; });
+}
+
+// Also where there is a function that some rank cannot make.
+void world_core::spread_news() {
+  outcome ended;
+  tend({}, "telling the news", ended);
+  all_have_been_told();
+}
+
 bool world_core::has_lost_ranks() const noexcept {
   bool is_any = false;
   for (std::size_t rank = 0; rank < ranks(); ++rank) is_any |= progress_.is_dead(rank) && !progress_.is_doomed(rank);
@@ -216,7 +227,7 @@ void world_core::with_variable(std::uint32_t number, std::optional<std::size_t> 
     bring(number, rank);
   }
   try {
-    what(variables_.at(number));
+    with_room(what, variables_.at(number));
   } catch (...) {
     note_changes();  // some may have other memory already
     throw;

@@ -193,9 +193,13 @@ detail::rank_variable empty_copies(std::string name, bool is_scattered, std::siz
 }  // namespace
 
 variable world::replicate(std::string name, const tensor& value) {
-  auto made = empty_copies(name, false, ranks(), value.dtype());
-  const auto here = value.to(device::cpu());
-  for (auto& each : made.copies) each[0] = here.clone();
+  detail::rank_variable made;
+  core_->with_variables([&](auto& /*others*/) {  // where memory is short ranks let go of what these were
+    auto all = empty_copies(name, false, ranks(), value.dtype());
+    const auto here = value.to(device::cpu());
+    for (auto& each : all.copies) each[0] = here.clone();
+    made = std::move(all);
+  });
   const auto number = core_->add(std::move(made));
   return variable(
       std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), false));

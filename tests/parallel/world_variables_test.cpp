@@ -304,6 +304,34 @@ TEST(WorldVariables, WhatNoFunctionUpdatesTakesItsMemoryOnce) {
   EXPECT_THAT(w.gather(v, 0).to_vector<float>(), Each(2));
 }
 
+TEST(WorldVariables, TheMemoryOfWhatIsGoneIsThereForWhoeverNeedsIt) {
+  const auto small = domain::of_program({.arena_bytes = std::size_t{16} << 20U});
+  world w({.ranks = 2});
+  const auto large = tensor::full<float>({std::size_t{3} << 19U}, 1, memory::local);  // 6 MiB
+  const auto sums = static_cast<float>(2 * large.size());
+  const auto use_and_drop = [&] {
+    const auto v = w.replicate("v", large);
+    auto f = w.function([](const tensor& value) { return total(value); }, replicas(v), outputs(sum("sum")));
+    EXPECT_EQ(f(), sums);
+  };
+  use_and_drop();
+  use_and_drop();  // another one where the first was
+  {
+    const auto x = w.scattered("x", tensor::full<float>({2 * large.size()}, 1, memory::local));
+    auto f = w.function([](const tensor& share) { return total(share); }, sliceable(x), outputs(sum("sum")));
+    EXPECT_EQ(f(), sums);
+  }
+  const auto v = w.replicate("v", tensor::ones<float>({4}));
+  auto of_v = w.function([](const tensor& value) { return total(value); }, replicas(v), outputs(sum("sum")));
+  w.broadcast(v, large);
+  EXPECT_EQ(of_v(), sums);
+  w.broadcast(v, tensor::ones<float>({4}));
+  use_and_drop();
+  auto of_rows = w.function([](const tensor& given) { return total(given); }, rows("x"), outputs(sum("sum")));
+  EXPECT_EQ(of_rows(large), static_cast<float>(large.size()));  // which is copied into shared memory
+  EXPECT_EQ(of_v(), 8.0F);
+}
+
 TEST(WorldVariables, ABroadcastOfTheMastersValueUndoesNoCallOfAnotherThread) {
   world w({.ranks = 2});
   auto v = w.replicate("v", tensor::zeros<float>({1}));

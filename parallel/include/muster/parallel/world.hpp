@@ -79,7 +79,8 @@ public:
   // ---- variables. Errors: errc::invalid_argument, naming variable, rank and what would fit; errc::pool_closed. All
   // are for every rank, the program's own included, and for shares of any, also different, lengths. In a world on
   // devices what calls have changed comes to the host first, once, for which the ranks are asked: errors are those of a
-  // call too.
+  // call too. So it is where shared memory is short while ranks still have variables that are gone, or were of another
+  // shape: they let go of those then, or with the next call.
 
   /// A variable that every rank has a replica of, which begins as a copy of `value`, wherever that lies.
   [[nodiscard]] variable replicate(std::string name, const tensor& value);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <muster/base/error.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
@@ -110,7 +111,8 @@ public:
   void remove_variable(std::uint32_t number) noexcept MUSTER_EXCLUDES(mutex_);
 
   /// Calls `what` with all variables, while no call runs. Whatever it changes of a variable's tensors it says by
-  /// setting `changed` to 0.
+  /// setting `changed` to 0. Where it finds no shared memory while ranks still have variables as they were, these let
+  /// go of them, and it is called once more. Throws what it throws, and what a call does.
   void with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what)
       MUSTER_EXCLUDES(mutex_);
   /// Likewise with one, of which the host has what that rank has, or each. Throws what a call does, where ranks have to
@@ -165,6 +167,20 @@ private:
   void bring(std::uint32_t number, std::optional<std::size_t> rank) MUSTER_REQUIRES(mutex_);
   void bring_all(const function_spec& spec) MUSTER_REQUIRES(mutex_);
   void tend(const std::vector<residence_job>& jobs, const std::string& why, outcome& ended) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool has_news() const MUSTER_REQUIRES(mutex_);
+  void spread_news() MUSTER_REQUIRES(mutex_);
+  // What `what` makes of what is given; where it finds no shared memory, once more after ranks have let go of what
+  // variables were. Requires: then it has changed nothing that another try would not change again.
+  template <class What, class... Given>
+  auto with_room(const What& what, Given&... given) MUSTER_REQUIRES(mutex_) {
+    try {
+      return what(given...);
+    } catch (const error& failure) {
+      if (failure.code() != errc::out_of_memory || !has_news()) throw;
+    }
+    spread_news();
+    return what(given...);
+  }
   [[nodiscard]] bool has_lost_ranks() const noexcept;
   void read_made(std::size_t rank, outcome& ended) MUSTER_REQUIRES(mutex_);
   void commit_there(const registered_function& function, bool is_for_nothing) MUSTER_REQUIRES(mutex_);
