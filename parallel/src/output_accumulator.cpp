@@ -76,12 +76,14 @@ void tensor_list::merge(frame_reader& in) {
   for (; count > 0; --count) all_.push_back(tensor::read_from(in));
 }
 
-std::vector<tensor> tensor_list::clones() const {
+std::vector<tensor> own_copy(const std::vector<tensor>& result) {
   std::vector<tensor> made;
-  made.reserve(all_.size());
-  for (const auto& each : all_) made.push_back(each.clone());
+  made.reserve(result.size());
+  for (const auto& each : result) made.push_back(each.clone());
   return made;
 }
+
+std::vector<tensor> tensor_list::clones() const { return own_copy(all_); }
 
 void tensor_list::require_rows(const tensor& value) const {
   if (value.dimensions() > 0) return;

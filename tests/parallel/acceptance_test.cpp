@@ -454,6 +454,32 @@ TEST(WorldAcceptance, TensorsInsideOfWhatNoneGivesAreTheCallersOwn) {
   });
 }
 
+TEST(WorldAcceptance, AnOutputThatIsAskedForTwiceComesWithElementsOfItsOwn) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto f = w.function(
+        [](const tensor& x) {
+          return std::tuple(column_sums(x), x, x, std::vector{snapshot{x}}, total(x), std::string("text"));
+        },
+        rows("x"), outputs(sum("sum"), gather("rows"), none("parts"), none("structs"), sum("total"), none("text")));
+    const auto x = tensor::ones<float>({8, 2});
+    auto [a, b] = f.only<0, 0>()(x);
+    a.fill(0.0F);
+    EXPECT_THAT(b.to_vector<float>(), ElementsAre(8, 8));
+    auto [first, parts, second, others, third] = f.only<1, 2, 1, 2, 1>()(x);
+    first.fill(0.0F);
+    for (const auto& each : parts) each.fill(0.0F);
+    second.fill(2.0F);
+    EXPECT_THAT(third.to_vector<float>(), Each(1));
+    for (const auto& each : others) EXPECT_THAT(each.to_vector<float>(), Each(1));
+    auto [structs, copies] = f.only<3, 3>()(x);
+    for (const auto& each : structs) each[0].value.fill(0.0F);
+    for (const auto& each : copies) EXPECT_THAT(each[0].value.to_vector<float>(), Each(1));
+    EXPECT_EQ((f.only<4, 5, 4, 5>()(x)), std::tuple(16.0F, std::vector<std::string>(w.ranks(), "text"), 16.0F,
+                                                    std::vector<std::string>(w.ranks(), "text")));
+    EXPECT_THAT(x.to_vector<float>(), Each(1));
+  });
+}
+
 const event& own_event() {
   static const event made;
   return made;

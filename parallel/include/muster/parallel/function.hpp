@@ -107,8 +107,8 @@ public:
   [[nodiscard]] detail::bound_call<Layout> with(run_options options) const {
     return detail::bound_call<Layout>(core_, std::move(options));
   }
-  /// The same with some of the outputs, in this order, which may have repeats: `f.only<2, 0>()(x, y)`. The others are
-  /// not joined and not sent. Updates always happen.
+  /// The same with some of the outputs, in this order, which may have repeats: `f.only<2, 0>()(x, y)`. A repeat has
+  /// elements of its own. The others are not joined and not sent. Updates always happen.
   template <std::size_t... Wanted>
   [[nodiscard]] detail::bound_call<Layout, Wanted...> only() const {
     static_assert(((Wanted < Layout::output_count) && ...), "muster: the function has no output with that index");

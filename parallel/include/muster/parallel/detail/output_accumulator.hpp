@@ -153,6 +153,10 @@ private:
   wide_sum<T> joined_{};
 };
 
+/// What cannot lead to the content of another one. Of other types nobody can tell.
+template <class T>
+inline constexpr bool has_own_content = plain_type<T> || std::is_same_v<T, std::string>;
+
 /// All values, by rank, then by slice. Tensors in them are copied: they may be replicas, or inputs, which change.
 template <class T>
 class output_accumulator<T, output_op::none> {
@@ -162,7 +166,7 @@ public:
 
   void add(T value, double /*weight*/) { all_.push_back(std::move(value)); }
   void make_own() {
-    if constexpr (!has_own_content) {
+    if constexpr (!has_own_content<T>) {
       auto own = with_own_content(all_.back());
       all_.pop_back();
       all_.push_back(std::move(own));
@@ -181,9 +185,6 @@ public:
   [[nodiscard]] result finish() { return std::move(all_); }
 
 private:
-  // Of others nobody can tell what they lead to.
-  static constexpr bool has_own_content = plain_type<T> || std::is_same_v<T, std::string>;
-
   std::vector<T> all_;
 };
 
@@ -272,5 +273,21 @@ public:
   using result = tensor;
   explicit output_accumulator(const value_name& what) : tensor_output(Op, what) {}
 };
+
+/// A result of one of these, with a content of its own.
+template <class T>
+[[nodiscard]] T own_copy(const T& result) {
+  return result;
+}
+[[nodiscard]] inline tensor own_copy(const tensor& result) { return result.clone(); }
+[[nodiscard]] std::vector<tensor> own_copy(const std::vector<tensor>& result);
+template <class T>
+[[nodiscard]] std::vector<T> own_copy(const std::vector<T>& result) {
+  if constexpr (has_own_content<T>) {
+    return result;
+  } else {
+    return with_own_content(result);
+  }
+}
 
 }  // namespace muster::detail

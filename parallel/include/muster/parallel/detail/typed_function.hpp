@@ -169,7 +169,8 @@ public:
   template <std::size_t... Wanted>
   [[nodiscard]] static stored<Wanted...> finish(outputs& all) {
     auto values = finish_all(all, mask<Wanted...>(), std::make_index_sequence<output_count>());
-    return choose<stored<Wanted...>>(values, indexes<Wanted...>());
+    return choose<stored<Wanted...>>(values, indexes<Wanted...>(),
+                                     std::make_index_sequence<std::tuple_size_v<stored<Wanted...>>>());
   }
 
   template <std::size_t... Wanted>
@@ -201,9 +202,27 @@ private:
     ((mask >> Index & 1U ? void(std::get<Index>(values) = std::get<Index>(all).finish()) : void()), ...);
     return values;
   }
-  template <class Stored, class Values, std::size_t... Wanted>
-  static Stored choose(const Values& values, std::index_sequence<Wanted...> /*wanted*/) {
-    return Stored(std::get<Wanted>(values)...);
+  template <class Stored, class Values, std::size_t... Wanted, std::size_t... Place>
+  static Stored choose(const Values& values, std::index_sequence<Wanted...> /*wanted*/,
+                       std::index_sequence<Place...> /*places*/) {
+    return Stored(chosen<is_repeated<Wanted...>(Place)>(std::get<Wanted>(values))...);
+  }
+  /// Whether what is wanted there is wanted before, too.
+  template <std::size_t... Wanted>
+  static consteval bool is_repeated(std::size_t place) {
+    const std::array<std::size_t, sizeof...(Wanted)> wanted{Wanted...};
+    for (std::size_t before = 0; before < place; ++before) {
+      if (wanted[before] == wanted[place]) return true;
+    }
+    return false;
+  }
+  template <bool IsRepeated, class Value>
+  static Value chosen(const Value& value) {
+    if constexpr (IsRepeated) {
+      return own_copy(value);
+    } else {
+      return value;
+    }
   }
 };
 
