@@ -221,7 +221,7 @@ void world_core::await_answers(outcome& ended) {
 
 namespace {
 
-// What does not go together is found when it is joined.
+// What does not go together is found when it is joined: that of one rank's slices there, of different ranks here.
 void read_outputs(std::size_t rank, const world_request& request, frame_reader& in) {
   try {
     request.read_outputs(in);

@@ -510,6 +510,23 @@ TEST(WorldFaults, OutputsOfDifferentShapesAreAnErrorThatNamesThem) {
   });
 }
 
+TEST(WorldFaults, SlicesOfDifferentShapesAreAnErrorOfTheRankThatGaveThem) {
+  test::in_worlds({1, 2}, [](world& w) {
+    auto f = w.function(
+        [](const rank_context& context, const tensor& /*part*/) {
+          return tensor::ones<float>({2, context.rank == 0 && context.slice == 1 ? 2U : 3U});
+        },
+        rows("x"), outputs(gather("rows")), named("shapely"));
+    const auto x = tensor::ones<float>({8});
+    const auto found = end_of([&] { f.with({.num_slices = 2})(x); });
+    EXPECT_EQ(found.rank, 0U);
+    EXPECT_THAT(found.text, AllOf(HasSubstr("rank 0"), HasSubstr("'shapely'"), HasSubstr("'rows'"), HasSubstr("(2, 2)"),
+                                  HasSubstr("(2, 3)")));
+    EXPECT_THAT(found.text, testing::Not(HasSubstr("before it")));
+    EXPECT_EQ(f(x).shape(), (tensor_shape{2 * w.ranks(), 3}));
+  });
+}
+
 TEST(WorldFaults, ATensorWithoutDimensionsHasNoRowsToGatherSaysTheRankThatGaveIt) {
   scene s({.ranks = 3});
   auto f = s.w.function(

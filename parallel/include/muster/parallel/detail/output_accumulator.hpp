@@ -232,10 +232,12 @@ class output_accumulator<tensor, output_op::gather> : public tensor_list {
 public:
   using result = tensor;
   using tensor_list::tensor_list;
-  /// Throws errc::invalid_argument for a tensor without dimensions.
+  /// Throws errc::invalid_argument for a tensor without dimensions, and for one whose rows differ from those before: in
+  /// the rank that gave both.
   void add(const tensor& value, double weight) {
     require_rows(value);
     tensor_list::add(value, weight);
+    require_joinable(count() - 1);
   }
   void merge(frame_reader& in) {
     const auto known = count();
