@@ -140,6 +140,7 @@ function_core::function_core(std::shared_ptr<world_core> world, registered_funct
     : world_(std::move(world)), used_(std::move(used)), spec_(entered(world_, std::move(what.spec), used_)) {
   what.spec = spec_;
   try {
+    profile_.ranks.resize(world_->ranks());
     number_ = world_->add(std::move(what));
   } catch (...) {
     remove_states(*world_, spec_);
@@ -168,32 +169,46 @@ std::vector<output_op> function_core::update_modes() const {
 
 void function_core::run(run_request& request) {
   world_->require_here();  // a forked child neither counts nor traces what it is refused
-  const auto begin = clock::now();
+  traced_call seen{.function = spec_.name, .begin = clock::now()};
+  std::vector<rank_times> times;
+  try {
+    times = call(request, seen.input_bytes);
+  } catch (...) {
+    seen.total = clock::now() - seen.begin;
+    note(seen);
+    throw;
+  }
+  seen.total = clock::now() - seen.begin;
+  seen.ranks = &times;
+  note(seen);
+}
+
+std::vector<rank_times> function_core::call(run_request& request, std::uint64_t& input_bytes) {
   std::uint64_t of_rows = 0;
   std::uint64_t of_values = 0;
+  auto times = world_->call(
+      [&](const registered_function&, const auto& variables) {
+        auto made = checked_request(spec_, request, variables, *world_->where(), world_->ranks());
+        made.function = number_;
+        of_rows = made.rows * made.row_bytes;
+        made.write_values = [&](frame_writer& out) {
+          const auto before = out.written();
+          request.write_values(out);
+          of_values = out.written() - before;
+        };
+        return made;
+      },
+      number_);
+  input_bytes = of_rows + of_values;
+  return times;
+}
+
+// A call has happened by now, or has not: whatever becomes of its figures does not change that.
+void function_core::note(const traced_call& seen) noexcept {
+  seen.ranks == nullptr ? count_failure() : count(*seen.ranks, seen.total, seen.input_bytes);
   try {
-    const auto times = world_->call(
-        [&](const registered_function&, const auto& variables) {
-          auto made = checked_request(spec_, request, variables, *world_->where(), world_->ranks());
-          made.function = number_;
-          of_rows = made.rows * made.row_bytes;
-          made.write_values = [&](frame_writer& out) {
-            const auto before = out.written();
-            request.write_values(out);
-            of_values = out.written() - before;
-          };
-          return made;
-        },
-        number_);
-    const auto total = clock::now() - begin;
-    const auto input_bytes = of_rows + of_values;
-    count(times, total, input_bytes);
-    world_->trace().add(
-        {.function = spec_.name, .begin = begin, .total = total, .input_bytes = input_bytes, .ranks = &times});
-  } catch (...) {
-    count_failure();
-    world_->trace().add({.function = spec_.name, .begin = begin, .total = clock::now() - begin});
-    throw;
+    world_->trace().add(seen);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without memory the trace lacks it
   }
 }
 
@@ -208,18 +223,18 @@ void function_core::run_here(run_request& request) {
       number_);
 }
 
-void function_core::count_failure() {
+void function_core::count_failure() noexcept {
   const scoped_lock lock(mutex_);
   ++profile_.failed;
 }
 
+// Requires: times of all ranks.
 void function_core::count(const std::vector<rank_times>& times, std::chrono::nanoseconds total,
-                          std::uint64_t input_bytes) {
+                          std::uint64_t input_bytes) noexcept {
   const scoped_lock lock(mutex_);
   ++profile_.calls;
   profile_.total += total;
   profile_.input_bytes += input_bytes;
-  profile_.ranks.resize(times.size());
   for (std::size_t rank = 0; rank < times.size(); ++rank) {
     const auto& more = times[rank];
     auto& sum = profile_.ranks[rank];

@@ -29,7 +29,7 @@ struct call_profile {
   /// where they lie, and what was written of whole() inputs, where a tensor is a reference. What lies in variables is
   /// no input.
   std::uint64_t input_bytes = 0;
-  std::vector<share> ranks{};
+  std::vector<share> ranks{};  ///< by rank
 };
 
 /// Prints a table: a line for each rank, in microseconds per call.

@@ -12,6 +12,7 @@
 #include <muster/base/mutex.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/call_profile.hpp>
+#include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 #include <muster/parallel/row_selection.hpp>
 #include <muster/parallel/variable.hpp>
@@ -63,9 +64,11 @@ public:
   [[nodiscard]] thread_pool& conductor() { return world_->conductor(); }
 
 private:
-  void count(const std::vector<rank_times>& times, std::chrono::nanoseconds total, std::uint64_t input_bytes)
+  [[nodiscard]] std::vector<rank_times> call(run_request& request, std::uint64_t& input_bytes);
+  void note(const traced_call& seen) noexcept MUSTER_EXCLUDES(mutex_);
+  void count(const std::vector<rank_times>& times, std::chrono::nanoseconds total, std::uint64_t input_bytes) noexcept
       MUSTER_EXCLUDES(mutex_);
-  void count_failure() MUSTER_EXCLUDES(mutex_);
+  void count_failure() noexcept MUSTER_EXCLUDES(mutex_);
 
   const std::shared_ptr<world_core> world_;
   const std::vector<variable> used_;
