@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <muster/base/error.hpp>
@@ -20,15 +21,20 @@ template <class... Why>
   throw error(errc::invalid_argument, text(what, ": ", why...));
 }
 
+constexpr auto at_least_one = ": it needs at least 1; do not call for nothing";
+
 [[noreturn]] void throw_no_such_row(std::string_view what, const std::string& row, std::size_t length) {
-  refuse(what, "there is no row ", row, "; it has ", length, length == 1 ? " row" : " rows",
-         ", which are counted from 0");
+  refuse(what, row, "; it has ", length, length == 1 ? " row" : " rows", ", which are counted from 0");
 }
 
-void require_not_negative(std::span<const std::int64_t> list, std::size_t length, std::string_view what) {
-  const auto negative = std::ranges::find_if(list, [](std::int64_t index) { return index < 0; });
-  if (negative == list.end()) return;
-  throw_no_such_row(what, text(*negative, ", which is at place ", negative - list.begin(), " of the list"), length);
+// Its rows are any that are not negative and below `end`.
+void require_list(std::span<const std::int64_t> list, std::size_t end, std::size_t length, std::string_view what) {
+  if (list.empty()) refuse(what, "an empty list of its ", length, " rows was given", at_least_one);
+  const auto missing = std::ranges::find_if(
+      list, [end](std::int64_t index) { return index < 0 || static_cast<std::size_t>(index) >= end; });
+  if (missing == list.end()) return;
+  throw_no_such_row(
+      what, text("there is no row ", *missing, ", which is at place ", missing - list.begin(), " of the list"), length);
 }
 
 }  // namespace
@@ -48,14 +54,10 @@ std::size_t row_selection::count(std::size_t length) const noexcept {
 }
 
 void row_selection::require_possible(std::size_t length, std::string_view what) const {
-  constexpr auto advice = ": it needs at least 1; do not call for nothing";
-  if (is_list()) {
-    if (list().empty()) refuse(what, "an empty list of its ", length, " rows was given", advice);
-    return require_not_negative(list(), length, what);
-  }
+  if (is_list()) return require_list(list(), SIZE_MAX, length, what);
   const auto* const first = std::get_if<first_rows>(&rows_);
   if (first != nullptr && first->count < 1) {
-    refuse(what, "the first ", first->count, " rows of its ", length, " were asked for", advice);
+    refuse(what, "the first ", first->count, " rows of its ", length, " were asked for", at_least_one);
   }
   const auto* const range = std::get_if<row_range>(&rows_);
   if (range == nullptr || range->first < range->last) return;
@@ -64,15 +66,14 @@ void row_selection::require_possible(std::size_t length, std::string_view what) 
 }
 
 void row_selection::require_within(std::size_t length, std::string_view what) const {
+  if (is_list()) return require_list(list(), length, length, what);
   require_possible(length, what);
-  if (is_list()) {
-    const auto beyond =
-        std::ranges::find_if(list(), [&](std::int64_t index) { return static_cast<std::size_t>(index) >= length; });
-    if (beyond == list().end()) return;
-    throw_no_such_row(what, text(*beyond, ", which is at place ", beyond - list().begin(), " of the list"), length);
-  }
   const auto rows = range(length);
-  if (rows.last > length) throw_no_such_row(what, text(rows.last - 1), length);
+  if (rows.last <= length) return;
+  const bool is_first = std::holds_alternative<first_rows>(rows_);
+  const auto asked =
+      is_first ? text("the first ", rows.last, " rows") : text("rows ", rows.first, " to before ", rows.last);
+  throw_no_such_row(what, text(asked, " were asked for, but there is no row ", std::max(rows.first, length)), length);
 }
 
 }  // namespace muster

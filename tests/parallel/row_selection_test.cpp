@@ -110,7 +110,22 @@ TEST(RowSelection, OfWhatHoldsJustTheSelectedRowsMayHaveAnyNumbers) {
 TEST(RowSelection, RowsThatAreNotThereAreNamedWithTheirPlaceAndTheLength) {
   EXPECT_THAT(refusal([] { row_selection(std::vector<int>{4, 9, 12}).require_within(9, "input 'x'"); }),
               AllOf(HasSubstr("input 'x'"), HasSubstr("no row 9"), HasSubstr("place 1"), HasSubstr("has 9 rows")));
-  EXPECT_THAT(refusal([] { row_selection(10).require_within(9, "input 'x'"); }), HasSubstr("no row 9"));
+  EXPECT_THAT(refusal([] { row_selection(std::vector<int>{100, -1}).require_within(9, "input 'x'"); }),
+              AllOf(HasSubstr("no row 100"), HasSubstr("place 0")));
+  EXPECT_THAT(refusal([] { row_selection(std::vector<int>{8, -1, 100}).require_within(9, "input 'x'"); }),
+              AllOf(HasSubstr("no row -1"), HasSubstr("place 1")));
+}
+
+TEST(RowSelection, OfARangeTheFirstRowThatIsNotThereIsNamedAndWhatWasAskedFor) {
+  EXPECT_THAT(refusal([] { row_selection(row_range{.first = 5, .last = 100}).require_within(10, "input 'x'"); }),
+              AllOf(testing::StartsWith("input 'x': "), HasSubstr("rows 5 to before 100"), HasSubstr("no row 10;"),
+                    HasSubstr("has 10 rows")));
+  EXPECT_THAT(refusal([] { row_selection(row_range{.first = 12, .last = 20}).require_within(10, "input 'x'"); }),
+              HasSubstr("no row 12;"));
+  EXPECT_THAT(refusal([] { row_selection(row_range{.first = 3, .last = 5}).require_within(0, "input 'x'"); }),
+              AllOf(HasSubstr("no row 3;"), HasSubstr("has 0 rows")));
+  EXPECT_THAT(refusal([] { row_selection(10).require_within(9, "input 'x'"); }),
+              AllOf(HasSubstr("the first 10 rows"), HasSubstr("no row 9;")));
   EXPECT_THAT(refusal([] { row_selection(SIZE_MAX).require_within(9, "input 'x'"); }), HasSubstr("has 9 rows"));
   EXPECT_THAT(refusal([] { row_selection(row_range{.first = 0, .last = 2}).require_within(1, "input 'x'"); }),
               AllOf(HasSubstr("no row 1"), HasSubstr("has 1 row,")));

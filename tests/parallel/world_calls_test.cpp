@@ -130,7 +130,8 @@ TEST(WorldCalls, WhatIsWrongWithResidentRowsIsSaidBeforeAnyRankIsTold) {
     EXPECT_THAT(refused(std::vector{1, -2}), AllOf(HasSubstr("'d'"), HasSubstr("no row -2"), HasSubstr("10 rows")));
     std::vector<row_selection> one_is_wrong(w.ranks(), row_selection(2));
     one_is_wrong[1] = row_selection(12);
-    EXPECT_THAT(refused(one_is_wrong), AllOf(HasSubstr("'d'"), HasSubstr("rank 1"), HasSubstr("row 11")));
+    EXPECT_THAT(refused(one_is_wrong),
+                AllOf(HasSubstr("'d'"), HasSubstr("rank 1"), HasSubstr("first 12 rows"), HasSubstr("row 10")));
     EXPECT_EQ(seen.count(), 0);
     EXPECT_EQ(f.with({.batch_s = 10})(seen.shared()), static_cast<int>(20 * w.ranks()));
 
@@ -588,7 +589,7 @@ TEST(WorldCalls, ErrorsOfCallsInTheBackgroundComeWithTheirFutures) {
     EXPECT_EQ(good.get(), 3.0F);
     EXPECT_THAT(test::text_of(errc::remote_exception, [&] { bad.get(); }),
                 AllOf(HasSubstr("'behind'"), HasSubstr("negative"), HasSubstr("rank ")));
-    EXPECT_THAT(refusal([&] { misfit.get(); }), HasSubstr("row 99"));
+    EXPECT_THAT(refusal([&] { misfit.get(); }), HasSubstr("first 100 rows"));
     EXPECT_EQ(again.get(), 4.0F);
   });
 }
