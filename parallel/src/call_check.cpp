@@ -22,7 +22,6 @@ public:
   world_request request() {
     world_request made{.slices = asked_.options.slices,
                        .outputs = asked_.outputs,
-                       .timeout = asked_.options.timeout,
                        .write_values = asked_.write_values,
                        .read_outputs = asked_.read_outputs,
                        .finish_outputs = asked_.finish_outputs};

@@ -198,7 +198,7 @@ std::vector<rank_times> function_core::call(run_request& request, std::uint64_t&
         };
         return made;
       },
-      number_);
+      number_, request.options.timeout);
   input_bytes = of_rows + of_values;
   return times;
 }

@@ -14,20 +14,31 @@
 
 namespace muster::detail {
 
-std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function) {
+namespace {
+
+// Without a look at the clock where there is no end.
+deadline end_after(std::chrono::nanoseconds most) {
+  return most == std::chrono::nanoseconds::max() ? deadline::never() : deadline::after(most);
+}
+
+}  // namespace
+
+deadline world_core::call_end() const { return end_after(options_.call_timeout); }
+
+std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function,
+                                         std::chrono::nanoseconds timeout) {
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   const presence caller(*this);
   require_open();
-  replace_the_dead();
+  outcome ended{.until = end_after(std::min(timeout, options_.call_timeout))};
   auto& found = functions_.at(function);
-  if (is_resident_) make_room_there(found);
-  const auto request = with_room(prepare, found, variables_);
+  replace_the_dead(found.spec.name, ended.until);
+  if (is_resident_) make_room_there(found, ended.until);
+  const auto request = with_room(ended.until, prepare, found, variables_);
   tell_news();
   write_arguments(found, request);
-  const auto most = std::min(request.timeout, options_.call_timeout);
-  outcome ended{.until = most == std::chrono::nanoseconds::max() ? deadline() : deadline::after(most)};
   ++epoch_;
   progress_.begin(epoch_);
   if (called_) called_->set(found.spec.name);
@@ -45,17 +56,17 @@ void world_core::distribute() {
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
-  replace_the_dead();
+  registered_function what;
+  what.spec.name = "distribute";  // for the text of an error
+  outcome ended{.until = call_end(), .what = world_order::learn};
+  replace_the_dead(what.spec.name, ended.until);
   if (learned_ == changes_) return;
   tell_news();
-  outcome ended{.until = deadline::after(options_.call_timeout), .what = world_order::learn};
   ++epoch_;
   progress_.begin(epoch_);
   order(world_order::learn);
   run_own_share(ended);
   conduct(ended, {});
-  registered_function what;
-  what.spec.name = "distribute";  // for the text of an error
   if (ended.failed) fail(ended, what);
   learned_ = changes_;
   all_have_been_told();

@@ -199,7 +199,7 @@ void world_core::with_variables(const std::function<void(std::map<std::uint32_t,
   const scoped_lock lock(mutex_);
   require_open();
   try {
-    with_room(what, variables_);
+    with_room(call_end(), what, variables_);
   } catch (...) {
     note_changes();  // some may have other memory already
     throw;

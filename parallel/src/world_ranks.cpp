@@ -6,6 +6,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
+#include <muster/parallel/rank_error.hpp>
 
 #include "sink_call.hpp"
 
@@ -63,7 +64,7 @@ void world_core::start_ranks() {
     processes_.emplace_back(*pool_, processes_.size(), rank);
     processes_.back().start(ticket_, memory_);
   }
-  await_ranks();
+  await_ranks({}, deadline::never());
 }
 
 device world_core::device_of(std::size_t rank) const {
@@ -87,7 +88,7 @@ rank_process* world_core::process_of(std::size_t rank) noexcept {
   return &processes_[own_rank_ && rank > *own_rank_ ? rank - 1 : rank];
 }
 
-void world_core::replace_the_dead() {
+void world_core::replace_the_dead(const std::string& function, deadline until) {
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     auto* const process = process_of(rank);
     if (process == nullptr || !process->is_vacant(*domain_)) continue;
@@ -96,19 +97,22 @@ void world_core::replace_the_dead() {
     process->start(ticket_, memory_);
     replaced_.fetch_add(1, std::memory_order_relaxed);
   }
-  await_ranks();
+  await_ranks(function, until);
 }
 
-void world_core::await_ranks() {
+// A rank that does not come before the call's end goes on starting, and the next call waits for it.
+void world_core::await_ranks(const std::string& function, deadline until) {
   constexpr unsigned most_tries = 5;
-  const auto until = deadline::after(options_.start_timeout);
+  const auto started = deadline::after(options_.start_timeout);
+  const bool ends_before = until.when() < started.when();
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     auto* const process = process_of(rank);
     if (process == nullptr) continue;
     for (unsigned tries = 1; !process->is_there(memory_); ++tries) {
       const auto found = [&] { return process->is_there(memory_) || process->has_ended(); };
-      const bool in_time = sleeper_.wait(found, found, until);
+      const bool in_time = sleeper_.wait(found, found, ends_before ? until : started);
       if (process->is_there(memory_)) break;
+      if (!in_time && ends_before) throw_starting(rank, function);
       const auto why = process->ended();
       if (!in_time || tries == most_tries || !why || !(*why == errc::worker_died)) {
         const auto reason = why ? *why : error_info(errc::timed_out, "it did not answer in time");
@@ -118,6 +122,14 @@ void world_core::await_ranks() {
       process->start(ticket_, memory_);
     }
   }
+}
+
+void world_core::throw_starting(std::size_t rank, const std::string& function) const {
+  throw rank_error(
+      {errc::timed_out, "it did not start in time"},
+      text("rank ", rank, " of world '", options_.name, "' is still being started, so that function '", function,
+           "' could not be called in time: nothing of it has happened, and the next call waits for that rank"),
+      rank, function);
 }
 
 }  // namespace muster::detail

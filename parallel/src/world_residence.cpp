@@ -82,7 +82,7 @@ void world_core::leave_devices() {
 }
 
 // What is updated has a place for what it is to be.
-void world_core::make_room_there(const registered_function& function) {
+void world_core::make_room_there(const registered_function& function, deadline until) {
   const auto order = live_order(function.spec);
   std::vector<residence_job> jobs;
   for (const auto number : order) {
@@ -103,7 +103,7 @@ void world_core::make_room_there(const registered_function& function) {
   }
   if (jobs.empty()) return;
   outcome ended;
-  tend(jobs, function.spec.name, ended);
+  tend(jobs, function.spec.name, until, ended);
   for (const auto& of_rank : ended.made) {
     for (const auto& pair : of_rank) {
       if (!std::ranges::all_of(pair, is_lasting)) return leave_devices();
@@ -138,7 +138,8 @@ void world_core::bring(std::uint32_t number, std::optional<std::size_t> rank) {
   if (!source || found.is_stale(*source)) {
     outcome ended;
     const auto asked = whose ? static_cast<std::uint32_t>(*whose) : residence_job::all_ranks;
-    tend({{.variable = number, .rank = asked, .live = found.named()}}, text("get_value of ", found.what.name), ended);
+    tend({{.variable = number, .rank = asked, .live = found.named()}}, text("get_value of ", found.what.name),
+         call_end(), ended);
     if (whose) {
       found.is_stale_here[*whose] = false;
     } else {
@@ -158,15 +159,13 @@ void world_core::bring_all(const function_spec& spec) {
 }
 
 // Who dies meanwhile has lost nothing: another one takes his place, and it is asked for once more.
-void world_core::tend(const std::vector<residence_job>& jobs, const std::string& why, outcome& ended) {
+void world_core::tend(const std::vector<residence_job>& jobs, const std::string& why, deadline until, outcome& ended) {
   constexpr unsigned most_tries = 3;
   for (unsigned tries = 1;; ++tries) {
-    replace_the_dead();
+    replace_the_dead(why, until);
     tell_news();
     arguments_.put(memory_.command().arguments, [&](output_archive& out) { out(jobs); });
-    const auto most = options_.call_timeout;
-    ended = {.until = most == std::chrono::nanoseconds::max() ? deadline() : deadline::after(most),
-             .what = world_order::tend};
+    ended = {.until = until, .what = world_order::tend};
     ended.made.resize(ranks());
     ++epoch_;
     progress_.begin(epoch_);
@@ -186,9 +185,9 @@ bool world_core::has_news() const {
 }
 
 // Also where there is a function that some rank cannot make.
-void world_core::spread_news() {
+void world_core::spread_news(deadline until) {
   outcome ended;
-  tend({}, "telling the news", ended);
+  tend({}, "telling the news", until, ended);
   all_have_been_told();
 }
 
@@ -227,7 +226,7 @@ void world_core::with_variable(std::uint32_t number, std::optional<std::size_t> 
     bring(number, rank);
   }
   try {
-    with_room(what, variables_.at(number));
+    with_room(call_end(), what, variables_.at(number));
   } catch (...) {
     note_changes();  // some may have other memory already
     throw;

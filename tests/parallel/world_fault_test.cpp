@@ -8,8 +8,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include <muster/base/clock.hpp>
@@ -17,6 +19,7 @@
 
 #include "leak_check.hpp"
 #include "processes.hpp"
+#include "temporary_directory.hpp"
 #include "world_support.hpp"
 
 namespace muster::world_fault_test {
@@ -261,6 +264,47 @@ TEST(WorldFaults, ATimeoutOfOneCallIsThatOfTheCall) {
   EXPECT_THAT(found.text, HasSubstr("'slow'"));
   EXPECT_GE(found.time, 70ms);
   s.expect_good_call();
+}
+
+void await_file(const std::string& name) {
+  while (!std::filesystem::exists(name)) ::sched_yield();
+}
+
+TEST(WorldFaults, ACallEndsInItsTimeThoughARankIsStillBeingStarted) {
+  const test::temporary_directory directory;
+  const auto gate = directory.path() / "gate";
+  directory.write("gate", "");
+  world w({.ranks = 2, .initializer = muster::bind_front(await_file, gate.string())});
+  const auto v = w.replicate("v", tensor::zeros<float>({3}));
+  auto f = w.function([](const tensor& old) { return tensor::full<float>({3}, old.at<float>(0) + 1); }, replicas(v),
+                      updates(assign(v)), named("patient"));
+  f();
+  float calls = 1;
+  std::filesystem::remove(gate);
+  ::kill(w.pids()[1], SIGKILL);
+  for (int round = 0; round < 2; ++round) {
+    ending found;
+    // It may not be dead yet when a call begins.
+    EXPECT_TRUE(test::eventually([&] {
+      try {
+        f.with({.timeout = 20ms})();
+        ++calls;
+        return false;
+      } catch (const rank_error& failure) {
+        found = {.text = failure.what(), .code = failure.code(), .rank = failure.rank()};
+        return found.text.find("still being started") != std::string::npos;
+      }
+    }));
+    EXPECT_EQ(found.code, errc::timed_out);
+    EXPECT_EQ(found.rank, 1U);
+    EXPECT_THAT(found.text, HasSubstr("'patient'"));
+    EXPECT_EQ(w.replaced_ranks(), 1U);
+    EXPECT_THAT(w.gather(v).to_vector<float>(), testing::Each(calls));
+  }
+  directory.write("gate", "");
+  f();
+  EXPECT_THAT(w.gather(v).to_vector<float>(), testing::Each(calls + 1));
+  EXPECT_EQ(w.replaced_ranks(), 1U);
 }
 
 tensor late_by(const rank_context& context, const tensor& x, int late, std::chrono::milliseconds time,

@@ -67,7 +67,7 @@ struct run_options {
   /// comes out does not depend on it, but for the rounding of sums and for `none`, which gives one value for each
   /// piece. Pieces without rows are left out: any number from the rows of a share on computes them one by one.
   unsigned num_slices = 1;
-  /// How long the call may take, if that is less than world_options::call_timeout.
+  /// How long the call may take, if that is less than world_options::call_timeout; which says what counts.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max();
 };
 
@@ -86,7 +86,7 @@ class bound_call;
 ///
 /// Throws errc::invalid_argument for what does not fit together, naming input, row and length; rank_error when a rank
 /// threw, died or was too late; errc::pool_closed.
-/// Unblocked by: the end of all shares; the death of a rank; world_options::call_timeout.
+/// Unblocked by: the end of all shares; the death of a rank; world_options::call_timeout and run_options::timeout.
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe; one call of a world at a
 /// time, others wait.
 /// Process safety: for the process that has the world.

@@ -35,6 +35,8 @@ struct world_options {
   /// Shown in logs, errors and ps.
   std::string name = "world";
   /// How long a call may take before it fails with errc::timed_out. The share of the program itself is not cut short.
+  /// Starting a rank in the place of one that died is a part of it: what is not there in time goes on starting, and the
+  /// next call waits for it. Waiting for another thread's call is none.
   std::chrono::nanoseconds call_timeout = std::chrono::nanoseconds::max();
   /// When a call fails, how long ranks that are in user code may take to come back before they are killed and replaced.
   std::chrono::nanoseconds grace = std::chrono::seconds(2);

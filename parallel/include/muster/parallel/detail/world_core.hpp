@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
@@ -70,7 +72,6 @@ struct world_request {
   std::uint64_t rows = 0;
   std::uint64_t row_bytes = 0;  ///< of a row of all inputs together
   sent_call call{};
-  std::chrono::nanoseconds timeout{};
   bool is_for_nothing = false;  ///< it has rows, but there are none in any rank
   /// Writes the values that all ranks get; called twice.
   std::function<void(frame_writer&)> write_values{};
@@ -122,9 +123,11 @@ public:
 
   using preparation =
       std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
-  /// Makes the call: `prepare` is asked for it under the lock, when the variables do not change any more.
+  /// Makes the call: `prepare` is asked for it under the lock, when the variables do not change any more. It takes
+  /// `timeout` at most, and world_options::call_timeout.
   /// Throws rank_error, what `prepare` and `read_outputs` throw, errc::pool_closed. Nothing has happened then.
-  std::vector<rank_times> call(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
+  std::vector<rank_times> call(const preparation& prepare, std::uint32_t function, std::chrono::nanoseconds timeout)
+      MUSTER_EXCLUDES(mutex_);
   /// The same in this thread alone, with what the caller's rank has of the variables.
   void run_here(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
   /// Tells all ranks of everything that they do not know yet, and asks whether they could make all functions.
@@ -152,8 +155,10 @@ private:
 
   // world_ranks.cpp
   void start_ranks() MUSTER_REQUIRES(mutex_);
-  void replace_the_dead() MUSTER_REQUIRES(mutex_);
-  void await_ranks() MUSTER_REQUIRES(mutex_);
+  // For a call of that function, which has so much time.
+  void replace_the_dead(const std::string& function, deadline until) MUSTER_REQUIRES(mutex_);
+  void await_ranks(const std::string& function, deadline until) MUSTER_REQUIRES(mutex_);
+  [[noreturn]] void throw_starting(std::size_t rank, const std::string& function) const;
   [[nodiscard]] rank_process* process_of(std::size_t rank) noexcept;
   [[nodiscard]] device device_of(std::size_t rank) const;
   [[nodiscard]] device_choice devices_of_workers() const;
@@ -161,24 +166,25 @@ private:
   // world_residence.cpp
   [[nodiscard]] bool are_all_on_devices() const;
   [[nodiscard]] bool has_room_there(const registered_variable& which, std::size_t copies) const;
-  void make_room_there(const registered_function& function) MUSTER_REQUIRES(mutex_);
+  void make_room_there(const registered_function& function, deadline until) MUSTER_REQUIRES(mutex_);
   void leave_devices() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::size_t> source_of(const registered_variable& which, std::size_t otherwise) const;
   void bring(std::uint32_t number, std::optional<std::size_t> rank) MUSTER_REQUIRES(mutex_);
   void bring_all(const function_spec& spec) MUSTER_REQUIRES(mutex_);
-  void tend(const std::vector<residence_job>& jobs, const std::string& why, outcome& ended) MUSTER_REQUIRES(mutex_);
+  void tend(const std::vector<residence_job>& jobs, const std::string& why, deadline until, outcome& ended)
+      MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool has_news() const MUSTER_REQUIRES(mutex_);
-  void spread_news() MUSTER_REQUIRES(mutex_);
+  void spread_news(deadline until) MUSTER_REQUIRES(mutex_);
   // What `what` makes of what is given; where it finds no shared memory, once more after ranks have let go of what
   // variables were. Requires: then it has changed nothing that another try would not change again.
   template <class What, class... Given>
-  auto with_room(const What& what, Given&... given) MUSTER_REQUIRES(mutex_) {
+  auto with_room(deadline until, const What& what, Given&... given) MUSTER_REQUIRES(mutex_) {
     try {
       return what(given...);
     } catch (const error& failure) {
       if (failure.code() != errc::out_of_memory || !has_news()) throw;
     }
-    spread_news();
+    spread_news(until);
     return what(given...);
   }
   [[nodiscard]] bool has_lost_ranks() const noexcept;
@@ -186,6 +192,7 @@ private:
   void commit_there(const registered_function& function, bool is_for_nothing) MUSTER_REQUIRES(mutex_);
 
   // world_call.cpp
+  [[nodiscard]] deadline call_end() const;
   void require_open() const MUSTER_REQUIRES(mutex_);
   // world_here.cpp
   [[nodiscard]] std::map<std::uint32_t, registered_variable> own_variables(const function_spec& spec) const
