@@ -75,6 +75,8 @@ void require_possible(const function_spec& spec, const std::vector<variable>& up
 void make_room(const function_spec& spec, std::map<std::uint32_t, registered_variable>& variables) {
   for (const auto& update : spec.updates) {
     auto& found = variables.at(update.variable);
+    const bool is_reduced = update.kind == update_kind::reduced_into;
+    if (is_reduced && !std::exchange(found.is_reduced, true)) found.changed = 0;  // ranks are told of others' copies
     if (found.is_resident) continue;  // it is made on the devices, with the first call
     for (auto& copies : found.what.copies) {
       const auto& live = copies[found.live];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The conduct of a call: what the caller does between its arguments and its results.
 #include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -95,6 +97,26 @@ void world_core::tell_own_news() {
   known = changes_;
 }
 
+namespace {
+
+// A rank holds what it knows, and each hold takes a descriptor: so it knows of others' copies only where it writes into
+// them. Of what rules remember there is one for all.
+rank_variable as_known_to(std::size_t rank, const registered_variable& which) {
+  const auto known = [&](const std::vector<std::array<tensor, 2>>& copies) {
+    if (which.is_reduced || copies.size() <= 1) return copies;
+    std::vector<std::array<tensor, 2>> own(copies.size());
+    own[rank] = copies[rank];
+    return own;
+  };
+  return {.name = which.what.name,
+          .is_scattered = which.what.is_scattered,
+          .copies = known(which.what.copies),
+          .is_state = which.what.is_state,
+          .on_device = known(which.what.on_device)};
+}
+
+}  // namespace
+
 void world_core::tell_news(std::size_t rank) {
   auto& area = memory_.line(rank).news;
   if (told_[rank] == changes_) {
@@ -111,7 +133,7 @@ void world_core::tell_news(std::size_t rank) {
     if (is_new(change)) variables.push_back({.number = number, .is_gone = true});
   }
   for (const auto& [number, each] : variables_) {
-    if (is_new(each.changed)) variables.push_back({.number = number, .what = each.what});
+    if (is_new(each.changed)) variables.push_back({.number = number, .what = as_known_to(rank, each)});
   }
   for (const auto& [number, each] : functions_) {
     if (!is_new(each.changed)) continue;

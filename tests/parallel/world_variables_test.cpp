@@ -332,6 +332,31 @@ TEST(WorldVariables, TheMemoryOfWhatIsGoneIsThereForWhoeverNeedsIt) {
   EXPECT_EQ(of_v(), 8.0F);
 }
 
+TEST(WorldVariables, RanksHoldTheCopiesOfOthersOnlyWhereTheyWriteIntoThem) {
+  // 240 copies, of which three ranks hold 60 each, and the caller these too; with those of others it would be 1200.
+  const auto small = domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_blocks = 1024});
+  world w({.ranks = 4});
+  const auto make = [&](const variable& v) {
+    return w.function([](const tensor& old) { return tensor::full<float>(old.shape(), old.at<float>(0) + 1); },
+                      replicas(v), updates(assign(v)));
+  };
+  std::vector<variable> all;
+  std::vector<decltype(make(all.front()))> functions;
+  for (int each = 0; each < 30; ++each) {
+    all.push_back(w.replicate("v", tensor::zeros<float>({3})));
+    functions.push_back(make(all.back()));
+  }
+  for (const auto& f : functions) f();
+  for (const auto& v : all) EXPECT_THAT(w.gather(v).to_vector<float>(), Each(1));
+  // Ranks that know the variable are told of the others' copies.
+  auto g = w.function([](const tensor& old) { return tensor::ones<float>(old.shape()); }, replicas(all[7]),
+                      updates(reduced_into(all[7], sum, sgd{.rate = 1})));
+  g();
+  functions[7]();
+  g();
+  EXPECT_THAT(w.gather(all[7]).to_vector<float>(), Each(1 - 4 + 1 - 4));
+}
+
 TEST(WorldVariables, ABroadcastOfTheMastersValueUndoesNoCallOfAnotherThread) {
   world w({.ranks = 2});
   auto v = w.replicate("v", tensor::zeros<float>({1}));

@@ -18,7 +18,10 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct world_options {
   /// How many compute, the caller among them if `caller_computes`; at most 256. 0: as many as this process may keep
-  /// processors busy, or 256 if those are more.
+  /// processors busy, or 256 if those are more. A variable takes up to 6 * ranks of the program's blocks and holds
+  /// (domain_options::max_blocks), but 2 * ranks * (ranks + 1) if a function reduces into it, and 2 * (ranks + 1) more
+  /// for each tensor that its rule remembers: of 2^20, which large arenas have, 64 ranks take all for 126 such
+  /// variables. Then have more made, by domain::of_program before anything else, or one variable of several.
   unsigned ranks = 0;
   /// What they compute on: with devices, rank `r` on the `r`-th of them, in turn, and its functions get their tensors
   /// there (rank_context::device). Variables stay there between calls, and come to the host when they are asked for;

@@ -16,7 +16,8 @@ namespace muster::detail {
 /// A variable of a world, as caller and ranks know it: two tensors for each rank, of which one is live and the other is
 /// where a call puts what the variable is to be. Which one is live only the caller knows, and says with each call; so a
 /// call counts, for all variables and ranks at once, when he changes his mind, and a rank that dies takes nothing with
-/// it: the memory is the caller's.
+/// it: the memory is the caller's. A rank knows of others' copies, and holds them, only if some function reduces values
+/// of all ranks into the variable; else there are tensors without elements in their place.
 ///
 /// In a world whose ranks all have devices there are two more for each rank, on its device. The rank has allocated
 /// them, but the caller has references, so that they outlive it; which of those is live he knows too, and whether it is

@@ -48,6 +48,7 @@ struct registered_variable {
   rank_variable what;
   std::uint8_t live = 0;    ///< of the copies on the host
   bool is_updated = false;  ///< by a function that was made: on the host there is room for what it is to be
+  bool is_reduced = false;  ///< likewise, by values of all ranks: each of them writes into all copies
   std::uint64_t since = 0;  ///< as of a function
   std::uint64_t changed = 0;
   std::uint8_t live_there = 0;        ///< of those on devices
