@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/parallel/detail/output_accumulator.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -55,12 +56,29 @@ weighted_mean weighted_mean::read_from(frame_reader& in) {
 
 // ---- lists
 
-// Small ones go to the caller within the frame, since shared memory comes in pieces of that size.
+namespace {
+
+// What shared memory comes in: what is smaller goes to the caller within the frame.
+constexpr std::size_t shared_piece = std::size_t{64} << 10U;
+
+memory compact_memory(std::size_t bytes) { return bytes < shared_piece ? memory::local : memory::shared; }
+
+bool is_small(const tensor& which) { return compact_memory(which.nbytes()) == memory::local; }
+
+tensor compact_clone(const tensor& which) { return which.clone(compact_memory(which.nbytes())); }
+
+}  // namespace
+
+void tensor_list::add(const tensor& value, double /*weight*/) {
+  is_last_own_ = !value.device().is_cpu();
+  const auto here = value.to(device::cpu());
+  all_.push_back(is_last_own_ && is_small(here) ? compact_clone(here) : here);
+}
+
 void tensor_list::make_own() {
-  constexpr std::size_t piece = std::size_t{64} << 10U;
   if (std::exchange(is_last_own_, true)) return;
   auto& last = all_.back();
-  last = last.clone(last.is_shared() && last.nbytes() >= piece ? memory::shared : memory::local);
+  last = last.is_shared() ? compact_clone(last) : last.clone(memory::local);
 }
 
 void tensor_list::save(frame_writer& out) const {
@@ -76,14 +94,27 @@ void tensor_list::merge(frame_reader& in) {
   for (; count > 0; --count) all_.push_back(tensor::read_from(in));
 }
 
+// One after the other: what is read of a frame is in shared memory until it is copied.
+void tensor_list::merge_copies(frame_reader& in) {
+  std::uint64_t count = 0;
+  in.read(&count, sizeof count);
+  in.expect(count, 1);
+  for (; count > 0; --count) all_.push_back(compact_clone(tensor::read_from(in)));
+}
+
 std::vector<tensor> own_copy(const std::vector<tensor>& result) {
   std::vector<tensor> made;
   made.reserve(result.size());
-  for (const auto& each : result) made.push_back(each.clone());
+  for (const auto& each : result) made.push_back(compact_clone(each));
   return made;
 }
 
-std::vector<tensor> tensor_list::clones() const { return own_copy(all_); }
+void tensor_list::join_small() {
+  if (all_.size() < 2 || std::ranges::none_of(all_, is_small)) return;
+  std::size_t bytes = 0;
+  for (const auto& each : all_) bytes += each.nbytes();
+  all_ = {joined(compact_memory(bytes))};
+}
 
 void tensor_list::require_rows(const tensor& value) const {
   if (value.dimensions() > 0) return;
@@ -106,14 +137,14 @@ void tensor_list::require_joinable(std::size_t first_unknown) const {
   }
 }
 
-tensor tensor_list::joined() const {
+tensor tensor_list::joined(memory where) const {
   if (all_.empty()) return {};
   std::size_t rows = 0;
   for (const auto& each : all_) rows += each.rows();
   const auto& first = all_.front();
   auto shape = first.shape();
   shape[0] = rows;
-  auto made = tensor::empty(first.dtype(), shape);
+  auto made = tensor::empty(first.dtype(), shape, where);
   std::size_t at = 0;
   for (const auto& each : all_) {
     made.slice(at, at + each.rows()).copy_from(each);

@@ -480,6 +480,50 @@ TEST(WorldAcceptance, AnOutputThatIsAskedForTwiceComesWithElementsOfItsOwn) {
   });
 }
 
+// Each in a piece of shared memory they would take 125 MiB.
+TEST(WorldAcceptance, ManySmallSlicesComeInASmallArena) {
+  const auto small = domain::of_program({.arena_bytes = std::size_t{16} << 20U});
+  in_worlds({2, 3}, [](world& w) {
+    auto f = w.function([](const tensor& x) { return std::tuple(x, x, x.clone(), x.clone(memory::local)); }, rows("x"),
+                        outputs(gather("rows"), none("parts"), gather("copies"), none("local")));
+    const auto x = tensor::arange<float>(0, 2000);
+    const auto [rows_of_all, parts, copies, local] = f.with({.num_slices = 2000})(x);
+    EXPECT_EQ(rows_of_all.to_vector<float>(), x.to_vector<float>());
+    EXPECT_EQ(copies.to_vector<float>(), x.to_vector<float>());
+    ASSERT_EQ(parts.size(), 2000U);
+    ASSERT_EQ(local.size(), 2000U);
+    for (std::size_t row = 0; row < 2000; ++row) {
+      EXPECT_EQ(parts[row].item<float>(), static_cast<float>(row));
+      EXPECT_EQ(local[row].item<float>(), static_cast<float>(row));
+    }
+    const auto again = f.only<1, 1>().with({.num_slices = 2000})(x);
+    std::get<0>(again)[7].fill(0.0F);
+    EXPECT_EQ(std::get<1>(again)[7].item<float>(), 7.0F);
+  });
+}
+
+TEST(WorldAcceptance, SlicesOfAllSizesAreGatheredInTheirOrder) {
+  in_worlds({1, 2, 3}, [](world& w) {
+    auto f = w.function(
+        [](const rank_context& context, const tensor& x) {
+          return tensor::full<float>({context.slice % 2 == 0 ? 20'000U : 3U}, x.at<float>(0));  // 80 KB, or few
+        },
+        rows("x"), outputs(gather("rows")));
+    const auto x = tensor::arange<float>(0, 24);
+    for (const unsigned slices : {1U, 2U, 5U}) {
+      std::vector<float> expected;
+      for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+        const auto share = part_of({0, 24}, rank, w.ranks());
+        for (std::size_t slice = 0; slice < slices; ++slice) {
+          const auto first = static_cast<float>(share.first + part_of({0, share.size()}, slice, slices).first);
+          expected.insert(expected.end(), slice % 2 == 0 ? 20'000 : 3, first);
+        }
+      }
+      EXPECT_EQ(f.with({.num_slices = slices})(x).to_vector<float>(), expected) << slices;
+    }
+  });
+}
+
 const event& own_event() {
   static const event made;
   return made;

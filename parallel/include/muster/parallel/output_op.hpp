@@ -18,7 +18,8 @@ enum class output_op : std::uint8_t {
   min = 3,
   max = 4,
   gather = 5,         ///< tensors: one after the other along the first dimension, by rank, then by slice
-  none = 6,           ///< all of them, by rank, then by slice: one for each that has rows
+  none = 6,           ///< all of them, by rank, then by slice: one for each that has rows. Tensors of less than 64 KiB,
+                      ///< which is what shared memory comes in, are in memory::local then
   mean_of_ranks = 7,  ///< the mean of the ranks' means, however many rows each had
 };
 

@@ -193,17 +193,16 @@ class tensor_list {
 public:
   explicit tensor_list(const value_name& what) : what_(what) {}
 
-  void add(const tensor& value, double /*weight*/) {
-    is_last_own_ = !value.device().is_cpu();
-    all_.push_back(value.to(device::cpu()));
-  }
+  void add(const tensor& value, double weight);
   void make_own();
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const;
   void merge(frame_reader& in);
 
 protected:
-  [[nodiscard]] std::vector<tensor> clones() const;
+  /// As merge(), with memory of their own.
+  void merge_copies(frame_reader& in);
+  [[nodiscard]] std::vector<tensor> take() noexcept { return std::move(all_); }
   [[nodiscard]] std::size_t count() const noexcept { return all_.size(); }
   /// Throws errc::invalid_argument where there are no dimensions, so no rows.
   void require_rows(const tensor& value) const;
@@ -211,7 +210,10 @@ protected:
   /// number of their rows, or have none.
   void require_joinable(std::size_t first_unknown) const;
   /// Requires: require_joinable has not thrown for any.
-  [[nodiscard]] tensor joined() const;
+  [[nodiscard]] tensor joined(memory where) const;
+  /// Makes one of them, where some are smaller than a piece of shared memory, of which each would take one in the
+  /// caller. Requires: likewise.
+  void join_small();
 
 private:
   value_name what_;
@@ -224,7 +226,8 @@ class output_accumulator<tensor, output_op::none> : public tensor_list {
 public:
   using result = std::vector<tensor>;
   using tensor_list::tensor_list;
-  [[nodiscard]] result finish() const { return clones(); }
+  void merge(frame_reader& in) { merge_copies(in); }
+  [[nodiscard]] result finish() noexcept { return take(); }
 };
 
 template <>
@@ -239,12 +242,17 @@ public:
     tensor_list::add(value, weight);
     require_joinable(count() - 1);
   }
+  /// What is sent stays until this is destroyed: who reads it borrows the memory.
+  void save(frame_writer& out) {
+    join_small();
+    tensor_list::save(out);
+  }
   void merge(frame_reader& in) {
     const auto known = count();
     tensor_list::merge(in);
     require_joinable(known);
   }
-  [[nodiscard]] result finish() const { return joined(); }
+  [[nodiscard]] result finish() const { return joined(memory::shared); }
 };
 
 /// Tensors that become one, element by element.
