@@ -116,6 +116,8 @@ public:
   }
   /// The same in the background: a call after those that were made before it. Inputs are taken as the function takes
   /// them before this returns; of a tensor or a data the rows' memory is read when the call is made.
+  /// Not to be waited for in the program's own share of a call: it is made when that call is over, so that
+  /// `f.async(x).get()` waits for itself there.
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
     return with({}).async(given...);
