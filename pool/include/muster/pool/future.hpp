@@ -405,22 +405,14 @@ void future<R>::on_complete(OnValue on_value, OnError on_error) {
   });
 }
 
+// Not by a promise, which moves the value inside of std::call_once: what the move throws would come out of that, and
+// ThreadSanitizer's never ends then. A task catches it before.
 template <class R>
 std::future<R> future<R>::std() {
-  auto promise = std::make_shared<std::promise<R>>();
-  auto made = promise->get_future();
-  detail::future_access::when_done<R>(std::move(*this), [promise](detail::outcome<R> how) {
-    try {
-      if constexpr (std::is_void_v<R>) {
-        std::move(how).get();
-        promise->set_value();
-      } else {
-        promise->set_value(std::move(how).get());
-      }
-    } catch (...) {
-      promise->set_exception(std::current_exception());
-    }
-  });
+  using task = std::packaged_task<R(detail::outcome<R>&)>;
+  auto read = std::make_shared<task>([](detail::outcome<R>& how) -> R { return std::move(how).get(); });
+  auto made = read->get_future();
+  detail::future_access::when_done<R>(std::move(*this), [read](detail::outcome<R> how) { (*read)(how); });
   return made;
 }
 
