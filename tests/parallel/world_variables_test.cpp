@@ -305,7 +305,7 @@ TEST(WorldVariables, WhatNoFunctionUpdatesTakesItsMemoryOnce) {
 }
 
 TEST(WorldVariables, TheMemoryOfWhatIsGoneIsThereForWhoeverNeedsIt) {
-  const auto small = domain::of_program({.arena_bytes = std::size_t{16} << 20U});
+  const auto small = domain::of_program({.arena_bytes = std::size_t{20} << 20U});
   world w({.ranks = 2});
   const auto large = tensor::full<float>({std::size_t{3} << 19U}, 1, memory::local);  // 6 MiB
   const auto sums = static_cast<float>(2 * large.size());
