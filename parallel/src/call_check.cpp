@@ -28,7 +28,7 @@ public:
     require_slices();
     made.call.resident = resident();
     made.rows = rows();
-    made.call.rows = sent(batch(), made.rows);
+    send(batch(), made.rows, made.call.rows);
     for (const auto& each : asked_.inputs) {
       made.row_bytes += each.value.nbytes() / std::max<std::size_t>(each.value.rows(), 1);
       made.call.inputs.push_back(
@@ -135,9 +135,13 @@ private:
     return batch().count(0);
   }
 
-  [[nodiscard]] sent_rows sent(const row_selection& which, std::size_t length) const {
-    if (!which.is_list()) return {.range = which.range(length)};
-    return {.is_list = true, .list = tensor::from(which.list())};
+  static void send(const row_selection& which, std::size_t length, sent_rows& as) {
+    as.is_list = which.is_list();
+    if (as.is_list) {
+      as.list = tensor::from(which.list());
+    } else {
+      as.range = which.range(length);
+    }
   }
 
   // Ranks cannot reach memory that is not the domain's.
@@ -174,7 +178,7 @@ private:
     for (std::size_t rank = 0; rank < ranks_; ++rank) require_resident(rank);
     std::vector<sent_rows> made;
     made.reserve(given.size());
-    for (const auto& each : given) made.push_back(sent(each, 0));
+    for (const auto& each : given) send(each, 0, made.emplace_back());
     return made;
   }
 

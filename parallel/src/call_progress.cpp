@@ -8,7 +8,7 @@ namespace muster::detail {
 void call_progress::begin(std::uint64_t epoch) noexcept {
   epoch_ = epoch;
   std::ranges::fill(phases_, rank_phase::ready);
-  std::fill(doomed_.begin(), doomed_.end(), false);
+  std::ranges::fill(doomed_, std::uint8_t{0});
   fails_ = false;
   aborted_ = false;
 }

@@ -2,6 +2,7 @@
 #include <muster/parallel/detail/function_core.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <iomanip>
 #include <ostream>
 #include <set>
@@ -172,37 +173,37 @@ std::vector<output_op> function_core::update_modes() const {
 void function_core::run(run_request& request) {
   world_->require_here();  // a forked child neither counts nor traces what it is refused
   traced_call seen{.function = spec_.name, .begin = clock::now()};
-  std::vector<rank_times> times;
   try {
-    times = call(request, seen.input_bytes);
+    call(request, seen);
   } catch (...) {
     seen.total = clock::now() - seen.begin;
     note(seen);
     throw;
   }
-  seen.total = clock::now() - seen.begin;
-  seen.ranks = &times;
-  note(seen);
 }
 
-std::vector<rank_times> function_core::call(run_request& request, std::uint64_t& input_bytes) {
+void function_core::call(run_request& request, traced_call& seen) {
   std::uint64_t of_rows = 0;
   std::uint64_t of_values = 0;
-  auto times = world_->call(
-      [&](const registered_function&, const auto& variables) {
-        auto made = checked_request(spec_, request, variables, *world_->where(), world_->ranks());
-        made.function = number_;
-        of_rows = made.rows * made.row_bytes;
-        made.write_values = [&](frame_writer& out) {
-          const auto before = out.written();
-          request.write_values(out);
-          of_values = out.written() - before;
-        };
-        return made;
-      },
-      number_, request.options.timeout);
-  input_bytes = of_rows + of_values;
-  return times;
+  const auto prepare = [&](const registered_function&, const auto& variables) {
+    auto made = checked_request(spec_, request, variables, *world_->where(), world_->ranks());
+    made.function = number_;
+    of_rows = made.rows * made.row_bytes;
+    made.write_values = [&](frame_writer& out) {
+      const auto before = out.written();
+      request.write_values(out);
+      of_values = out.written() - before;
+    };
+    return made;
+  };
+  const auto happened = [&](const std::vector<rank_times>& times) {
+    seen.total = clock::now() - seen.begin;
+    seen.input_bytes = of_rows + of_values;
+    seen.ranks = &times;
+    note(seen);
+  };
+  // By reference: a std::function of more than two words is an allocation.
+  world_->call(std::ref(prepare), number_, request.options.timeout, std::ref(happened));
 }
 
 // A call has happened by now, or has not: whatever becomes of its figures does not change that.

@@ -141,6 +141,7 @@ share_inputs::share_inputs(const function_spec& spec, const sent_call& call, con
 }
 
 row_range share_inputs::rows_of(std::size_t index) const noexcept {
+  if (slices_ == 1) return {.first = 0, .last = size_};
   return part_of({.first = 0, .last = size_}, index, slices_);
 }
 

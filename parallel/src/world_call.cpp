@@ -27,8 +27,8 @@ deadline end_after(std::chrono::nanoseconds most) {
 
 deadline world_core::call_end() const { return end_after(options_.call_timeout); }
 
-std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32_t function,
-                                         std::chrono::nanoseconds timeout) {
+void world_core::call(const preparation& prepare, std::uint32_t function, std::chrono::nanoseconds timeout,
+                      const call_listener& happened) {
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
@@ -40,16 +40,17 @@ std::vector<rank_times> world_core::call(const preparation& prepare, std::uint32
   if (is_resident_) make_room_there(found, ended.until);
   const auto request = with_room(ended.until, prepare, found, variables_);
   tell_news();
-  write_arguments(found, request);
+  prepare_arguments(found, request);
   ++epoch_;
   progress_.begin(epoch_);
   if (called_) called_->set(found.spec.name);
+  arguments_.show(memory_.command().arguments);
   order(world_order::run);
   run_own_share(ended);
   conduct(ended, request);
   if (ended.failed) fail(ended, found);
   commit(found, request);
-  return std::move(ended.times);
+  happened(times_);
 }
 
 // Ranks that were told of a function need not have been able to make it: a call of another one does not say so.
@@ -142,7 +143,7 @@ void world_core::tell_news(std::size_t rank) {
   news_[rank].put(area, [&](output_archive& out) { out(functions, variables); });
 }
 
-void world_core::write_arguments(const registered_function& function, const world_request& request) {
+void world_core::prepare_arguments(const registered_function& function, const world_request& request) {
   const world_call_header header{.function = request.function,
                                  .slices = request.slices,
                                  .outputs = request.outputs,
@@ -154,9 +155,9 @@ void world_core::write_arguments(const registered_function& function, const worl
     request.write_values(out);
   };
   if (function.code->has_archived_values()) {
-    arguments_.put<output_archive>(memory_.command().arguments, write);
+    arguments_.prepare<output_archive>(memory_.command().arguments, write);
   } else {
-    arguments_.put<frame_writer>(memory_.command().arguments, write);
+    arguments_.prepare<frame_writer>(memory_.command().arguments, write);
   }
 }
 
@@ -194,7 +195,7 @@ void world_core::conduct(outcome& ended, const world_request& request) {
       case call_progress::next::settled: ended.failed = true; return;
       case call_progress::next::commit:
         read_replies(ended, request);
-        look_at_ranks();  // who died while his outputs were read
+        if (has_somebody_died()) look_at_ranks();  // while his outputs were read
         if (progress_.decide() == call_progress::next::commit) return;
         order(world_order::abort);
         ended.aborted = true;
@@ -269,7 +270,7 @@ void read_outputs(std::size_t rank, const world_request& request, frame_reader& 
 
 void world_core::read_replies(outcome& ended, const world_request& request) {
   try {
-    ended.times.reserve(ranks());
+    times_.clear();
     const bool is_archived =
         ended.what == world_order::run && functions_.at(request.function).code->has_archived_outputs();
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -278,7 +279,7 @@ void world_core::read_replies(outcome& ended, const world_request& request) {
       if (ended.what != world_order::run) continue;
       const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
       const auto read = [&](frame_reader& in) {
-        in.read(&ended.times.emplace_back(), sizeof(rank_times));
+        in.read(&times_.emplace_back(), sizeof(rank_times));
         read_outputs(rank, request, in);
       };
       if (is_archived) {

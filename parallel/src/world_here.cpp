@@ -21,7 +21,8 @@ public:
 };
 
 // As a call's: what lies in shared memory goes by reference, and outputs are copied when they are finished.
-std::vector<std::byte> encoded(const std::function<void(frame_writer&)>& write, kept_blocks& blocks) {
+template <class Write>
+std::vector<std::byte> encoded(const Write& write, kept_blocks& blocks) {
   output_archive counter(true);
   write(counter);
   std::vector<std::byte> bytes(counter.written());
@@ -77,7 +78,11 @@ void world_core::run_here(const preparation& prepare, std::uint32_t function) {
                    .others = others,
                    .buffers = buffers,
                    .device = own_rank_ ? device_of(*own_rank_) : device::cpu()});
-  const auto outputs = encoded(found.code->run(share, values), blocks);
+  const auto made = found.code->run(share, values);
+  const auto write_outputs = [&](frame_writer& out) {
+    if (made) made->write_to(out);
+  };
+  const auto outputs = encoded(write_outputs, blocks);
   input_archive in(outputs, &blocks);
   request.read_outputs(in);
   request.finish_outputs();

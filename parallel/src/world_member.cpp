@@ -73,11 +73,12 @@ void world_member::take_part(std::uint64_t epoch, world_order what) {
   epoch_ = epoch;
   failure_ = nullptr;
   offered_.clear();
-  encode_outputs_ = nullptr;
+  outputs_.reset();
   made_.clear();
   try {
     run(epoch, what);
     lent_.end();
+    if (what != world_order::learn) reply_.show(line_.reply);
     answer(epoch, rank_phase::done);
   } catch (const call_dropped&) {
     end_work();
@@ -181,7 +182,7 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
                    .others = *this,
                    .buffers = buffers_[header.function],
                    .device = device_});
-  encode_outputs_ = what.code->run(share, values);
+  outputs_ = what.code->run(share, values);
   if (!device_.is_cpu()) {
     wait_for_device();
     pins_.end();
@@ -191,12 +192,12 @@ void world_member::run(std::uint64_t epoch, const world_call_header& header, con
   if (command() == command_word{.epoch = epoch, .what = world_order::abort}) throw call_dropped{};
   const auto write = [&](frame_writer& out) {
     out.write(&share.times(), sizeof(rank_times));
-    encode_outputs_(out);
+    if (outputs_) outputs_->write_to(out);
   };
   if (what.code->has_archived_outputs()) {
-    reply_.put<output_archive>(line_.reply, write);
+    reply_.prepare<output_archive>(line_.reply, write);
   } else {
-    reply_.put<frame_writer>(line_.reply, write);
+    reply_.prepare<frame_writer>(line_.reply, write);
   }
 }
 
@@ -269,7 +270,7 @@ void world_member::tend() {
     }
   }
   wait_for_device();
-  reply_.put(line_.reply, [&](output_archive& out) { out(made_); });
+  reply_.prepare(line_.reply, [&](output_archive& out) { out(made_); });
 }
 
 // ---- what ranks read of one another

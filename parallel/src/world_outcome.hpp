@@ -20,7 +20,6 @@ struct world_core::outcome {
   world_order what = world_order::run;
   std::optional<std::size_t> late{};  ///< the rank that was waited for when the call was given up
   std::exception_ptr refused{};       ///< the outputs do not go together
-  std::vector<rank_times> times{};
   std::vector<std::vector<resident_copies>>
       made{};  ///< by rank, if ranks tend to variables: for each job that makes some
 };

@@ -89,15 +89,19 @@ rank_process* world_core::process_of(std::size_t rank) noexcept {
 }
 
 void world_core::replace_the_dead(const std::string& function, deadline until) {
+  bool are_all_there = true;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     auto* const process = process_of(rank);
-    if (process == nullptr || !process->is_vacant(*domain_)) continue;
-    told_[rank] = 0;
-    learned_ = 0;
-    process->start(ticket_, memory_);
-    replaced_.fetch_add(1, std::memory_order_relaxed);
+    if (process == nullptr) continue;
+    if (process->is_vacant(*domain_)) {
+      told_[rank] = 0;
+      learned_ = 0;
+      process->start(ticket_, memory_);
+      replaced_.fetch_add(1, std::memory_order_relaxed);
+    }
+    are_all_there &= process->is_there(memory_);
   }
-  await_ranks(function, until);
+  if (!are_all_there) await_ranks(function, until);  // which asks the clock
 }
 
 // A rank that does not come before the call's end goes on starting, and the next call waits for it.

@@ -36,8 +36,8 @@ public:
   void died(std::size_t rank) noexcept;
   /// The rank's process is being killed: it is awaited until it has died, whatever it still answers. Else its death
   /// would be that of a later call.
-  void doom(std::size_t rank) noexcept { doomed_[rank] = true; }
-  [[nodiscard]] bool is_doomed(std::size_t rank) const noexcept { return doomed_[rank]; }
+  void doom(std::size_t rank) noexcept { doomed_[rank] = 1; }
+  [[nodiscard]] bool is_doomed(std::size_t rank) const noexcept { return doomed_[rank] != 0; }
   /// It will not count for another reason: too late, or the caller's own share failed.
   void give_up() noexcept { fails_ = true; }
 
@@ -58,8 +58,8 @@ private:
   [[nodiscard]] bool is_anybody_awaited() const noexcept;
 
   std::uint64_t epoch_ = 0;
-  std::vector<rank_phase> phases_;  // of this epoch; absent: dead
-  std::vector<bool> doomed_;
+  std::vector<rank_phase> phases_;    // of this epoch; absent: dead
+  std::vector<std::uint8_t> doomed_;  // bytes: each look at the ranks reads them
   bool fails_ = false;
   bool aborted_ = false;
 };

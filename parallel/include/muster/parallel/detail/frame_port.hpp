@@ -59,7 +59,8 @@ private:
   arena& memory_;
 };
 
-/// The writer's end of an area.
+/// The writer's end of an area, whose readers look at a word beside it all the time: with each look they take its line
+/// away. So a short frame is put together elsewhere, and copied there when all else that comes before the word is done.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Lifetime: borrows the arena. A frame is there until the next one is written.
@@ -67,28 +68,43 @@ class frame_outbox {
 public:
   explicit frame_outbox(arena& memory) noexcept : memory_(memory) {}
 
-  /// Writes what `write` writes, which is called twice, with a Writer: output_archive, or frame_writer where all values
-  /// encode themselves. Throws errc::out_of_memory, and what `write` throws.
+  /// Makes a frame for `area` of what `write` writes, which is called twice, with a Writer: output_archive, or
+  /// frame_writer where all values encode themselves. Throws errc::out_of_memory, and what `write` throws; there is no
+  /// frame then.
   template <class Writer = output_archive, std::size_t Bytes, std::invocable<Writer&> Write>
-  void put(frame_area<Bytes>& area, const Write& write) {
+  void prepare(frame_area<Bytes>& area, const Write& write) {
+    bytes_ = 0;
     Writer counter(true);
     write(counter);
     naming_sink names(memory_);
-    const auto bytes = counter.written();
-    const auto where = room(area.here, bytes);
+    const auto where = room(area.here, counter.written());
     Writer out(where, &names);
     write(out);
-    if (where.data() == staged_.data()) std::memcpy(area.here, staged_.data(), bytes);
-    area.bytes = bytes;
-    area.block = overflow_ ? memory_.name_of(overflow_) : 0;
+    bytes_ = where.size();
+    is_staged_ = where.data() == staged_.data();
+    block_ = overflow_ ? memory_.name_of(overflow_) : 0;
+  }
+  /// Puts it there. Requires: prepare(area, …) came before.
+  template <std::size_t Bytes>
+  void show(frame_area<Bytes>& area) noexcept {
+    if (is_staged_) std::memcpy(area.here, staged_.data(), bytes_);
+    area.bytes = bytes_;
+    area.block = block_;
+  }
+  /// Both.
+  template <class Writer = output_archive, std::size_t Bytes, std::invocable<Writer&> Write>
+  void put(frame_area<Bytes>& area, const Write& write) {
+    prepare<Writer>(area, write);
+    show(area);
   }
 
 private:
   [[nodiscard]] std::span<std::byte> room(std::span<std::byte> here, std::size_t bytes);
 
-  // Short frames are put together here: whoever looks at the word beside the area all the time would take its line away
-  // with each look.
   alignas(frame_alignment) std::array<std::byte, 256> staged_;
+  std::size_t bytes_ = 0;
+  std::uint64_t block_ = 0;
+  bool is_staged_ = true;
   arena& memory_;
   shared_block overflow_;  // for frames that have no room in the area
 };

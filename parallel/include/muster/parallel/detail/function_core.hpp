@@ -64,7 +64,7 @@ public:
   [[nodiscard]] thread_pool& conductor() { return world_->conductor(); }
 
 private:
-  [[nodiscard]] std::vector<rank_times> call(run_request& request, std::uint64_t& input_bytes);
+  void call(run_request& request, traced_call& seen);
   void note(const traced_call& seen) noexcept MUSTER_EXCLUDES(mutex_);
   void count(const std::vector<rank_times>& times, std::chrono::nanoseconds total, std::uint64_t input_bytes) noexcept
       MUSTER_EXCLUDES(mutex_);

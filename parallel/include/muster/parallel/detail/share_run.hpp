@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -158,6 +157,18 @@ private:
   stopwatch watch_;
 };
 
+/// What a rank's outputs are, kept until the call is over.
+class rank_outputs {
+public:
+  rank_outputs() = default;
+  rank_outputs(const rank_outputs&) = delete;
+  rank_outputs& operator=(const rank_outputs&) = delete;
+  virtual ~rank_outputs() = default;
+
+  /// May be called several times.
+  virtual void write_to(frame_writer& out) = 0;
+};
+
 /// A function of a world as a rank runs it.
 ///
 /// Thread safety: one call at a time.
@@ -168,11 +179,11 @@ public:
   rank_function& operator=(const rank_function&) = delete;
   virtual ~rank_function() = default;
 
-  /// Reads the values that all ranks get from `values`, runs the rank's share, and makes an encoder of what its
-  /// outputs are, which may be called several times. Throws what the function throws.
-  [[nodiscard]] virtual std::function<void(frame_writer&)> run(share_run& share, frame_reader& values) = 0;
-  /// Whether its values, or outputs, are encoded by archives: then `values` is an input_archive, and what the encoder
-  /// gets an output_archive. Making one costs as much as a short call.
+  /// Reads the values that all ranks get from `values` and runs the rank's share. Returns its outputs; null for a
+  /// function that has none. Throws what the function throws.
+  [[nodiscard]] virtual std::unique_ptr<rank_outputs> run(share_run& share, frame_reader& values) = 0;
+  /// Whether its values, or outputs, are encoded by archives: then `values` is an input_archive, and what outputs are
+  /// written to an output_archive. Making one costs as much as a short call.
   [[nodiscard]] virtual bool has_archived_values() const noexcept = 0;
   [[nodiscard]] virtual bool has_archived_outputs() const noexcept = 0;
 };

@@ -235,26 +235,18 @@ public:
   [[nodiscard]] bool has_archived_values() const noexcept override { return Layout::whole_count > 0; }
   [[nodiscard]] bool has_archived_outputs() const noexcept override { return Layout::has_archived_outputs; }
 
-  [[nodiscard]] std::function<void(frame_writer&)> run(share_run& share, frame_reader& values) override {
+  [[nodiscard]] std::unique_ptr<rank_outputs> run(share_run& share, frame_reader& values) override {
     auto wholes = Layout::read(values);
     share.place(wholes);
-    auto outputs = std::make_shared<typename Layout::outputs>(Layout::accumulators(share.spec()));
-    share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight, bool is_last) {
-      auto results = call(context, given, wholes);
-      share.note_computed();
-      take_outputs(share, *outputs, results, weight, std::make_index_sequence<Layout::output_count>());
-      take_updates(share, results, weight, std::make_index_sequence<Layout::update_values>());
-      if (!is_last) make_own(share, *outputs, std::make_index_sequence<Layout::output_count>());
-      if constexpr (std::tuple_size_v<typename Layout::results> != 0) share.note_accumulated();
-    });
-    share.finish_updates();
-    std::uint64_t mask = 0;
-    for (std::size_t index = 0; index < Layout::output_count; ++index) {
-      if (share.wants(index)) mask |= std::uint64_t{1} << index;
+    if constexpr (Layout::output_count == 0) {
+      typename Layout::outputs none;
+      run_slices(share, wholes, none);
+      return nullptr;
+    } else {
+      auto kept = std::make_unique<kept_outputs>(share);
+      run_slices(share, wholes, kept->all);
+      return kept;
     }
-    return [outputs, mask](frame_writer& out) {
-      save(*outputs, mask, out, std::make_index_sequence<Layout::output_count>());
-    };
   }
 
   /// What is sent of it, and how it is made again.
@@ -269,6 +261,32 @@ public:
   }
 
 private:
+  struct kept_outputs final : rank_outputs {
+    explicit kept_outputs(const share_run& share) : all(Layout::accumulators(share.spec())) {
+      for (std::size_t index = 0; index < Layout::output_count; ++index) {
+        if (share.wants(index)) wanted |= std::uint64_t{1} << index;
+      }
+    }
+    void write_to(frame_writer& out) override {
+      save(all, wanted, out, std::make_index_sequence<Layout::output_count>());
+    }
+
+    typename Layout::outputs all;
+    std::uint64_t wanted = 0;
+  };
+
+  void run_slices(share_run& share, typename Layout::wholes& wholes, typename Layout::outputs& outputs) {
+    share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight, bool is_last) {
+      auto results = call(context, given, wholes);
+      share.note_computed();
+      take_outputs(share, outputs, results, weight, std::make_index_sequence<Layout::output_count>());
+      take_updates(share, results, weight, std::make_index_sequence<Layout::update_values>());
+      if (!is_last) make_own(share, outputs, std::make_index_sequence<Layout::output_count>());
+      if constexpr (std::tuple_size_v<typename Layout::results> != 0) share.note_accumulated();
+    });
+    share.finish_updates();
+  }
+
   template <class T>
   static T decode(input_archive& in, token_decoder& functions) {
     using parts = callable_parts<T>;

@@ -124,11 +124,13 @@ public:
 
   using preparation =
       std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
+  /// Is told, under the lock, of a call that has happened: where its time went, by rank.
+  using call_listener = std::function<void(const std::vector<rank_times>&)>;  // does not throw
   /// Makes the call: `prepare` is asked for it under the lock, when the variables do not change any more. It takes
   /// `timeout` at most, and world_options::call_timeout.
   /// Throws rank_error, what `prepare` and `read_outputs` throw, errc::pool_closed. Nothing has happened then.
-  std::vector<rank_times> call(const preparation& prepare, std::uint32_t function, std::chrono::nanoseconds timeout)
-      MUSTER_EXCLUDES(mutex_);
+  void call(const preparation& prepare, std::uint32_t function, std::chrono::nanoseconds timeout,
+            const call_listener& happened) MUSTER_EXCLUDES(mutex_);
   /// The same in this thread alone, with what the caller's rank has of the variables.
   void run_here(const preparation& prepare, std::uint32_t function) MUSTER_EXCLUDES(mutex_);
   /// Tells all ranks of everything that they do not know yet, and asks whether they could make all functions.
@@ -214,7 +216,7 @@ private:
   void tell_news() MUSTER_REQUIRES(mutex_);
   void tell_own_news() MUSTER_REQUIRES(mutex_);
   void tell_news(std::size_t rank) MUSTER_REQUIRES(mutex_);
-  void write_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
+  void prepare_arguments(const registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
   void order(world_order what) noexcept MUSTER_REQUIRES(mutex_);
   void run_own_share(const outcome& ended) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_hopeless();
@@ -264,7 +266,8 @@ private:
   std::vector<frame_outbox> news_ MUSTER_GUARDED_BY(mutex_);   // by rank
   frame_outbox arguments_ MUSTER_GUARDED_BY(mutex_);
   borrowing_source lent_ MUSTER_GUARDED_BY(mutex_);  // by ranks, while their outputs are read
-  // What follows belongs to who has the lock, too; also inside of predicates, where the analysis does not see it.
+  // What follows belongs to who has the lock, too; also inside of lambdas, where the analysis does not see it.
+  std::vector<rank_times> times_;                 // of the call, by rank
   std::vector<std::uint32_t> dropped_functions_;  // inside of a call, until it is over
   std::vector<std::uint32_t> dropped_variables_;
   std::unique_ptr<world_member> own_;

@@ -102,7 +102,7 @@ private:
   std::vector<std::shared_ptr<const void>> mappings_;  // of what others offered last: most likely they do so again
   pinned_inputs pins_;                                 // in memory that is lent until a call ends, and kept after
   std::vector<contribution> offered_;                  // others may read it until the call has ended
-  std::function<void(frame_writer&)> encode_outputs_;  // likewise: it keeps the outputs
+  std::unique_ptr<rank_outputs> outputs_;              // likewise
   std::uint64_t epoch_ = 0;                            // of the last call
   std::exception_ptr failure_;
   std::function<bool()> hopeless_;
