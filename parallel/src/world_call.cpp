@@ -121,7 +121,9 @@ rank_variable as_known_to(std::size_t rank, const registered_variable& which) {
 void world_core::tell_news(std::size_t rank) {
   auto& area = memory_.line(rank).news;
   if (told_[rank] == changes_) {
-    if (area.bytes != 0) area.bytes = 0;  // written only then: it is read with each call
+    if (area.bytes == 0) return;  // it is read with each call
+    area.bytes = 0;
+    area.block = 0;  // or each call would look for it
     return;
   }
   std::vector<function_news> functions;
