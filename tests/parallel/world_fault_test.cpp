@@ -183,6 +183,56 @@ TEST(WorldFaults, ARankKilledInItsComputationIsReplaced) {
   });
 }
 
+tensor one_more(const rank_context& context, int victim, const tensor& share) {
+  suffer(context, victim, mishap::dies);
+  auto made = share.clone();
+  for (auto& each : made.span<float>()) ++each;
+  return made;
+}
+std::tuple<float, tensor> all_of(const rank_context& context, int victim, const tensor& part) {
+  suffer(context, victim, mishap::dies);
+  return {test::total(part), part};
+}
+
+void expect_shares(const world& w, const variable& v, const tensor& all) {
+  EXPECT_EQ(w.gather(v, 0).to_vector<float>(), all.to_vector<float>());
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    const auto rows = part_of({0, all.rows()}, rank, w.ranks());
+    const auto own = w.get_value(rank, v);
+    EXPECT_EQ(own.shape(), (tensor_shape{rows.size(), 2})) << "rank " << rank;
+    EXPECT_EQ(own.to_vector<float>(), all.slice(rows.first, rows.last).to_vector<float>()) << "rank " << rank;
+  }
+}
+
+TEST(WorldFaults, RowsThatAKilledRankHadAreThere) {
+  in_scenes([](scene& s, test::caller who) {
+    for (const std::size_t more : {0U, 3U}) {
+      auto x = tensor::arange<float>(0, static_cast<float>(2 * (24 + more))).reshape({24 + more, 2});
+      const auto v = s.w.scattered("v", x);
+      auto change = s.w.function(one_more, whole("victim"), replicas(v), updates(assign(v)), named("change"));
+      auto look = s.w.function(all_of, whole("victim"), sliceable(v), outputs(sum("sum"), gather("rows")));
+      for (int rank = 0; rank < 3; ++rank) {
+        if (who != test::caller::none && static_cast<std::size_t>(rank) == s.w.master_rank()) continue;
+        change(-1);  // the other copy counts now
+        for (auto& each : x.span<float>()) ++each;
+        const auto expect_death = [&](const auto& call) {
+          const auto found = end_of(call);
+          EXPECT_EQ(found.code, errc::worker_died) << found.text;
+          EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
+          expect_shares(s.w, v, x);
+        };
+        expect_death([&] { change(rank); });
+        expect_death([&] { look.with({.num_slices = 2})(rank); });
+        for (const unsigned slices : {1U, 3U}) {
+          const auto [all, rows] = look.with({.num_slices = slices})(-1);
+          EXPECT_EQ(all, test::total(x));
+          EXPECT_EQ(rows.to_vector<float>(), x.to_vector<float>());
+        }
+      }
+    }
+  });
+}
+
 tensor waited_for(const rank_context& context, const tensor& x, int stuck, const tensor& seen, const tensor& weights) {
   test::visits::add(seen);
   suffer(context, stuck, mishap::lingers);
