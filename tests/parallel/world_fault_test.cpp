@@ -112,16 +112,24 @@ ending end_of(const Call& call) {
   return found;
 }
 
+// Whoever waits for what never comes is killed after the grace. Elsewhere it is so long that nobody is, whatever the
+// load.
+constexpr auto short_grace = 100ms;
+
 template <class Test>
-void in_scenes(const Test& test) {
+void in_scenes(std::chrono::nanoseconds grace, const Test& test) {
   for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
     SCOPED_TRACE(testing::Message() << "caller " << static_cast<int>(who));
     auto options = test::options_for(3, who);
     options.name = "stage";
-    options.grace = 100ms;
+    options.grace = grace;
     scene s(options);
     test(s, who);
   }
+}
+template <class Test>
+void in_scenes(const Test& test) {
+  in_scenes(in_time, test);
 }
 
 TEST(WorldFaults, WhatARankThrowsReachesTheCallerWithRankAndFunction) {
@@ -240,7 +248,7 @@ tensor waited_for(const rank_context& context, const tensor& x, int stuck, const
 }
 
 TEST(WorldFaults, ARankKilledWhileItWaitsForTheOthersEndsTheCall) {
-  in_scenes([](scene& s, test::caller who) {
+  in_scenes(short_grace, [](scene& s, test::caller who) {
     const auto victim = who == test::caller::first ? 1U : 0U;
     const int stuck = who == test::caller::last ? 1 : 2;
     const auto pid = s.w.pids()[victim];
@@ -282,26 +290,39 @@ TEST(WorldFaults, ARankKilledWhileIdleIsReplacedWithItsReplicas) {
   });
 }
 
+/// The error of a call in which that rank stops; all other calls have the time that they need. Where there is load
+/// another rank, or the caller, may be late too, and is named, or the call be over before that rank begins; then all
+/// get more time.
+template <class Function>
+ending end_of_stopped_call(const Function& f, scene& s, std::size_t stopped) {
+  for (auto timeout = 100ms;; timeout *= 2) {
+    const auto before = s.w.pids()[stopped];
+    const auto found =
+        end_of([&] { f.with({.timeout = timeout})(s.x, static_cast<int>(stopped), mishap::stops, -1, mishap::none); });
+    EXPECT_EQ(found.code, errc::timed_out) << found.text;
+    s.expect_weights(1);
+    s.expect_good_call();
+    const bool is_replaced = s.w.pids()[stopped] != before;
+    const bool is_alone = found.rank == stopped && is_replaced;
+    if (!is_alone && timeout < 5s) continue;
+    EXPECT_TRUE(is_replaced);
+    EXPECT_GE(found.time, timeout + short_grace);
+    return found;
+  }
+}
+
 TEST(WorldFaults, AStoppedRankIsTooLateAndIsReplaced) {
   for (const auto who : {test::caller::first, test::caller::none}) {
     for (const bool together : {true, false}) {
       auto options = test::options_for(3, who);
-      options.call_timeout = 100ms;
-      options.grace = 50ms;
+      options.grace = short_grace;
       scene s(options);
       auto& f = together ? s.together : s.apart;
       f(s.x, -1, mishap::none, -1, mishap::none);
       s.w.broadcast(s.weights, tensor::full<float>({500}, 1.0F));
-      const auto stopped = s.w.pids()[1];
-      const auto found = end_of([&] { f(s.x, 1, mishap::stops, -1, mishap::none); });
-      EXPECT_EQ(found.code, errc::timed_out) << found.text;
-      EXPECT_EQ(found.rank, 1U);
-      EXPECT_GE(found.time, 150ms);
+      const auto found = end_of_stopped_call(f, s, 1);
+      EXPECT_EQ(found.rank, 1U) << found.text;
       EXPECT_LT(found.time, in_time);
-      s.expect_weights(1);
-      s.expect_good_call();
-      EXPECT_NE(s.w.pids()[1], stopped);
-      EXPECT_EQ(s.w.replaced_ranks(), 1U);
     }
   }
 }
@@ -312,7 +333,7 @@ TEST(WorldFaults, ATimeoutOfOneCallIsThatOfTheCall) {
   const auto found = end_of([&] { f.with({.timeout = 50ms})(); });
   EXPECT_EQ(found.code, errc::timed_out) << found.text;
   EXPECT_THAT(found.text, HasSubstr("'slow'"));
-  EXPECT_GE(found.time, 70ms);
+  EXPECT_GE(found.time, 50ms);
   s.expect_good_call();
 }
 
@@ -417,7 +438,7 @@ tensor after_the_other(const rank_context& context, const tensor& x, mishap what
 }
 
 TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGrace) {
-  in_scenes([](scene& s, test::caller who) {
+  in_scenes(short_grace, [](scene& s, test::caller who) {
     const int stuck = who == test::caller::last ? 1 : 2;
     for (const bool together : {true, false}) {
       auto f = s.w.function(after_the_other, rows("x"), whole("what", "stuck", "seen"), replicas(s.weights),
@@ -429,7 +450,7 @@ TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGr
         const auto found = end_of([&] { f(s.x, failure, stuck, seen.shared()); });
         EXPECT_EQ(found.rank, 0U) << found.text;
         EXPECT_EQ(found.code, failure == mishap::throws ? errc::remote_exception : errc::worker_died);
-        EXPECT_GE(found.time, 100ms);
+        EXPECT_GE(found.time, short_grace);
         EXPECT_LT(found.time, in_time);
         s.expect_weights(1);
         s.expect_good_call();
