@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Variables of worlds: collectives on them, and updates.
+#include <array>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "../collectives/combine_reference.hpp"
@@ -253,6 +255,58 @@ TEST(WorldVariables, GivenTwiceAreRefusedAndNothingChanges) {
   EXPECT_THAT(refusal([&] { w.all_reduce(twice, sum); }), AllOf(HasSubstr("'v'"), HasSubstr("number 1 and 2")));
   EXPECT_THAT(refusal([&] { static_cast<void>(w.get_value(0, twice)); }), HasSubstr("'v'"));
   EXPECT_THAT(w.get_value(1, twice[0]).to_vector<float>(), ElementsAre(1, 1));
+}
+
+TEST(WorldVariables, WhatDoesNotFitOneOfSeveralIsRefusedBeforeAnyOfThemChanges) {
+  using several = std::span<const variable>;
+  in_worlds({2, 3}, [](world& w) {
+    world other({.ranks = 1});
+    const auto strange = other.replicate("strange", tensor::ones<float>({2, 2}));
+    const auto x = noise({2 * w.ranks(), 2});
+    const auto good = w.scattered("good", x);  // another value in each rank, so that whatever becomes of it is seen
+    const auto ragged = w.scattered("ragged", noise({2 * w.ranks() + 1, 2}));
+    const auto scalar = w.replicate("scalar", tensor::ones<float>({}));
+    const auto uneven = w.scattered("uneven", x);
+    w.set_value(1, uneven, noise({2, 3}));
+    const auto expect_refused = [&](const variable& bad, const auto& call) {
+      EXPECT_THAT(refusal([&] { call(std::array{good, bad}); }), HasSubstr("'" + bad.name() + "'"));
+      EXPECT_EQ(w.gather(good, 0).to_vector<float>(), x.to_vector<float>());
+      EXPECT_THAT(w.get_lengths(good), Each(2));
+    };
+
+    const auto broadcast = [&](several both) { w.broadcast(both); };
+    const auto all_gather = [&](several both) { w.all_gather(both); };
+    const auto reduce_in_place = [&](several both) { w.reduce_in_place(both, sum); };
+    const auto all_reduce = [&](several both) { w.all_reduce(both, sum); };
+    expect_refused(strange, broadcast);
+    expect_refused(strange, all_gather);
+    expect_refused(scalar, all_gather);
+    expect_refused(uneven, all_gather);
+    expect_refused(strange, reduce_in_place);
+    expect_refused(ragged, reduce_in_place);
+    expect_refused(strange, all_reduce);
+    expect_refused(ragged, all_reduce);
+
+    const auto values_with = [](const tensor& second) { return std::array{tensor::ones<float>({5, 2}), second}; };
+    const auto expect_all_refused = [&](const variable& bad, const tensor& second, const row_selection& batch = {}) {
+      const auto values = values_with(second);
+      if (batch.is_all()) expect_refused(bad, [&](several both) { w.broadcast(both, values); });
+      expect_refused(bad, [&](several both) { w.scatter(both, values, batch); });
+      expect_refused(bad, [&](several both) { w.set_value(0, both, values, batch); });
+    };
+    expect_all_refused(strange, tensor::ones<float>({5, 2}));
+    expect_all_refused(ragged, tensor::ones<double>({5, 2}));
+    expect_all_refused(ragged, tensor::ones<float>({5}));
+    expect_all_refused(ragged, tensor::ones<float>({3, 2}), row_range{2, 5});
+    expect_all_refused(ragged, tensor::ones<float>({3, 2}), std::vector{4, 1});
+    expect_all_refused(ragged, tensor::ones<float>({}), 2);
+    const auto no_rows = values_with(tensor::ones<float>({}));
+    expect_refused(scalar, [&](several both) { w.scatter(both, no_rows); });
+
+    all_reduce(std::array{good, scalar});
+    EXPECT_EQ(w.get_value(1, good).to_vector<float>(), w.get_value(0, good).to_vector<float>());
+    EXPECT_THAT(w.gather(scalar).to_vector<float>(), Each(static_cast<float>(w.ranks())));
+  });
 }
 
 TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
