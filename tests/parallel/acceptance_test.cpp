@@ -309,6 +309,33 @@ TEST(WorldAcceptance, WhoHasNoRowsDoesNotComputeAndIsNotCounted) {
   });
 }
 
+// Of tensors nobody knows dtype and shape.
+TEST(WorldAcceptance, OfNoRowsTensorsAreF32WithoutDimensionsAndAProductOfIntegersIsOne) {
+  const auto of_rows = [](const tensor& x) {
+    const auto sums = tensor::full<std::int64_t>({2, 3}, static_cast<std::int64_t>(x.rows()));
+    return std::tuple(sums, sums, sums, sums, std::int64_t{7}, std::uint8_t{7});
+  };
+  in_worlds({1, 2, 3}, [&](world& w) {
+    auto f = w.function(of_rows, rows("x"),
+                        outputs(sum("sum"), prod("prod"), gather("rows"), none("each"), sum("zero"), prod("one")));
+    const auto nothing = tensor::empty<double>({0, 4});
+    for (const bool is_run_here : {false, true}) {
+      const auto [sums, product, gathered, each, zero, one] = is_run_here ? f.local(nothing) : f(nothing);
+      for (const auto& number : {sums, product}) {
+        EXPECT_EQ(number.dtype(), dtype::f32);
+        EXPECT_EQ(number.shape(), tensor_shape{});
+      }
+      EXPECT_EQ(sums.item<float>(), 0);
+      EXPECT_EQ(product.item<float>(), 1);
+      EXPECT_EQ(gathered.dtype(), dtype::f32);
+      EXPECT_EQ(gathered.shape(), tensor_shape{0});
+      EXPECT_TRUE(each.empty());
+      EXPECT_EQ(zero, 0);
+      EXPECT_EQ(one, 1);
+    }
+  });
+}
+
 TEST(WorldAcceptance, OutputsComeInTheOrderAskedFor) {
   in_worlds({1, 2, 3}, [](world& w) {
     auto f = w.function(
