@@ -45,7 +45,7 @@ TEST(WorldAcceptance, AScatteredProductsMeanIsTheSerialOne) {
   const auto expected = mean_of_product(x, y);
   in_worlds({1, 2, 3, 4, 8}, [&](world& w) {
     auto f = w.function(mean_of_product, rows("x"), whole("y"), outputs(avg("mean")));
-    EXPECT_NEAR(f(x, y), expected, 1e-5F * expected);
+    EXPECT_NEAR(f(x, y), expected, 1e-6F * expected);
   });
 }
 
@@ -160,7 +160,7 @@ TEST(WorldAcceptance, BatchesSelectRowsAndMinibatchesHoldJustThose) {
     for (const auto& [batch, selected] : batches) {
       const auto expected = weighted(rows_of(x, selected), weights.value(), y);
       for (const unsigned slices : {1U, 4U}) {
-        EXPECT_NEAR(f.with({.batch = batch, .num_slices = slices})(x, weights, y), expected, 1e-5F * expected);
+        EXPECT_NEAR(f.with({.batch = batch, .num_slices = slices})(x, weights, y), expected, 1e-6F * expected);
       }
     }
   });
