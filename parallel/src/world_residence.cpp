@@ -215,18 +215,23 @@ void world_core::commit_there(const registered_function& function, bool is_for_n
   }
 }
 
-void world_core::with_variable(std::uint32_t number, std::optional<std::size_t> rank,
-                               const std::function<void(registered_variable&)>& what) {
+void world_core::with_each_variable(std::span<const std::uint32_t> numbers, std::optional<std::size_t> rank,
+                                    const variable_use& check, const variable_use& what) {
   made_in_.require_here("a world");
   const call_guard inside(caller_, options_.name);
   const scoped_lock lock(mutex_);
   require_open();
+  for (std::size_t index = 0; index < numbers.size(); ++index) check(index, variables_.at(numbers[index]));
   if (is_resident_) {
     const presence caller(*this);
-    bring(number, rank);
+    for (const auto number : numbers) bring(number, rank);
   }
   try {
-    with_room(call_end(), what, variables_.at(number));
+    // Each by itself: what has been done with one must not be done again where there is no room for the next.
+    for (std::size_t index = 0; index < numbers.size(); ++index) {
+      const auto with_one = [&what, index](registered_variable& found) { what(index, found); };
+      with_room(call_end(), with_one, variables_.at(numbers[index]));
+    }
   } catch (...) {
     note_changes();  // some may have other memory already
     throw;

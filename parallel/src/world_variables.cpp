@@ -104,20 +104,28 @@ void require_like(const variable& which, const tensor& value, std::size_t dimens
          which.dtype(), " in ", dimensions);
 }
 
-tensor selected(const variable& which, const tensor& value, const row_selection& batch) {
-  if (batch.is_all()) return value;
+void require_rank(const variable& which, std::size_t rank, std::size_t ranks) {
+  if (rank >= ranks) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks - 1);
+}
+
+void require_selectable(const variable& which, const tensor& value, const row_selection& batch) {
+  if (batch.is_all()) return;
   if (value.dimensions() == 0) refuse(which, "a batch of a value without dimensions was asked for");
   batch.require_within(value.rows(), text("the value for variable '", which.name(), "'"));
+}
+
+// Requires: require_selectable has not thrown.
+tensor selected(const tensor& value, const row_selection& batch) {
+  if (batch.is_all()) return value;
   if (!batch.is_list()) return value.slice(batch.range(0).first, batch.range(0).last);
   tensor taken;
   detail::take_rows(value, batch.list(), taken);
   return taken;
 }
 
-tensor rows_to_scatter(const variable& which, const tensor& value, const row_selection& batch) {
-  auto rows = selected(which, value, batch);
-  if (rows.dimensions() == 0) refuse(which, "a value without dimensions has no rows that could be scattered");
-  return rows;
+void require_scatterable(const variable& which, const tensor& value, const row_selection& batch) {
+  require_selectable(which, value, batch);
+  if (value.dimensions() == 0) refuse(which, "a value without dimensions has no rows that could be scattered");
 }
 
 void require_same_shapes(const variable& which, registered_variable& found, std::size_t ranks, std::size_t skipped) {
@@ -132,10 +140,14 @@ void require_same_shapes(const variable& which, registered_variable& found, std:
   }
 }
 
-tensor joined(const variable& which, registered_variable& found, std::size_t ranks, output_op op) {
+void require_joinable(const variable& which, registered_variable& found, std::size_t ranks, output_op op) {
   require_same_shapes(which, found, ranks, 0);
+  reduction(elementwise(which, op)).require(which.dtype());
+}
+
+// Requires: require_joinable has not thrown.
+tensor joined(const variable& which, registered_variable& found, std::size_t ranks, output_op op) {
   const reduction how(elementwise(which, op));
-  how.require(which.dtype());
   auto made = tensor::empty(which.dtype(), live_copy(found, 0).shape());
   std::vector<const std::byte*> inputs;
   inputs.reserve(ranks);
@@ -145,10 +157,14 @@ tensor joined(const variable& which, registered_variable& found, std::size_t ran
   return made;
 }
 
-tensor concatenated(const variable& which, registered_variable& found, std::size_t ranks) {
+void require_gatherable(const variable& which, registered_variable& found, std::size_t ranks) {
   if (live_copy(found, 0).dimensions() == 0)
     refuse(which, "it has no dimensions along which it could be gathered: gather with a new one");
   require_same_shapes(which, found, ranks, 1);
+}
+
+// Requires: require_gatherable has not thrown.
+tensor concatenated(const variable& which, registered_variable& found, std::size_t ranks) {
   auto shape = live_copy(found, 0).shape();
   shape[0] = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) shape[0] += live_copy(found, rank).rows();
@@ -175,12 +191,36 @@ void require_of(const std::shared_ptr<detail::world_core>& core, const variable&
   if (which.handle().world != core) refuse(which, "it is of another world");
 }
 
+using detail::world_core;
+
+void require_nothing(std::size_t /*index*/, const registered_variable& /*found*/) {}
+
 // With what all ranks have, or that rank.
 template <class What>
-void with(const std::shared_ptr<detail::world_core>& core, const variable& which, const What& what,
+void with(const std::shared_ptr<world_core>& core, const variable& which, const What& what,
           std::optional<std::size_t> rank = std::nullopt) {
   require_of(core, which);
-  core->with_variable(which.handle().number, rank, what);
+  const auto number = which.handle().number;
+  core->with_each_variable({&number, 1}, rank, require_nothing,
+                           [&](std::size_t /*index*/, registered_variable& found) { what(found); });
+}
+
+// All of them are checked before the first one changes.
+void change(const std::shared_ptr<world_core>& core, std::span<const variable> which,
+            const world_core::variable_use& check, const world_core::variable_use& what) {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(which.size());
+  for (const auto& each : which) {
+    require_of(core, each);
+    numbers.push_back(each.handle().number);
+  }
+  core->with_each_variable(numbers, std::nullopt, check, what);
+}
+
+void require_as_many(std::span<const variable> which, std::span<const tensor> values) {
+  if (which.size() == values.size()) return;
+  throw error(errc::invalid_argument,
+              text(which.size(), " variables were given ", values.size(), " values: each needs one"));
 }
 
 detail::rank_variable empty_copies(std::string name, bool is_scattered, std::size_t ranks, dtype type) {
@@ -208,7 +248,8 @@ variable world::replicate(std::string name, const tensor& value) {
 variable world::scattered(std::string name, const tensor& value, const row_selection& batch) {
   const auto number = core_->add(empty_copies(name, true, ranks(), value.dtype()));
   variable made(std::make_shared<const detail::variable_handle>(core_, number, std::move(name), value.dtype(), true));
-  const auto rows = rows_to_scatter(made, value, batch);
+  require_scatterable(made, value, batch);
+  const auto rows = selected(value, batch);
   with(core_, made, [&](registered_variable& found) { deal_out(found, rows); });
   return made;
 }
@@ -222,29 +263,42 @@ void world::require_distinct(std::span<const variable> which) {
   }
 }
 
-void world::require_as_many(std::size_t variables, std::size_t values) {
-  if (variables == values) return;
-  throw error(errc::invalid_argument, text(variables, " variables were given ", values, " values: each needs one"));
+void world::broadcast(std::span<const variable> which) {
+  require_distinct(which);
+  change(core_, which, require_nothing, [this](std::size_t /*index*/, registered_variable& found) {
+    assign_to_all(found, live_copy(found, master_rank()).clone());
+  });
 }
 
-void world::broadcast(const variable& which) {
-  with(core_, which,
-       [&](registered_variable& found) { assign_to_all(found, live_copy(found, master_rank()).clone()); });
+void world::broadcast(std::span<const variable> which, std::span<const tensor> values) {
+  require_distinct(which);
+  require_as_many(which, values);
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_like(which[index], values[index], live_copy(found, 0).dimensions());
+  };
+  change(core_, which, check,
+         [&](std::size_t index, registered_variable& found) { assign_to_all(found, values[index]); });
 }
+
+void world::scatter(std::span<const variable> which, std::span<const tensor> values, const row_selection& batch) {
+  require_distinct(which);
+  require_as_many(which, values);
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_scatterable(which[index], values[index], batch);
+    require_like(which[index], values[index], live_copy(found, 0).dimensions());
+  };
+  change(core_, which, check,
+         [&](std::size_t index, registered_variable& found) { deal_out(found, selected(values[index], batch)); });
+}
+
+void world::broadcast(const variable& which) { broadcast(std::span(&which, 1)); }
 
 void world::broadcast(const variable& which, const tensor& value) {
-  with(core_, which, [&](registered_variable& found) {
-    require_like(which, value, live_copy(found, 0).dimensions());
-    assign_to_all(found, value);
-  });
+  broadcast(std::span(&which, 1), std::span(&value, 1));
 }
 
 void world::scatter(const variable& which, const tensor& value, const row_selection& batch) {
-  const auto rows = rows_to_scatter(which, value, batch);
-  with(core_, which, [&](registered_variable& found) {
-    require_like(which, rows, live_copy(found, 0).dimensions());
-    deal_out(found, rows);
-  });
+  scatter(std::span(&which, 1), std::span(&value, 1), batch);
 }
 
 tensor world::gather(const variable& which, unsigned new_dimensions) const {
@@ -252,47 +306,76 @@ tensor world::gather(const variable& which, unsigned new_dimensions) const {
     refuse(which, "it was to be gathered with ", new_dimensions, " new dimensions: 0 or 1 are possible");
   tensor made;
   with(core_, which, [&](registered_variable& found) {
+    if (new_dimensions == 0) require_gatherable(which, found, ranks());
     made = new_dimensions == 0 ? concatenated(which, found, ranks()) : stacked(which, found, ranks());
   });
   return made;
 }
 
-void world::all_gather(const variable& which) {
-  with(core_, which, [&](registered_variable& found) {
-    const auto all = concatenated(which, found, ranks());
-    assign_to_all(found, all);
-  });
-}
-
 tensor world::reduce(const variable& which, output_op op) const {
   tensor made;
-  with(core_, which, [&](registered_variable& found) { made = joined(which, found, ranks(), op); });
+  with(core_, which, [&](registered_variable& found) {
+    require_joinable(which, found, ranks(), op);
+    made = joined(which, found, ranks(), op);
+  });
   return made;
 }
 
-void world::reduce_in_place(const variable& which, output_op op) {
-  with(core_, which,
-       [&](registered_variable& found) { assign(found, master_rank(), joined(which, found, ranks(), op)); });
-}
-
-void world::all_reduce(const variable& which, output_op op) {
-  with(core_, which, [&](registered_variable& found) {
-    const auto all = joined(which, found, ranks(), op);
-    assign_to_all(found, all);
+void world::all_gather(std::span<const variable> which) {
+  require_distinct(which);
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_gatherable(which[index], found, ranks());
+  };
+  change(core_, which, check, [&](std::size_t index, registered_variable& found) {
+    assign_to_all(found, concatenated(which[index], found, ranks()));
   });
 }
+
+void world::reduce_in_place(std::span<const variable> which, output_op op) {
+  require_distinct(which);
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_joinable(which[index], found, ranks(), op);
+  };
+  change(core_, which, check, [&](std::size_t index, registered_variable& found) {
+    assign(found, master_rank(), joined(which[index], found, ranks(), op));
+  });
+}
+
+void world::all_reduce(std::span<const variable> which, output_op op) {
+  require_distinct(which);
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_joinable(which[index], found, ranks(), op);
+  };
+  change(core_, which, check, [&](std::size_t index, registered_variable& found) {
+    assign_to_all(found, joined(which[index], found, ranks(), op));
+  });
+}
+
+void world::set_value(std::size_t rank, std::span<const variable> which, std::span<const tensor> values,
+                      const row_selection& batch) {
+  require_distinct(which);
+  require_as_many(which, values);
+  for (const auto& each : which) require_rank(each, rank, ranks());
+  const auto check = [&](std::size_t index, registered_variable& found) {
+    require_selectable(which[index], values[index], batch);
+    require_like(which[index], values[index], live_copy(found, rank).dimensions());
+  };
+  change(core_, which, check,
+         [&](std::size_t index, registered_variable& found) { assign(found, rank, selected(values[index], batch)); });
+}
+
+void world::all_gather(const variable& which) { all_gather(std::span(&which, 1)); }
+
+void world::reduce_in_place(const variable& which, output_op op) { reduce_in_place(std::span(&which, 1), op); }
+
+void world::all_reduce(const variable& which, output_op op) { all_reduce(std::span(&which, 1), op); }
 
 void world::set_value(std::size_t rank, const variable& which, const tensor& value, const row_selection& batch) {
-  if (rank >= ranks()) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks() - 1);
-  const auto rows = selected(which, value, batch);
-  with(core_, which, [&](registered_variable& found) {
-    require_like(which, rows, live_copy(found, rank).dimensions());
-    assign(found, rank, rows);
-  });
+  set_value(rank, std::span(&which, 1), std::span(&value, 1), batch);
 }
 
 tensor world::get_value(std::size_t rank, const variable& which) const {
-  if (rank >= ranks()) refuse(which, "rank ", rank, " was named: the ranks are 0 to ", ranks() - 1);
+  require_rank(which, rank, ranks());
   tensor made;
   with(core_, which, [&](registered_variable& found) { made = live_copy(found, rank).clone(); }, rank);
   return made;

@@ -47,10 +47,14 @@ T narrow(wide<T> value) {
   }
 }
 
-/// How far sums may be from exact ones, as a part of what was summed up: each rank's are rounded, and those of its
-/// slices.
+/// How far sums and means may be from exact ones, as a part of what was summed up: they are kept in double, and rounded
+/// once.
 template <class T>
-inline constexpr double tolerance = is_half<T> ? (std::is_same_v<T, f16> ? 0.01 : 0.08) : 2e-6;
+inline constexpr double tolerance = is_half<T> ? (std::is_same_v<T, f16> ? 0.01 : 0.08) : 1e-6;
+/// The same of what is rounded more often: variables, since what ranks offer is of their dtype, in which the rule
+/// computes; products five times of that.
+template <class T>
+inline constexpr double update_tolerance = is_half<T> ? tolerance<T> : 2e-6;
 
 template <class T>
 tensor as_tensor(const columns<T>& values, const tensor_shape& shape) {

@@ -64,6 +64,47 @@ TEST(WorldCalls, WhatIsWrongWithInputsIsSaidBeforeAnyRankIsTold) {
   });
 }
 
+std::tuple<float, tensor, tensor> products(const tensor& x, const tensor& y) {
+  float sum_of_products = 0;
+  for (std::size_t row = 0; row < x.rows(); ++row) sum_of_products += x.at<float>(row) * y.at<float>(row);
+  return {sum_of_products, x, y};
+}
+
+TEST(WorldCalls, InputsOfDifferentLengthsGoTogetherWhereABatchIsInEach) {
+  const auto x = tensor::arange<float>(0, 10);
+  const auto y = tensor::arange<float>(100, 117);
+  const data mini({.value = tensor::arange<float>(200, 212), .minibatch = true});  // more rows than are asked for
+  const std::vector<std::pair<row_selection, std::vector<std::size_t>>> batches = {
+      {7, {0, 1, 2, 3, 4, 5, 6}},
+      {10, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
+      {row_range{3, 9}, {3, 4, 5, 6, 7, 8}},
+      {std::vector{9, 0, 4, 4, 8}, {9, 0, 4, 4, 8}}};
+  in_worlds({1, 2, 3, 4}, [&](world& w) {
+    auto f = w.function(products, rows("x", "y"), outputs(sum("sum"), gather("x"), gather("y")));
+    const auto expect_serial = [](const auto& found, const std::vector<float>& first,
+                                  const std::vector<float>& second) {
+      EXPECT_EQ(std::get<0>(found), std::inner_product(first.begin(), first.end(), second.begin(), 0.0F));
+      EXPECT_EQ(std::get<1>(found).template to_vector<float>(), first);
+      EXPECT_EQ(std::get<2>(found).template to_vector<float>(), second);
+    };
+    for (const auto& [batch, chosen] : batches) {
+      std::vector<float> of_x;
+      std::vector<float> of_y;
+      for (const auto row : chosen) {
+        of_x.push_back(x.at<float>(row));
+        of_y.push_back(y.at<float>(row));
+      }
+      const auto of_mini = mini.value().slice(0, chosen.size()).to_vector<float>();
+      for (const unsigned slices : {1U, 3U}) {
+        const auto g = f.with({.batch = batch, .num_slices = slices});
+        expect_serial(g(x, y), of_x, of_y);
+        expect_serial(g(y, x), of_y, of_x);
+        expect_serial(g(mini, y), of_mini, of_y);
+      }
+    }
+  });
+}
+
 TEST(WorldCalls, InputsOfAnotherTypeOrShapeThanSaidAreRefusedBeforeAnyRankIsTold) {
   in_worlds({1, 3}, [](world& w) {
     auto f = w.function(seen_total, rows(typed<float>("x", 1), typed<float>("y")), whole("seen"), outputs(sum("sum")),

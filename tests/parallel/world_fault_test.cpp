@@ -112,16 +112,24 @@ ending end_of(const Call& call) {
   return found;
 }
 
+// Whoever waits for what never comes is killed after the grace. Elsewhere it is so long that nobody is, whatever the
+// load.
+constexpr auto short_grace = 100ms;
+
 template <class Test>
-void in_scenes(const Test& test) {
+void in_scenes(std::chrono::nanoseconds grace, const Test& test) {
   for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
     SCOPED_TRACE(testing::Message() << "caller " << static_cast<int>(who));
     auto options = test::options_for(3, who);
     options.name = "stage";
-    options.grace = 100ms;
+    options.grace = grace;
     scene s(options);
     test(s, who);
   }
+}
+template <class Test>
+void in_scenes(const Test& test) {
+  in_scenes(in_time, test);
 }
 
 TEST(WorldFaults, WhatARankThrowsReachesTheCallerWithRankAndFunction) {
@@ -183,6 +191,56 @@ TEST(WorldFaults, ARankKilledInItsComputationIsReplaced) {
   });
 }
 
+tensor one_more(const rank_context& context, int victim, const tensor& share) {
+  suffer(context, victim, mishap::dies);
+  auto made = share.clone();
+  for (auto& each : made.span<float>()) ++each;
+  return made;
+}
+std::tuple<float, tensor> all_of(const rank_context& context, int victim, const tensor& part) {
+  suffer(context, victim, mishap::dies);
+  return {test::total(part), part};
+}
+
+void expect_shares(const world& w, const variable& v, const tensor& all) {
+  EXPECT_EQ(w.gather(v, 0).to_vector<float>(), all.to_vector<float>());
+  for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+    const auto rows = part_of({0, all.rows()}, rank, w.ranks());
+    const auto own = w.get_value(rank, v);
+    EXPECT_EQ(own.shape(), (tensor_shape{rows.size(), 2})) << "rank " << rank;
+    EXPECT_EQ(own.to_vector<float>(), all.slice(rows.first, rows.last).to_vector<float>()) << "rank " << rank;
+  }
+}
+
+TEST(WorldFaults, RowsThatAKilledRankHadAreThere) {
+  in_scenes([](scene& s, test::caller who) {
+    for (const std::size_t more : {0U, 3U}) {
+      auto x = tensor::arange<float>(0, static_cast<float>(2 * (24 + more))).reshape({24 + more, 2});
+      const auto v = s.w.scattered("v", x);
+      auto change = s.w.function(one_more, whole("victim"), replicas(v), updates(assign(v)), named("change"));
+      auto look = s.w.function(all_of, whole("victim"), sliceable(v), outputs(sum("sum"), gather("rows")));
+      for (int rank = 0; rank < 3; ++rank) {
+        if (who != test::caller::none && static_cast<std::size_t>(rank) == s.w.master_rank()) continue;
+        change(-1);  // the other copy counts now
+        for (auto& each : x.span<float>()) ++each;
+        const auto expect_death = [&](const auto& call) {
+          const auto found = end_of(call);
+          EXPECT_EQ(found.code, errc::worker_died) << found.text;
+          EXPECT_EQ(found.rank, static_cast<std::size_t>(rank));
+          expect_shares(s.w, v, x);
+        };
+        expect_death([&] { change(rank); });
+        expect_death([&] { look.with({.num_slices = 2})(rank); });
+        for (const unsigned slices : {1U, 3U}) {
+          const auto [all, rows] = look.with({.num_slices = slices})(-1);
+          EXPECT_EQ(all, test::total(x));
+          EXPECT_EQ(rows.to_vector<float>(), x.to_vector<float>());
+        }
+      }
+    }
+  });
+}
+
 tensor waited_for(const rank_context& context, const tensor& x, int stuck, const tensor& seen, const tensor& weights) {
   test::visits::add(seen);
   suffer(context, stuck, mishap::lingers);
@@ -190,7 +248,7 @@ tensor waited_for(const rank_context& context, const tensor& x, int stuck, const
 }
 
 TEST(WorldFaults, ARankKilledWhileItWaitsForTheOthersEndsTheCall) {
-  in_scenes([](scene& s, test::caller who) {
+  in_scenes(short_grace, [](scene& s, test::caller who) {
     const auto victim = who == test::caller::first ? 1U : 0U;
     const int stuck = who == test::caller::last ? 1 : 2;
     const auto pid = s.w.pids()[victim];
@@ -232,26 +290,39 @@ TEST(WorldFaults, ARankKilledWhileIdleIsReplacedWithItsReplicas) {
   });
 }
 
+/// The error of a call in which that rank stops; all other calls have the time that they need. Where there is load
+/// another rank, or the caller, may be late too, and is named, or the call be over before that rank begins; then all
+/// get more time.
+template <class Function>
+ending end_of_stopped_call(const Function& f, scene& s, std::size_t stopped) {
+  for (auto timeout = 100ms;; timeout *= 2) {
+    const auto before = s.w.pids()[stopped];
+    const auto found =
+        end_of([&] { f.with({.timeout = timeout})(s.x, static_cast<int>(stopped), mishap::stops, -1, mishap::none); });
+    EXPECT_EQ(found.code, errc::timed_out) << found.text;
+    s.expect_weights(1);
+    s.expect_good_call();
+    const bool is_replaced = s.w.pids()[stopped] != before;
+    const bool is_alone = found.rank == stopped && is_replaced;
+    if (!is_alone && timeout < 5s) continue;
+    EXPECT_TRUE(is_replaced);
+    EXPECT_GE(found.time, timeout + short_grace);
+    return found;
+  }
+}
+
 TEST(WorldFaults, AStoppedRankIsTooLateAndIsReplaced) {
   for (const auto who : {test::caller::first, test::caller::none}) {
     for (const bool together : {true, false}) {
       auto options = test::options_for(3, who);
-      options.call_timeout = 100ms;
-      options.grace = 50ms;
+      options.grace = short_grace;
       scene s(options);
       auto& f = together ? s.together : s.apart;
       f(s.x, -1, mishap::none, -1, mishap::none);
       s.w.broadcast(s.weights, tensor::full<float>({500}, 1.0F));
-      const auto stopped = s.w.pids()[1];
-      const auto found = end_of([&] { f(s.x, 1, mishap::stops, -1, mishap::none); });
-      EXPECT_EQ(found.code, errc::timed_out) << found.text;
-      EXPECT_EQ(found.rank, 1U);
-      EXPECT_GE(found.time, 150ms);
+      const auto found = end_of_stopped_call(f, s, 1);
+      EXPECT_EQ(found.rank, 1U) << found.text;
       EXPECT_LT(found.time, in_time);
-      s.expect_weights(1);
-      s.expect_good_call();
-      EXPECT_NE(s.w.pids()[1], stopped);
-      EXPECT_EQ(s.w.replaced_ranks(), 1U);
     }
   }
 }
@@ -262,7 +333,7 @@ TEST(WorldFaults, ATimeoutOfOneCallIsThatOfTheCall) {
   const auto found = end_of([&] { f.with({.timeout = 50ms})(); });
   EXPECT_EQ(found.code, errc::timed_out) << found.text;
   EXPECT_THAT(found.text, HasSubstr("'slow'"));
-  EXPECT_GE(found.time, 70ms);
+  EXPECT_GE(found.time, 50ms);
   s.expect_good_call();
 }
 
@@ -367,7 +438,7 @@ tensor after_the_other(const rank_context& context, const tensor& x, mishap what
 }
 
 TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGrace) {
-  in_scenes([](scene& s, test::caller who) {
+  in_scenes(short_grace, [](scene& s, test::caller who) {
     const int stuck = who == test::caller::last ? 1 : 2;
     for (const bool together : {true, false}) {
       auto f = s.w.function(after_the_other, rows("x"), whole("what", "stuck", "seen"), replicas(s.weights),
@@ -379,7 +450,7 @@ TEST(WorldFaults, ARankThatDoesNotComeBackAfterAnothersFailureIsKilledAfterTheGr
         const auto found = end_of([&] { f(s.x, failure, stuck, seen.shared()); });
         EXPECT_EQ(found.rank, 0U) << found.text;
         EXPECT_EQ(found.code, failure == mishap::throws ? errc::remote_exception : errc::worker_died);
-        EXPECT_GE(found.time, 100ms);
+        EXPECT_GE(found.time, short_grace);
         EXPECT_LT(found.time, in_time);
         s.expect_weights(1);
         s.expect_good_call();

@@ -233,7 +233,7 @@ private:
   // Each product is rounded; there are some dozens of them at most. In f16 one of them may be beyond all numbers.
   static void expect_product(const tensor& found, const std::vector<piece<T>>& pieces) {
     if (std::is_same_v<T, f16> && largest_product(pieces) > 60'000) return;
-    expect_near(found, join<T>(output_op::prod, pieces), {}, 5 * tolerance<T>);
+    expect_near(found, join<T>(output_op::prod, pieces), {}, 5 * update_tolerance<T>);
   }
   // That there may be on the way, in whatever order.
   static double largest_product(const std::vector<piece<T>>& pieces) {
@@ -270,7 +270,7 @@ private:
       const auto values = found.template span<double>();
       ASSERT_EQ(values.size(), expected.size());
       for (std::size_t column = 0; column < expected.size(); ++column) {
-        EXPECT_NEAR(values[column], expected[column], 2e-6 * std::max(1.0, std::abs(expected[column])));
+        EXPECT_NEAR(values[column], expected[column], tolerance<double> * std::max(1.0, std::abs(expected[column])));
       }
     }
   }
@@ -327,11 +327,11 @@ private:
       expect_near_and_take(w_.get_value(rank, how_.changed[1]), incremented_[rank]);
       EXPECT_EQ(w_.get_value(rank, how_.changed[2]).template to_vector<T>(), first);
     }
-    expect_near(w_.get_value(0, how_.changed[2]), reduced_, {&before_, &gradient_});
+    expect_near(w_.get_value(0, how_.changed[2]), reduced_, {&before_, &gradient_}, update_tolerance<T>);
     take(w_.get_value(0, how_.changed[2]), reduced_);
   }
   static void expect_near_and_take(const tensor& found, columns<T>& expected) {
-    expect_near(found, expected);
+    expect_near(found, expected, {}, update_tolerance<T>);
     take(found, expected);
   }
   static void take(const tensor& found, columns<T>& expected) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Variables of worlds: collectives on them, and updates.
+#include <array>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "../collectives/combine_reference.hpp"
@@ -255,6 +257,58 @@ TEST(WorldVariables, GivenTwiceAreRefusedAndNothingChanges) {
   EXPECT_THAT(w.get_value(1, twice[0]).to_vector<float>(), ElementsAre(1, 1));
 }
 
+TEST(WorldVariables, WhatDoesNotFitOneOfSeveralIsRefusedBeforeAnyOfThemChanges) {
+  using several = std::span<const variable>;
+  in_worlds({2, 3}, [](world& w) {
+    world other({.ranks = 1});
+    const auto strange = other.replicate("strange", tensor::ones<float>({2, 2}));
+    const auto x = noise({2 * w.ranks(), 2});
+    const auto good = w.scattered("good", x);  // another value in each rank, so that whatever becomes of it is seen
+    const auto ragged = w.scattered("ragged", noise({2 * w.ranks() + 1, 2}));
+    const auto scalar = w.replicate("scalar", tensor::ones<float>({}));
+    const auto uneven = w.scattered("uneven", x);
+    w.set_value(1, uneven, noise({2, 3}));
+    const auto expect_refused = [&](const variable& bad, const auto& call) {
+      EXPECT_THAT(refusal([&] { call(std::array{good, bad}); }), HasSubstr("'" + bad.name() + "'"));
+      EXPECT_EQ(w.gather(good, 0).to_vector<float>(), x.to_vector<float>());
+      EXPECT_THAT(w.get_lengths(good), Each(2));
+    };
+
+    const auto broadcast = [&](several both) { w.broadcast(both); };
+    const auto all_gather = [&](several both) { w.all_gather(both); };
+    const auto reduce_in_place = [&](several both) { w.reduce_in_place(both, sum); };
+    const auto all_reduce = [&](several both) { w.all_reduce(both, sum); };
+    expect_refused(strange, broadcast);
+    expect_refused(strange, all_gather);
+    expect_refused(scalar, all_gather);
+    expect_refused(uneven, all_gather);
+    expect_refused(strange, reduce_in_place);
+    expect_refused(ragged, reduce_in_place);
+    expect_refused(strange, all_reduce);
+    expect_refused(ragged, all_reduce);
+
+    const auto values_with = [](const tensor& second) { return std::array{tensor::ones<float>({5, 2}), second}; };
+    const auto expect_all_refused = [&](const variable& bad, const tensor& second, const row_selection& batch = {}) {
+      const auto values = values_with(second);
+      if (batch.is_all()) expect_refused(bad, [&](several both) { w.broadcast(both, values); });
+      expect_refused(bad, [&](several both) { w.scatter(both, values, batch); });
+      expect_refused(bad, [&](several both) { w.set_value(0, both, values, batch); });
+    };
+    expect_all_refused(strange, tensor::ones<float>({5, 2}));
+    expect_all_refused(ragged, tensor::ones<double>({5, 2}));
+    expect_all_refused(ragged, tensor::ones<float>({5}));
+    expect_all_refused(ragged, tensor::ones<float>({3, 2}), row_range{2, 5});
+    expect_all_refused(ragged, tensor::ones<float>({3, 2}), std::vector{4, 1});
+    expect_all_refused(ragged, tensor::ones<float>({}), 2);
+    const auto no_rows = values_with(tensor::ones<float>({}));
+    expect_refused(scalar, [&](several both) { w.scatter(both, no_rows); });
+
+    all_reduce(std::array{good, scalar});
+    EXPECT_EQ(w.get_value(1, good).to_vector<float>(), w.get_value(0, good).to_vector<float>());
+    EXPECT_THAT(w.gather(scalar).to_vector<float>(), Each(static_cast<float>(w.ranks())));
+  });
+}
+
 TEST(WorldVariables, CollectivesNameWhatDoesNotFit) {
   world w({.ranks = 2});
   world other({.ranks = 1});
@@ -413,6 +467,139 @@ TEST(WorldVariables, LocalUpdatesAreTheSameForAnySlicesAndWhateverOutputsAreAske
         EXPECT_EQ(by_rank(most), (std::vector<float>{4, 8})) << slices;
         EXPECT_EQ(by_rank(mean), (std::vector<float>{2.5, 6.5})) << slices;
       }
+    }
+  }
+}
+
+/// Rows that the ranks have and a call is for.
+struct resident_rows {
+  resident_selection chosen{};
+  std::vector<std::vector<float>> by_rank{};  ///< what they are
+};
+
+/// All, a range, a list, and in each rank another list, of another length.
+std::vector<resident_rows> ways_to_choose(const tensor& x, std::size_t ranks) {
+  resident_rows all;
+  resident_rows range{.chosen = row_range{1, 6}};
+  resident_rows list{.chosen = std::vector{2, 0, 7, 2}};
+  resident_rows lists;
+  std::vector<row_selection> list_of_rank;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto own = part_of_values(x, rank, ranks);
+    all.by_rank.push_back(own);
+    range.by_rank.emplace_back(own.begin() + 1, own.begin() + 6);
+    list.by_rank.push_back({own[2], own[0], own[7], own[2]});
+    std::vector<std::size_t> numbers(rank + 2, rank);
+    numbers[0] = 5;
+    std::vector<float> values(rank + 2, own[rank]);
+    values[0] = own[5];
+    list_of_rank.emplace_back(numbers);
+    lists.by_rank.push_back(values);
+  }
+  lists.chosen = list_of_rank;
+  return {all, range, list, lists};
+}
+
+/// What one process makes of some rows.
+struct serial_figures {
+  explicit serial_figures(const std::vector<float>& rows)
+      : sum(std::accumulate(rows.begin(), rows.end(), 0.0F)),
+        most(*std::ranges::max_element(rows)),
+        mean(sum / static_cast<float>(rows.size())) {}
+
+  float sum;
+  float most;
+  float mean;
+};
+
+/// Variables, each of which is updated in another way by `values_of`.
+struct updated_variables {
+  explicit updated_variables(world& w)
+      : sums(w.replicate("sums", one)),
+        most(w.replicate("most", one)),
+        means(w.replicate("means", one)),
+        added(w.replicate("added", one)),
+        stepped(w.replicate("stepped", ones)),
+        stepped_by_means(w.replicate("stepped by means", ones)) {}
+
+  [[nodiscard]] auto how() const {
+    return updates(assign(sums, sum), assign(most, max), assign(means, avg), increment(added),
+                   reduced_into(stepped, sum, sgd{.rate = 1}), reduced_into(stepped_by_means, avg, sgd{.rate = 1}));
+  }
+  static std::tuple<tensor, tensor, tensor, float, tensor, tensor> values_of(const tensor& x) {
+    const auto gradient = [](float value) { return tensor::full<float>({300}, value); };
+    const auto sum_of_rows = total(x);
+    return std::tuple_cat(statistics(x),
+                          std::tuple(gradient(sum_of_rows), gradient(sum_of_rows / static_cast<float>(x.rows()))));
+  }
+  void reset(world& w) const {
+    for (const auto& each : {sums, most, means, added}) w.broadcast(each, one);
+    for (const auto& each : {stepped, stepped_by_means}) w.broadcast(each, ones);
+  }
+  void expect_serial(const world& w, const resident_rows& given) const {
+    std::vector<float> all;
+    for (std::size_t rank = 0; rank < w.ranks(); ++rank) {
+      const serial_figures own(given.by_rank[rank]);
+      EXPECT_EQ(w.get_value(rank, sums).item<float>(), own.sum);
+      EXPECT_EQ(w.get_value(rank, most).item<float>(), own.most);
+      EXPECT_FLOAT_EQ(w.get_value(rank, means).item<float>(), own.mean);
+      EXPECT_EQ(w.get_value(rank, added).item<float>(), 1 + own.sum);
+      all.insert(all.end(), given.by_rank[rank].begin(), given.by_rank[rank].end());
+    }
+    const serial_figures of_all(all);
+    EXPECT_THAT(w.gather(stepped).to_vector<float>(), Each(1 - of_all.sum));
+    EXPECT_THAT(w.gather(stepped_by_means).to_vector<float>(), Each(testing::FloatNear(1 - of_all.mean, 2e-5F)));
+  }
+
+  tensor one = tensor::ones<float>({});
+  tensor ones = tensor::ones<float>({300});
+  variable sums;
+  variable most;
+  variable means;
+  variable added;
+  variable stepped;
+  variable stepped_by_means;
+};
+
+std::tuple<float, int, tensor, tensor, tensor, float, tensor, tensor> counted_values_of(const tensor& x) {
+  return std::tuple_cat(std::tuple(total(x), static_cast<int>(x.rows())), updated_variables::values_of(x));
+}
+
+void expect_serial_updates(world& w) {
+  const auto x = tensor::arange<float>(1, static_cast<float>(8 * w.ranks() + 4));
+  const auto d = w.scattered("d", x);
+  const updated_variables found(w);
+  auto alone = w.function(updated_variables::values_of, sliceable(d), found.how());
+  auto f = w.function(counted_values_of, sliceable(d), outputs(sum("total"), sum("rows")), found.how());
+  for (const auto& given : ways_to_choose(x, w.ranks())) {
+    float sum_of_all = 0;
+    std::size_t count = 0;
+    for (const auto& each : given.by_rank) {
+      sum_of_all += serial_figures(each).sum;
+      count += each.size();
+    }
+    for (unsigned slices = 1; slices <= 5; ++slices) {
+      SCOPED_TRACE(testing::Message() << count << " rows, " << slices << " slices");
+      const run_options how{.batch_s = given.chosen, .num_slices = slices};
+      found.reset(w);
+      alone.with(how)();
+      found.expect_serial(w, given);
+      found.reset(w);
+      EXPECT_EQ(f.with(how)(), std::tuple(sum_of_all, static_cast<int>(count)));
+      found.expect_serial(w, given);
+      found.reset(w);
+      EXPECT_EQ(f.only<1>().with(how)(), static_cast<int>(count));
+      found.expect_serial(w, given);
+    }
+  }
+}
+
+TEST(WorldVariables, UpdatesByRowsThatTheRanksHaveAreTheSerialOnes) {
+  for (unsigned ranks = 1; ranks <= 3; ++ranks) {
+    for (const auto who : {test::caller::first, test::caller::last, test::caller::none}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, caller " << static_cast<int>(who));
+      world w(test::options_for(ranks, who));
+      expect_serial_updates(w);
     }
   }
 }

@@ -112,21 +112,20 @@ public:
   [[nodiscard]] std::vector<std::size_t> get_lengths(const variable& which) const;
   [[nodiscard]] std::vector<tensor_shape> get_shapes(const variable& which) const;
 
-  /// The same calls for several variables, one after the other. Throws errc::invalid_argument, with nothing changed,
-  /// where one is given twice, or not as many values as variables.
-  void broadcast(std::span<const variable> which, std::span<const tensor> values) {
-    for_each(which, values, [this](const auto& each, const auto& value) { broadcast(each, value); });
-  }
-  void scatter(std::span<const variable> which, std::span<const tensor> values, const row_selection& batch = {}) {
-    for_each(which, values, [&](const auto& each, const auto& value) { scatter(each, value, batch); });
-  }
+  /// The same calls for several variables, one after the other, while no function is called. Before the first one
+  /// changes all are looked at, and brought to the host: errors but for want of memory change nothing. Throws
+  /// errc::invalid_argument where one is given twice or is of another world, where there are not as many values as
+  /// variables, and where dtype, dimensions, shapes in the ranks, rows or op do not fit one of them. With
+  /// errc::out_of_memory those before the one that found none have changed.
+  void broadcast(std::span<const variable> which);
+  void broadcast(std::span<const variable> which, std::span<const tensor> values);
+  void scatter(std::span<const variable> which, std::span<const tensor> values, const row_selection& batch = {});
+  void all_gather(std::span<const variable> which);
+  void reduce_in_place(std::span<const variable> which, output_op op = avg);
+  void all_reduce(std::span<const variable> which, output_op op = avg);
   void set_value(std::size_t rank, std::span<const variable> which, std::span<const tensor> values,
-                 const row_selection& batch = {}) {
-    for_each(which, values, [&](const auto& each, const auto& value) { set_value(rank, each, value, batch); });
-  }
-  void broadcast(std::span<const variable> which) {
-    for_each(which, [this](const auto& each) { broadcast(each); });
-  }
+                 const row_selection& batch = {});
+  /// These change nothing: calls of other threads may come between one variable and the next.
   [[nodiscard]] std::vector<tensor> gather(std::span<const variable> which, unsigned new_dimensions = 1) const {
     return of_each(which, [&](const auto& each) { return gather(each, new_dimensions); });
   }
@@ -141,15 +140,6 @@ public:
   }
   [[nodiscard]] std::vector<std::vector<tensor_shape>> get_shapes(std::span<const variable> which) const {
     return of_each(which, [&](const auto& each) { return get_shapes(each); });
-  }
-  void all_gather(std::span<const variable> which) {
-    for_each(which, [this](const auto& each) { all_gather(each); });
-  }
-  void all_reduce(std::span<const variable> which, output_op op = avg) {
-    for_each(which, [&](const auto& each) { all_reduce(each, op); });
-  }
-  void reduce_in_place(std::span<const variable> which, output_op op = avg) {
-    for_each(which, [&](const auto& each) { reduce_in_place(each, op); });
   }
 
   // ---- seeing it work
@@ -181,17 +171,6 @@ public:
 
 private:
   template <class One>
-  static void for_each(std::span<const variable> which, const One& one) {
-    require_distinct(which);
-    for (const auto& each : which) one(each);
-  }
-  template <class One>
-  static void for_each(std::span<const variable> which, std::span<const tensor> values, const One& one) {
-    require_distinct(which);
-    require_as_many(which.size(), values.size());
-    for (std::size_t index = 0; index < which.size(); ++index) one(which[index], values[index]);
-  }
-  template <class One>
   static std::vector<std::invoke_result_t<const One&, const variable&>> of_each(std::span<const variable> which,
                                                                                 const One& one) {
     require_distinct(which);
@@ -201,7 +180,6 @@ private:
     return made;
   }
   static void require_distinct(std::span<const variable> which);
-  static void require_as_many(std::size_t variables, std::size_t values);
   [[nodiscard]] std::shared_ptr<detail::function_core> enter(detail::registered_function what,
                                                              std::vector<variable> used) const;
   [[nodiscard]] token_encoder& tokens() const noexcept;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,10 +118,13 @@ public:
   /// go of them, and it is called once more. Throws what it throws, and what a call does.
   void with_variables(const std::function<void(std::map<std::uint32_t, registered_variable>&)>& what)
       MUSTER_EXCLUDES(mutex_);
-  /// Likewise with one, of which the host has what that rank has, or each. Throws what a call does, where ranks have to
-  /// be asked for it.
-  void with_variable(std::uint32_t number, std::optional<std::size_t> rank,
-                     const std::function<void(registered_variable&)>& what) MUSTER_EXCLUDES(mutex_);
+  /// What is done with one of some variables, by its place among them.
+  using variable_use = std::function<void(std::size_t, registered_variable&)>;
+  /// Likewise with some of them: `check` looks at dtypes and shapes of each; then the host gets what that rank has, or
+  /// all have, where it has it not; and if nothing of this has thrown `what` is called with one after the other. Throws
+  /// what a call does, where ranks have to be asked.
+  void with_each_variable(std::span<const std::uint32_t> numbers, std::optional<std::size_t> rank,
+                          const variable_use& check, const variable_use& what) MUSTER_EXCLUDES(mutex_);
 
   using preparation =
       std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
