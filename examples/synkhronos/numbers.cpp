@@ -53,6 +53,11 @@ float total(const tensor& x) {
   return static_cast<float>(sum);
 }
 
+void require(bool holds, std::string_view what) {
+  if (!holds) fail("this does not hold: " + std::string(what));
+  std::cout << what << '\n';
+}
+
 void compare(std::string_view name, float found, float serial) {
   std::cout << name << ": " << found << ", in one thread " << serial << '\n';
   if (!are_close(found, serial)) fail("these are not the same");

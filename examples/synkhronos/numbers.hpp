@@ -23,6 +23,8 @@ using muster::tensor;
 /// The sum of the elements, f32.
 [[nodiscard]] float total(const tensor& x);
 
+/// Prints what holds. Where it does not, says so, and ends the program with an error.
+void require(bool holds, std::string_view what);
 /// Prints the name and both values, and ends the program with an error unless they are equal to five digits.
 void compare(std::string_view name, float found, float serial);
 /// Likewise, element by element; prints the first of each.

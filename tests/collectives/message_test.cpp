@@ -12,6 +12,7 @@
 #include <muster/base/memory_budget.hpp>
 
 #include "group_support.hpp"
+#include "seed.hpp"
 #include "soak_time.hpp"
 
 namespace muster::message_test {
@@ -172,9 +173,9 @@ TEST_P(Messages, OfAnotherTagThanTheFirstAreReceivedBeforeIt) {
 
 TEST_P(Messages, OfSixtyFourTagsAreReceivedInAnyOrder) {
   const unsigned rounds = test::soak_time(0s) > 0s ? 10'000 : 500;
-  run(2, [rounds](group& group) {
+  run(2, [rounds, seed = test::seed(7)](group& group) {
     constexpr std::uint32_t tags = 64;
-    std::mt19937 random(7 + static_cast<unsigned>(group.rank()));
+    std::mt19937 random(seed + static_cast<unsigned>(group.rank()));
     std::vector<std::uint32_t> order(tags);
     for (std::uint32_t tag = 0; tag < tags; ++tag) order[tag] = tag;
     // Every other one is too long for the ring.

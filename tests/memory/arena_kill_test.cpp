@@ -10,6 +10,7 @@
 #include <muster/memory/domain.hpp>
 
 #include "processes.hpp"
+#include "seed.hpp"
 
 namespace muster::arena_kill_test {
 namespace {
@@ -17,9 +18,9 @@ namespace {
 unique_fd duplicate(const unique_fd& file) { return unique_fd(::dup(file.get())); }
 
 // A participant that allocates, writes, releases and lends without end.
-int churn(const domain_files& files, participant_id self, std::atomic<std::uint64_t>& handed) {
+int churn(const domain_files& files, participant_id self, std::atomic<std::uint64_t>& handed, unsigned seed) {
   domain joined({.control = duplicate(files.control), .arena = duplicate(files.arena)}, self);
-  std::minstd_rand random(static_cast<unsigned>(::getpid()));
+  std::minstd_rand random(seed);
   std::vector<block> kept;
   for (;;) {
     kept.push_back(joined.blocks().allocate(1 + random() % 100000));
@@ -37,9 +38,12 @@ TEST(ArenaKill, KilledParticipantsLeaveNothingBehind) {
   domain host({.arena_bytes = std::size_t{256} << 20U, .max_participants = 8});
   const test::shared<std::atomic<std::uint64_t>> handed;
   std::vector<participant_id> ids = {host.participants().enrol(), host.participants().enrol()};
-  const auto run = [&](std::size_t rank) { return churn(host.files(), ids[rank], *handed); };
+  std::minstd_rand random(test::seed());
+  // In the child, whose copy stands where ours stood at the fork.
+  const auto run = [&](std::size_t rank) {
+    return churn(host.files(), ids[rank], *handed, static_cast<unsigned>(random() + rank));
+  };
   const auto ranks = test::spawn(ids.size(), run);
-  std::minstd_rand random(1);
   std::vector<block> adopted;
   constexpr int deaths = 300;
   for (int death = 0; death < deaths; ++death) {

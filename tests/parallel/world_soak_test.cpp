@@ -11,6 +11,7 @@
 #include <muster/base/pidfd.hpp>
 
 #include "processes.hpp"
+#include "seed.hpp"
 #include "soak_time.hpp"
 #include "world_support.hpp"
 
@@ -32,7 +33,7 @@ std::tuple<float, tensor, tensor, tensor, tensor> step_of(const tensor& x, const
 /// Thread safety: shared objects: safe.
 class killer {
 public:
-  explicit killer(const world& w) : w_(w) {
+  killer(const world& w, unsigned seed) : w_(w), random_(seed) {
     find_ranks();
     thread_ = std::thread([this] { run(); });
   }
@@ -60,8 +61,7 @@ public:
 
 private:
   void run() {
-    std::mt19937 random(1);
-    const auto draw = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random); };
+    const auto draw = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random_); };
     while (!stops_) {
       const auto until = calls_ + 5 + draw(40);
       while (calls_ < until && !stops_) ::sched_yield();
@@ -73,6 +73,7 @@ private:
   }
 
   const world& w_;
+  std::mt19937 random_;  // the thread's alone
   mutex guard_;
   std::vector<unique_fd> ranks_ MUSTER_GUARDED_BY(guard_);
   std::atomic<unsigned> calls_ = 0;  // counted by the caller, read by the thread; no other data goes with it
@@ -99,6 +100,7 @@ struct serial_state {
 int calls_to_make() { return test::soak_time(std::chrono::seconds(0)).count() > 0 ? 5'000 : 500; }
 
 void soak(test::caller who) {
+  const auto seed = test::seed(1);
   const int calls = calls_to_make();
   auto options = test::options_for(4, who);
   options.log = [](log_level /*level*/, std::string_view /*text*/) {};
@@ -110,8 +112,8 @@ void soak(test::caller who) {
                  updates(reduced_into(weights, sum, sgd{.rate = rate, .momentum = momentum}), increment(rows_seen)),
                  named("step"));
   serial_state expected{.own_rows = std::vector<float>(4)};
-  std::mt19937 random(2);
-  killer deaths(w);
+  std::mt19937 random(seed);
+  killer deaths(w, seed + 1);
   int failed = 0;
   std::size_t held_bytes = 0;
   const auto held = [] { return domain::of_program()->blocks().read_statistics().held_bytes; };

@@ -118,8 +118,8 @@ std::size_t flood(std::size_t times) {
 }
 
 // All that there is to do, until it is killed.
-void churn(const std::vector<name_bits>& others) {
-  std::minstd_rand random(static_cast<unsigned>(::getpid()));
+void churn(const std::vector<name_bits>& others, unsigned seed) {
+  std::minstd_rand random(seed);
   std::vector<std::pair<name_bits, anchor_value>> mine;
   for (;;) {
     mine.push_back(deposit_anchored("churned"));
@@ -374,7 +374,7 @@ TEST_F(DescriptorExchange, KillsAtAnyInstantLeaveNothing) {
     std::vector<future<void>> tasks;
     for (int round = 0; round < 40; ++round) {
       const auto which = random() % 3;
-      tasks.push_back(workers.on(which).apply_async(churn, never));
+      tasks.push_back(workers.on(which).apply_async(churn, never, static_cast<unsigned>(random())));
       test::work_for(std::chrono::microseconds(random() % 5000));
       kill(workers, which);
     }

@@ -129,11 +129,12 @@ TEST(Soak, RandomKillsLoseDoubleAndCorruptNothing) {
 // Predecessor's list, 2. Only workers that are at work are killed: where a start takes longer than the time between two
 // kills, as with sanitizers, hardly any would come to work.
 TEST(Soak, TwoHundredKillsDuringTwentyThousandTasks) {
+  const auto seed = test::seed(7);
   pool pool({.workers = 2, .quarantine_after = 0, .start_tries = 1000000, .log = [](log_level, std::string_view) {}});
   std::atomic<bool> done = false;
   std::atomic<int> kills = 0;
   std::thread killer([&] {
-    std::minstd_rand random(7);
+    std::minstd_rand random(seed);
     while (!done || kills < 200) {
       const auto victim = pool.workers()[random() % 2];
       const bool works = victim.state == worker_lifecycle::state::working;

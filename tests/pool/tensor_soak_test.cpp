@@ -13,6 +13,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "seed.hpp"
 #include "soak_time.hpp"
 
 namespace muster::tensor_soak_test {
@@ -119,6 +120,7 @@ void share_in_all_ways(pool& pool, unsigned seed, const std::atomic<bool>& stop,
 }
 
 TEST(TensorSoak, RandomKillsLeaveNoMemoryBehind) {
+  const auto seed = test::seed(1);
   const auto domain = muster::domain::of_program();
   const auto before = domain->blocks().read_statistics();
   const auto wanted = fewest();
@@ -129,9 +131,9 @@ TEST(TensorSoak, RandomKillsLeaveNoMemoryBehind) {
     pool pool(
         {.workers = 2, .quarantine_after = 0, .start_tries = 1'000'000, .log = [](log_level, std::string_view) {}});
     std::atomic<bool> stop = false;
-    std::thread one([&] { share_in_all_ways(pool, 1, stop, all); });
-    std::thread two([&] { share_in_all_ways(pool, 2, stop, all); });
-    std::minstd_rand random(3);
+    std::thread one([&] { share_in_all_ways(pool, seed, stop, all); });
+    std::thread two([&] { share_in_all_ways(pool, seed + 1, stop, all); });
+    std::minstd_rand random(seed + 2);
     const auto until = deadline::after(test::soak_time(std::chrono::seconds(3)));
     while (!until.expired() || all.tensors < wanted.tensors || kills < wanted.kills) {
       test::work_for(std::chrono::microseconds(500 + random() % 12000));  // the rate of killing
