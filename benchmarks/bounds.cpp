@@ -101,7 +101,8 @@ duration each_of(int count, const std::function<void()>& what) {
          count;
 }
 
-// A new process for each task; the next one is there before the old one goes.
+// A new process for each task, which is started when the one before has gone: a worker of one task has no early
+// successor.
 duration turnover() {
   const muster::pool pool({.workers = 1, .max_tasks_per_worker = 1, .log = [](muster::log_level, std::string_view) {}});
   pool.apply(add_one, 1);

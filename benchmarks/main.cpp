@@ -77,7 +77,7 @@
 //   map_async_returns, throw_to_rank_error, death_to_rank_error, death_in_barrier, death_in_collective,
 //   death_in_exchange, death_in_reduction, world_destructor
 //                             how long these take ÷ the longest that they may take
-//   turnover                  a task of a worker that has one only, and its successor ÷ 5 ms
+//   turnover                  a task of a worker that has one only, and the start of the next ÷ 5 ms
 //   p2p_100k_tasks            so many tiny tasks through a p2p_pool of 2, 256 under way ÷ 1 s
 //   p2p_round_trip            a call of that pool ÷ 50 us
 //   handover_64KiB, handover_256MiB  a call with a shared tensor of that size ÷ 200 us

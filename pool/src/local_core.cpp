@@ -44,6 +44,7 @@ local_core::local_core(const thread_pool_options& options, std::size_t threads, 
       finalizer_(options.finalizer),
       log_(callable(options.log)),
       spin_(threads == 0 ? spin_policy() : measured_spin()),
+      waits_(checked(threads)),
       sleeping_((checked(threads) + 63) / 64),
       spinning_(sleeping_.size()) {
   for (std::size_t index = 0; index < std::max<std::size_t>(1, threads); ++index) {
@@ -193,6 +194,14 @@ local_worker* local_core::inside(lane_route route) const noexcept {
   auto* const here = local_worker::current();
   if (here == nullptr || here->core != this) return nullptr;
   return route.is_shared() || route.worker() == static_cast<std::size_t>(here->id) ? here : nullptr;
+}
+
+error_info local_core::circle_error(const local_worker& here) const {
+  return {
+      errc::invalid_argument,
+      text("a task on thread ", here.id, " of '", name_, "' waits for a call that is for another thread alone, and ",
+           "that one waits, or those for whom it waits, for thread ", here.id, ": none of them could ever go on. ",
+           "The call was not run. Name no thread where tasks wait for one another, or have only one of them wait")};
 }
 
 std::chrono::nanoseconds local_core::spin_budget() const noexcept {

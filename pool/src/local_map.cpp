@@ -9,22 +9,24 @@ namespace muster::detail {
 local_map_run::local_map_run(local_core& core, settings how)
     : core_(core), settings_(std::move(how)), policy_(settings_.chunking) {}
 
-local_map_run::range local_map_run::take() {
+local_map_run::range local_map_run::take(const local_worker& here) {
   const scoped_lock lock(mutex_);
   if (is_stopped() || given_up_ || untouched_ == settings_.count) return {};
   const range next{.first = untouched_, .count = policy_.next(settings_.count - untouched_)};
   untouched_ += next.count;
   ++running_;
+  runners_.set(static_cast<std::size_t>(here.id));
   return next;
 }
 
-void local_map_run::settle(const range& which, std::size_t finished, std::vector<failure> failures,
-                           std::chrono::nanoseconds elapsed) {
+void local_map_run::settle(const local_worker& here, const range& which, std::size_t finished,
+                           std::vector<failure> failures, std::chrono::nanoseconds elapsed) {
   ending end;
   if (settings_.fail_fast && !failures.empty()) stop_.request();  // calls back: not under the lock
   {
     const scoped_lock lock(mutex_);
     --running_;
+    runners_.reset(static_cast<std::size_t>(here.id));
     policy_.observe(finished, elapsed);
     settled_ += which.count;
     std::move(failures.begin(), failures.end(), std::back_inserter(failures_));
@@ -80,11 +82,56 @@ void local_map_run::announce(const ending& end) {
   core_.end_unit();
 }
 
+/// A map, as what a worker of its pool waits for.
+class local_map_wait final : public local_wait {
+public:
+  explicit local_map_wait(local_map_run& run) : run_(run) {}
+
+  // One that is for a certain worker needs it, whether it is to be begun or to be settled.
+  local_worker_set needed() override {
+    const scoped_lock lock(run_.mutex_);
+    if (run_.is_done() || run_.hopeless_) return {};
+    const auto route = run_.settings_.route;
+    return route.is_shared() ? run_.runners_ : local_worker_set().set(route.worker());
+  }
+
+  bool end_hope() override {
+    const scoped_lock lock(run_.mutex_);
+    if (run_.running_ != 0 || run_.is_done() || run_.given_up_) return false;
+    run_.hopeless_ = true;
+    run_.changed_.notify_all();
+    return true;
+  }
+
+private:
+  local_map_run& run_;
+};
+
 bool local_map_run::wait(deadline until) {
   if (is_done()) return true;
   const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
+  const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
+  if (here == nullptr) return sleep(until);
+  wait_at(*here);
+  return true;
+}
+
+void local_map_run::wait_at(const local_worker& here) {
+  for (;;) {
+    {
+      local_map_wait what(*this);
+      const local_waits::scope entered(core_.waits(), static_cast<std::size_t>(here.id), what);
+      if (sleep(deadline::never())) return;
+    }
+    give_up(core_.circle_error(here));
+    const scoped_lock lock(mutex_);
+    hopeless_ = false;
+  }
+}
+
+bool local_map_run::sleep(deadline until) {
   scoped_lock lock(mutex_);
-  while (!is_done() && !until.expired()) changed_.wait_until(lock, until);
+  while (!is_done() && !hopeless_ && !until.expired()) changed_.wait_until(lock, until);
   return is_done();
 }
 

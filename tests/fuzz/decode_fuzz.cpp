@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Decoders meet any bytes: they return a value or throw, and stay within the bytes. The first byte of an input chooses
 // what it is decoded as; the rest is the frame. Values that come out are encoded and decoded again: nothing may change.
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,16 +11,29 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include <muster/base/error.hpp>
+#include <muster/process/detail/offered.hpp>
 #include <muster/serialize/codec.hpp>
 #include <muster/serialize/error_info.hpp>
 #include <muster/serialize/modules.hpp>
 #include <muster/serialize/result.hpp>
 
+#include "block_decoders.hpp"
+#include "channel.hpp"
+#include "descriptor_messages.hpp"
+#include "fuzz_frame.hpp"
+#include "join_messages.hpp"
+
 namespace {
+
+using muster::fuzz::check_round_trip;
+using muster::fuzz::decoder;
+using muster::fuzz::frame;
+using muster::fuzz::require;
 
 struct plain {
   int a;
@@ -38,36 +49,6 @@ struct with_serialize {
   }
 };
 
-// Bytes of their own, so that a sanitizer sees every step beyond. operator new aligns them to frame_alignment.
-class frame {
-public:
-  explicit frame(std::size_t size) : bytes_(new std::byte[size]), size_(size) {}
-  [[nodiscard]] std::span<std::byte> bytes() const { return {bytes_.get(), size_}; }
-
-private:
-  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= muster::frame_alignment);
-  std::unique_ptr<std::byte[]> bytes_;
-  std::size_t size_;
-};
-
-// Twice encoded is the same; compared as bytes, because not all types have an ==.
-template <class... Ts>
-void check_round_trip(const std::tuple<Ts...>& values) {
-  using codec = muster::codec<Ts...>;
-  const auto encode = [](const std::tuple<Ts...>& from) {
-    return std::apply(
-        [](const Ts&... each) {
-          frame made(codec::size(each...));
-          codec::encode(made.bytes(), each...);
-          return made;
-        },
-        from);
-  };
-  const auto once = encode(values);
-  const auto again = encode(codec::decode(once.bytes()));
-  if (!std::ranges::equal(once.bytes(), again.bytes())) std::abort();
-}
-
 template <class... Ts>
 void decode(std::span<const std::byte> bytes) {
   check_round_trip(muster::codec<Ts...>::decode(bytes));
@@ -79,7 +60,17 @@ void decode_only(std::span<const std::byte> bytes) {
   static_cast<void>(muster::codec<Ts...>::decode(bytes));
 }
 
-using decoder = void (*)(std::span<const std::byte>);
+// A message of a control socket.
+template <class Content>
+void decode_body(std::span<const std::byte> bytes) {
+  using muster::detail::body_of;
+  const auto read = [](std::vector<std::byte> body) {
+    return muster::detail::message{.kind = {}, .body = std::move(body), .descriptors = {}}.read<Content>();
+  };
+  const auto once = body_of(read({bytes.begin(), bytes.end()}));
+  require(body_of(read(once)) == once);
+}
+
 constexpr std::array decoders{
     decoder(decode<int, double>),
     decoder(decode_only<plain>),
@@ -98,14 +89,26 @@ constexpr std::array decoders{
     decoder(decode<std::array<std::string, 3>>),
     decoder(decode<muster::error_info>),
     decoder(decode<std::vector<muster::module_info>>),
+    decoder(muster::fuzz::decode_tensor),
+    decoder(muster::fuzz::decode_shared_image),
+    decoder(muster::fuzz::decode_queue),
+    decoder(decode_body<muster::detail::hello_message>),
+    decoder(decode_body<muster::detail::welcome_message>),
+    decoder(decode_body<muster::detail::join_message>),
+    decoder(decode_body<muster::detail::joined_message>),
+    decoder(decode_body<muster::detail::ask_message>),
+    decoder(decode_body<muster::detail::list_message>),
+    decoder(decode_body<muster::detail::names_message>),
+    decoder(decode_body<muster::detail::found_value>),
+    decoder(decode_body<muster::detail::descriptor_request>),
+    decoder(decode_body<muster::detail::descriptor_answer>),
 };
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const frame input(size - 1);
-  std::ranges::copy(std::as_bytes(std::span(data + 1, size - 1)), input.bytes().begin());
+  const frame input(std::as_bytes(std::span(data + 1, size - 1)));
   try {
     decoders[data[0] % decoders.size()](input.bytes());
   } catch (const muster::error&) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // Futures as arguments, when_any, broadcast, and what cancelling combined futures does: with processes and threads.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/pool.hpp>
@@ -203,6 +207,61 @@ TEST_F(SeveralPools, WhenAllOfWhichOneIsOfNothingMayBeContinued) {
     auto both = when_all(std::move(nothing), when_all(one_of_each(round)), when_all(std::vector<future<int>>{}));
     auto count = std::move(both).then([](const auto& all) { return std::get<1>(all).size(); });
     ASSERT_EQ(count.get(), 4U);
+  }
+}
+
+// Each kind ends its futures in a way of its own: by the supervisor, on the loop, before the call returns, on a thread.
+class SeveralKindsOfPools : public testing::Test {
+protected:
+  static constexpr int rounds = 100;
+
+  SeveralKindsOfPools() = default;
+  SeveralKindsOfPools(const SeveralKindsOfPools&) = delete;
+  SeveralKindsOfPools& operator=(const SeveralKindsOfPools&) = delete;
+  ~SeveralKindsOfPools() override {
+    busy_.reset();
+    runner_.join();
+  }
+
+  std::vector<future<int>> one_of_each(int which) const {
+    std::vector<future<int>> all;
+    all.push_back(processes_.apply_async(add, which, 0));
+    all.push_back(on_loop_.apply_async(add, which, 1));
+    all.push_back(serial_.apply_async(add, which, 2));
+    all.push_back(threads_.apply_async(add, which, 3));
+    return all;
+  }
+
+private:
+  boost::asio::io_context loop_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> busy_{loop_.get_executor()};
+  const pool processes_{quiet(1)};
+  const pool on_loop_{loop_, quiet(1)};
+  const serial_pool serial_;
+  const thread_pool threads_{{.workers = 1}};
+  std::thread runner_{[this] { loop_.run(); }};
+};
+
+TEST_F(SeveralKindsOfPools, WhenAllIsReadyInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    ASSERT_EQ(when_all(one_of_each(round)).get(), std::vector({round, round + 1, round + 2, round + 3}));
+  }
+}
+
+TEST_F(SeveralKindsOfPools, AsCompletedGivesEachOnceInEveryRound) {
+  for (int round = 0; round < rounds; ++round) {
+    std::multiset<int> found;
+    for (auto& each : as_completed(one_of_each(round))) found.insert(each.get());
+    ASSERT_EQ(found, (std::multiset{round, round + 1, round + 2, round + 3}));
+  }
+}
+
+TEST_F(SeveralKindsOfPools, WhenAnyGivesOneOfThemWhicheverIsFirstInTheVector) {
+  for (int round = 0; round < rounds; ++round) {
+    auto all = one_of_each(round);
+    std::rotate(all.begin(), all.begin() + round % 4, all.end());
+    auto [index, value] = when_any(std::move(all)).get();
+    ASSERT_EQ(value, round + (static_cast<int>(index) + round) % 4);
   }
 }
 

@@ -50,11 +50,15 @@ int score(model& mine, int x) { return x + 0 * mine.weight; }
 float first_of(const tensor& given) { return given.at<float>(0); }
 void fail_with(const std::string& why) { throw std::runtime_error(why); }
 void fail() { throw std::runtime_error("no more"); }
-struct cleaner {
-  cleaner() = default;
+class cleaner {
+public:
+  explicit cleaner(event clean) : clean_(std::move(clean)) {}
   cleaner(const cleaner&) = delete;
   cleaner& operator=(const cleaner&) = delete;
-  ~cleaner() {}
+  ~cleaner() { clean_.set(); }
+
+private:
+  const event clean_;
 };
 
 TEST(MachinPage, Pools) {
@@ -114,12 +118,18 @@ TEST(MachinPage, ProcessesThreadsAndEvents) {
     EXPECT_STREQ(failure.what(), "no more");
     EXPECT_NE(muster::remote_info(failure), nullptr);
   }
-  muster::process cleaned([] {
-    const cleaner at_the_end;
-    fail();
-  });
-  cleaned.join();
-  EXPECT_THROW(cleaned.watch(), std::runtime_error);
+  {
+    const muster::event done;
+    muster::process cleaned(
+        [](const muster::event& clean) {
+          const cleaner at_the_end(clean);
+          fail();
+        },
+        done);
+    cleaned.join();
+    EXPECT_THROW(cleaned.watch(), std::runtime_error);
+    EXPECT_TRUE(done.is_set());
+  }
   muster::thread beside([] { throw std::runtime_error("no more"); });
   beside.join();
   EXPECT_THROW({ beside.watch(); }, std::runtime_error);

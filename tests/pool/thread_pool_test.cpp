@@ -175,6 +175,81 @@ TEST(ThreadPool, CombinedFuturesInATaskDoNotLockUpOneThread) {
             6);
 }
 
+TEST(ThreadPool, ACallForTheThreadThatWaitsForItsCallerIsNotRunAndSaysWhy) {
+  const thread_pool pool({.workers = 2, .name = "ring"});
+  bool was_run = false;
+  std::string said;
+  const auto back = [&] {
+    const auto how = pool.on(0).apply_async([&was_run] { was_run = true; }).get_result();
+    said = how ? "" : how.error().message();
+    return how ? errc() : how.error().code();
+  };
+  EXPECT_EQ(pool.on(0).apply([&] { return pool.on(1).apply(back); }), errc::invalid_argument);
+  EXPECT_THAT(said, AllOf(HasSubstr("thread 1 of 'ring'"), HasSubstr("Name no thread")));
+  pool.on(0).apply([] {});  // whatever it was given before is behind it
+  EXPECT_FALSE(was_run);
+}
+
+TEST(ThreadPool, ATaskThatSomebodyElseHasBegunMayNotWaitForTheThreadThatWaitsForIt) {
+  const thread_pool pool({.workers = 2});
+  EXPECT_EQ(pool.on(0).apply([&] {
+    std::latch begun(1);
+    auto elsewhere = pool.apply_async([&] {
+      begun.count_down();
+      return code_of([&] { pool.on(0).apply([] {}); });
+    });
+    begun.wait();
+    return elsewhere.get();
+  }),
+            errc::invalid_argument);
+}
+
+TEST(ThreadPool, OfThreeThreadsThatWaitInACircleOnlyTheLastIsRefused) {
+  const thread_pool pool({.workers = 3});
+  const auto last = [&] { return code_of([&] { pool.on(0).apply([] {}); }); };
+  EXPECT_EQ(pool.on(0).apply([&] { return pool.on(1).apply([&] { return pool.on(2).apply(last); }); }),
+            errc::invalid_argument);
+}
+
+TEST(ThreadPool, OfTwoTasksThatBroadcastToOneAnotherOneIsRefusedAndTheOtherGoesOn) {
+  const thread_pool pool({.workers = 2});
+  std::latch both(2);
+  const auto broadcast = [&] {
+    both.arrive_and_wait();
+    return code_of([&] { pool.broadcast([] {}); });
+  };
+  auto one = pool.on(0).apply_async(broadcast);
+  auto other = pool.on(1).apply_async(broadcast);
+  EXPECT_THAT((std::vector{one.get(), other.get()}), testing::UnorderedElementsAre(errc(), errc::invalid_argument));
+}
+
+TEST(ThreadPool, AnElementMayNotWaitForTheThreadThatWaitsForItsMap) {
+  const thread_pool pool({.workers = 2});
+  EXPECT_THAT(pool.on(0).apply([&] {
+    std::latch both(2);
+    const auto call_back = [&](int) {
+      both.arrive_and_wait();
+      return this_worker::id() == 0 ? errc() : code_of([&] { pool.on(0).apply([] {}); });
+    };
+    return pool.with({.chunk = 1}).map(call_back, {0, 1});
+  }),
+              testing::UnorderedElementsAre(errc(), errc::invalid_argument));
+}
+
+TEST(ThreadPool, AMapForTheThreadThatWaitsForItsCallerIsNotRun) {
+  const thread_pool pool({.workers = 2});
+  int runs = 0;
+  const auto back = [&] { return code_of([&] { pool.on(0).map([&runs](int) { ++runs; }, {1, 2}); }); };
+  EXPECT_EQ(pool.on(0).apply([&] { return pool.on(1).apply(back); }), errc::invalid_argument);
+  pool.on(0).apply([] {});
+  EXPECT_EQ(runs, 0);
+}
+
+TEST(ThreadPool, ATaskMayWaitForAThreadThatWaitsForAThird) {
+  const thread_pool pool({.workers = 3});
+  EXPECT_EQ(pool.on(0).apply([&] { return pool.on(1).apply([&] { return pool.on(2).apply([] { return 7; }); }); }), 7);
+}
+
 TEST(ThreadPool, ATaskMaySubmitToItsClosedPool) {
   thread_pool pool({.workers = 1});
   std::promise<void> closed;

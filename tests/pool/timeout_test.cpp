@@ -12,6 +12,7 @@
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
+#include "waiting_tasks.hpp"
 
 namespace muster::timeout_test {
 namespace {
@@ -38,6 +39,25 @@ TEST(Timeout, TheLongestIsNever) {
   EXPECT_EQ(pool.with({.deadline = std::chrono::nanoseconds::max()}).apply(add, 1, 2), 3);
   EXPECT_THAT(pool.with({.timeout = std::chrono::nanoseconds::max()}).map(hang_at_seven, std::vector{1, 2}),
               testing::ElementsAre(2, 4));
+}
+
+// Whoever is killed for a timeout shows that all times have been looked at.
+TEST(Timeout, TheLongestIsNotOverWhenThatOfAnotherTaskIs) {
+  const pool pool(quiet(3));
+  const event began;
+  const event end;
+  auto patient = pool.with({.timeout = std::chrono::nanoseconds::max()}).apply_async(test::run_until, began, end);
+  began.wait();
+  const event other_began;
+  auto other = pool.with({.deadline = std::chrono::nanoseconds::max(), .timeout = 1h})
+                   .apply_async(test::run_until, other_began, end);
+  other_began.wait();
+  EXPECT_EQ(pool.with({.timeout = 20ms}).apply_async(run_for_ever).get_result().error(), errc::timed_out);
+  end.set();
+  EXPECT_TRUE(patient.get_result().has_value());
+  EXPECT_TRUE(other.get_result().has_value());
+  EXPECT_EQ(pool.stats().tasks.timed_out, 1U);
+  EXPECT_EQ(pool.stats().workers.overdue, 1U);
 }
 
 TEST(Timeout, OneThatIsNegativeIsRefused) {

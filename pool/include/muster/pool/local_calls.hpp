@@ -66,8 +66,14 @@ std::vector<T> elements_of(Xs&& xs) {
 /// retries after exceptions, and priorities.
 ///
 /// get() and wait() of a task of the same pool first look whether anybody has begun the call, and if not run it in
-/// place; so a pool of one thread does not lock up. Tasks that were named a worker run on that one only: do not have
-/// two workers wait for tasks that were named the other.
+/// place; so a pool of one thread does not lock up. Tasks that were named a worker run on that one only.
+///
+/// Where tasks of a pool, each on its thread, wait for one another in a circle, none could go on. So a call or map that
+/// nobody has begun and that closes such a circle is not run, and ends with errc::invalid_argument: a task that runs
+/// while thread 0 waits for it, and that waits for what it has named thread 0; or one of two tasks that broadcast at
+/// the same time. Not noticed, and waited for for ever, are circles that lead through another pool or a serial_pool; of
+/// tasks that all run already, which have got the futures of one another; and those in which somebody waits by
+/// as_completed() or when_any(), or again and again with a time limit.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class Derived, class Adapter = detail::as_given>
 class local_calls {

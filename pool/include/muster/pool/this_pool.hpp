@@ -29,8 +29,9 @@
 ///
 /// get() and wait() first look whether anybody has begun the call, and if not run it in place; so a pool of one worker
 /// does not lock up, and a call waits for tasks that run, never for a free worker. Then a death is that of the task
-/// around it too. wait_for() may take longer for that reason; ready() only looks. With more than 32 futures under way
-/// in one worker apply_async() runs the call at once.
+/// around it too. No call can be named a worker here, nor broadcast, so tasks never wait for one another in a circle
+/// (in pools of threads, which have on() in tasks too, see local_calls.hpp). wait_for() may take longer for that
+/// reason; ready() only looks. With more than 32 futures under way in one worker apply_async() runs the call at once.
 ///
 /// A future that is dropped lets its call run to its end. When the task around it dies, calls that nobody has begun are
 /// withdrawn. Futures are used in the task's own thread; then(), on_complete(), std(), when_all() and as_completed()

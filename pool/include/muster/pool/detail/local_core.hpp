@@ -16,6 +16,7 @@
 #include <muster/pool/detail/future_home.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/local_queue.hpp>
+#include <muster/pool/detail/local_waits.hpp>
 #include <muster/pool/detail/local_worker.hpp>
 #include <muster/pool/thread_pool_options.hpp>
 #include <muster/queue/idle_set.hpp>
@@ -74,6 +75,12 @@ public:
 
   /// The worker that the calling thread is, if it is one of this pool and may run what has that route.
   [[nodiscard]] local_worker* inside(lane_route route = {}) const noexcept;
+  /// The same, whoever may run what it waits for: who enters himself in waits() before he sleeps without a time limit.
+  /// Nobody where there are no threads.
+  [[nodiscard]] local_worker* sleeper() const noexcept { return serial_ ? nullptr : inside(); }
+  [[nodiscard]] local_waits& waits() noexcept { return waits_; }
+  /// How what sleeper() waits for ends, when those whom it needs wait for it.
+  [[nodiscard]] error_info circle_error(const local_worker& here) const;
   /// How long to look before sleeping: nothing while the threads that are awake need all processors.
   [[nodiscard]] std::chrono::nanoseconds spin_budget() const noexcept;
 
@@ -152,6 +159,7 @@ private:
   const spin_policy spin_;
   std::vector<std::unique_ptr<worker>> workers_;
 
+  local_waits waits_;
   local_queue queue_;
   // Who sleeps and who spins, a bit for each.
   alignas(64) std::vector<std::atomic<std::uint64_t>> sleeping_;

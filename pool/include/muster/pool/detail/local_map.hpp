@@ -56,11 +56,11 @@ public:
   local_map_run(const local_map_run&) = delete;
   local_map_run& operator=(const local_map_run&) = delete;
 
-  /// The next elements to work on; an empty range when nobody is to begin any more.
-  [[nodiscard]] range take() MUSTER_EXCLUDES(mutex_);
+  /// The next elements for that worker to work on; an empty range when nobody is to begin any more.
+  [[nodiscard]] range take(const local_worker& here) MUSTER_EXCLUDES(mutex_);
   /// What has become of them: `finished` have results, and the others failed or were not begun.
-  void settle(const range& which, std::size_t finished, std::vector<failure> failures, std::chrono::nanoseconds elapsed)
-      MUSTER_EXCLUDES(mutex_);
+  void settle(const local_worker& here, const range& which, std::size_t finished, std::vector<failure> failures,
+              std::chrono::nanoseconds elapsed) MUSTER_EXCLUDES(mutex_);
   /// Whether no further element is to be begun. Cost: one load.
   [[nodiscard]] bool is_stopped() const noexcept { return stop_.is_requested(); }
   [[nodiscard]] stop_flag& stop() noexcept { return stop_; }
@@ -89,6 +89,10 @@ public:
   [[nodiscard]] lane_route route() const noexcept { return settings_.route; }
 
 private:
+  friend class local_map_wait;
+
+  bool sleep(deadline until) MUSTER_EXCLUDES(mutex_);
+  void wait_at(const local_worker& here) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_complete() const MUSTER_REQUIRES(mutex_);
   struct ending {
     bool now = false;
@@ -108,7 +112,9 @@ private:
   chunk_policy policy_ MUSTER_GUARDED_BY(mutex_);
   std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;  // the first element that nobody has taken
   std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // ranges that were taken and not settled
+  local_worker_set runners_ MUSTER_GUARDED_BY(mutex_);   // who has those
   std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool hopeless_ MUSTER_GUARDED_BY(mutex_) = false;  // who waits is to give it up
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
   std::optional<error_info> given_up_ MUSTER_GUARDED_BY(mutex_);
   std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
@@ -164,7 +170,7 @@ public:
 
   /// Works on one chunk; false when there is none to begin.
   bool work(local_callable<F>& callable, local_worker& here) {
-    const auto chunk = take();
+    const auto chunk = take(here);
     if (chunk.count == 0) return false;
     const local_worker::task_scope scope(here, stop());
     const auto start = clock::now();
@@ -173,7 +179,7 @@ public:
     for (; index < chunk.first + chunk.count && !must_stop(); ++index) {
       if (!run_element(callable, index, failures) && fails_fast()) break;
     }
-    settle(chunk, index - chunk.first, std::move(failures), clock::now() - start);
+    settle(here, chunk, index - chunk.first, std::move(failures), clock::now() - start);
     return true;
   }
 

@@ -38,13 +38,26 @@ public:
   /// Waits for finish(); false when `until` passed first.
   bool wait(std::chrono::nanoseconds spin, deadline until) noexcept;
 
+  /// Who runs it, for those who wait for it. By whoever it is, after try_begin().
+  void note_runner(int worker) noexcept { runner_.store(worker, std::memory_order_relaxed); }
+  /// By a worker of its pool: waits for finish(). False when that cannot come, as local_waits says: then who waits
+  /// tries to begin it, ends it with an error, and waits again.
+  [[nodiscard]] bool wait_at(local_core& core, const local_worker& here, lane_route route);
+
 private:
+  friend class local_task_wait;
+
   static constexpr std::uint32_t begun = 1;
   static constexpr std::uint32_t done = 2;
   static constexpr std::uint32_t awaited = 4;
   static constexpr std::uint32_t told = 8;
+  static constexpr std::uint32_t hopeless = 16;
+
+  bool sleep(deadline until) noexcept;
 
   std::atomic<std::uint32_t> state_ = 0;  // futex
+  // Relaxed: it matters once that worker waits, which it says under the mutex of local_waits.
+  std::atomic<int> runner_ = -1;
 };
 
 /// A task whose result is an `R`, whatever is called for it.
@@ -61,9 +74,7 @@ public:
     if (progress_.try_begin()) execute(here);
   }
   void withdraw(const error_info& why) noexcept override {
-    if (!progress_.try_begin()) return;
-    forget_call();
-    finish(outcome<R>::of_error(why));
+    if (progress_.try_begin()) fail(why);
   }
 
   /// It has a place under max_pending, which it gives back. Requires: it has not been posted.
@@ -77,7 +88,12 @@ public:
       return true;
     }
     const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
-    return progress_.wait(core_.spin_budget(), until);
+    const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
+    if (here == nullptr) return progress_.wait(core_.spin_budget(), until);
+    while (!progress_.wait_at(core_, *here, route_)) {
+      if (progress_.try_begin()) fail(core_.circle_error(*here));
+    }
+    return true;
   }
   [[nodiscard]] bool is_done() const override { return progress_.is_done(); }
   outcome<R> take() override { return std::move(*outcome_); }
@@ -85,8 +101,7 @@ public:
   bool cancel(cancellation how) override {
     if (progress_.is_done()) return false;
     if (progress_.try_begin()) {
-      forget_call();
-      finish(outcome<R>::of_error(error_info(errc::cancelled, "cancelled before a thread had begun it")));
+      fail(error_info(errc::cancelled, "cancelled before a thread had begun it"));
       return true;
     }
     if (how != cancellation::withdraw) stop_.request();
@@ -110,9 +125,15 @@ protected:
 private:
   void execute(local_worker& here) noexcept {
     const local_worker::task_scope scope(here, stop_);
+    progress_.note_runner(here.id);
     auto how = outcome<R>::of_call([this]() -> R { return call(); });
     forget_call();
     finish(std::move(how));
+  }
+
+  void fail(const error_info& why) noexcept {
+    forget_call();
+    finish(outcome<R>::of_error(why));
   }
 
   void finish(outcome<R> how) noexcept {
