@@ -3,6 +3,7 @@
 
 // Frames in a world's shared memory: written by one side, read by the others while the writer keeps what they name.
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -82,12 +83,15 @@ public:
     write(out);
     bytes_ = where.size();
     is_staged_ = where.data() == staged_.data();
+    if (is_staged_ && bytes_ > with_word) {
+      std::memcpy(&area.here[with_word], &staged_[with_word], bytes_ - with_word);
+    }
     block_ = overflow_ ? memory_.name_of(overflow_) : 0;
   }
   /// Puts it there. Requires: prepare(area, …) came before.
   template <std::size_t Bytes>
   void show(frame_area<Bytes>& area) noexcept {
-    if (is_staged_) std::memcpy(area.here, staged_.data(), bytes_);
+    if (is_staged_) std::memcpy(area.here, staged_.data(), std::min(bytes_, with_word));
     area.bytes = bytes_;
     area.block = block_;
   }
@@ -99,6 +103,9 @@ public:
   }
 
 private:
+  // So much of a frame lies in the line of the word; what lies behind it nobody looks at, and is there early.
+  static constexpr std::size_t with_word = 32;
+
   [[nodiscard]] std::span<std::byte> room(std::span<std::byte> here, std::size_t bytes);
 
   alignas(frame_alignment) std::array<std::byte, 256> staged_;
