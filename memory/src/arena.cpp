@@ -1,38 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/arena.hpp>
 
-#include <fcntl.h>
-#include <linux/mman.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/memory_budget.hpp>
-#include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
 #include "slab.hpp"
 
 namespace muster {
-
-namespace {
-
-// What a request must leave over for everybody else, and how much is admitted without another look once there was
-// plenty. All that take part may use what they were granted when memory has become short meanwhile: of those that do,
-// the n-th was granted an n-th of this at most, which together is less than the reserve, for a thousand of them too.
-constexpr std::size_t reserve_bytes = std::size_t{64} << 20U;
-constexpr std::size_t most_admitted_ahead = reserve_bytes / 8;
-constexpr std::size_t part_admitted_ahead = 64;
-constexpr std::size_t populate_from_bytes = std::size_t{1} << 20U;
-constexpr std::size_t huge_page_bytes = arena::alignment;
-
-constexpr std::size_t round_up(std::size_t number, std::size_t step) { return (number + step - 1) / step * step; }
-
-}  // namespace
 
 bool arena::record::is_small() const noexcept { return capacity <= detail::slab::largest_bytes; }
 
@@ -176,105 +154,6 @@ arena::record& arena::record_of_bound(std::uint32_t descriptor) {
   }
 }
 
-// One call for many pages costs less than a fault for each. It may fail for want of support; then the pages come by
-// fault, as for a small run. False when there is no memory: a fault would be a SIGBUS. Then it has no pages.
-bool arena::populate(extent_run run) noexcept {
-  if (run.size_bytes() < populate_from_bytes && !options_.populates_all) return true;
-  const auto populate_all = [&](int how) {
-    return ::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), how);
-  };
-  const int failed = try_system_call("madvise", populate_all, MADV_POPULATE_WRITE);
-  if (failed != 0 && (errno == ENOMEM || errno == EFAULT)) {
-    discard(run);
-    return false;
-  }
-  collapse(run.offset_bytes(), run.size_bytes());
-  return true;
-}
-
-// Huge pages are wanted where they can be: then a run that has room for one begins with one.
-std::size_t arena::place_for(std::size_t extents) const noexcept {
-  const bool huge = options_.huge_pages == huge_pages::where_possible && extents * extent_bytes >= huge_page_bytes;
-  return huge ? round_up(extent_hint_, huge_page_bytes / extent_bytes) : extent_hint_;
-}
-
-// Every huge page by itself: where one cannot be had, others can.
-void arena::collapse(std::size_t offset, std::size_t bytes) noexcept {
-  if (options_.huge_pages == huge_pages::none) return;
-  for (auto at = round_up(offset, huge_page_bytes); at + huge_page_bytes <= offset + bytes; at += huge_page_bytes) {
-    if (::madvise(bytes_.data() + at, huge_page_bytes, MADV_COLLAPSE) == 0) huge_bytes_ += huge_page_bytes;
-  }
-}
-
-void arena::prefault(std::size_t bytes) {
-  if (bytes == 0) return;
-  if (bytes > bytes_.size()) {
-    throw error(errc::invalid_argument, text(text_of_bytes(bytes), " were to be prefaulted, but the arena has ",
-                                             text_of_bytes(bytes_.size()), ": ask for less, or for a larger arena"));
-  }
-  const scoped_lock lock(mutex_);
-  static_cast<void>(admit(bytes, 0));
-  const auto populate_all = [&] { return ::madvise(bytes_.data(), bytes, MADV_POPULATE_WRITE); };
-  try {
-    system_call("madvise MADV_POPULATE_WRITE", populate_all);
-  } catch (const error& failure) {
-    throw_exhausted(bytes, 0, text("prefaulting failed: ", failure.what()));
-  }
-  collapse(0, bytes);
-}
-
-// True if it has looked: then who has claimed the memory looks again.
-bool arena::admit(std::size_t bytes, unsigned copies) {
-  const auto needed = bytes * (std::size_t{1} + copies);
-  const bool looks = needed > admitted_bytes_;
-  if (looks) {
-    const auto left = require_room(bytes, copies, needed);
-    admitted_bytes_ = needed + std::min(left / part_admitted_ahead, most_admitted_ahead / member_count());
-  }
-  admitted_bytes_ -= needed;
-  return looks;
-}
-
-// What is left over when `needed` more bytes have been taken than are claimed by now. The cache is given up first.
-std::size_t arena::require_room(std::size_t bytes, unsigned copies, std::size_t needed) {
-  auto untouched = untouched_bytes();
-  auto found = budget();
-  const auto is_enough = [&] { return found.available_bytes >= needed + untouched + reserve_bytes; };
-  if (!is_enough() && !cache_.empty()) {
-    trim_cache(0);
-    untouched = untouched_bytes();
-    found = budget();
-  }
-  if (!is_enough()) {
-    throw_exhausted(bytes, copies,
-                    text("only ", text_of_bytes(found.available_bytes), " are available (", found.limited_by,
-                         "), of which ", text_of_bytes(untouched), " are for blocks that were not written yet and ",
-                         text_of_bytes(reserve_bytes), " are kept in reserve"));
-  }
-  return found.available_bytes - needed - untouched - reserve_bytes;
-}
-
-memory_budget arena::budget() const { return options_.budget ? options_.budget() : available_memory(); }
-
-std::size_t arena::untouched_bytes() const {
-  struct stat file{};
-  system_call("fstat", ::fstat, memfd_, &file);
-  const auto held = extents_.held_count() * extent_bytes;
-  return held - std::min(held, static_cast<std::size_t>(file.st_blocks) * 512);
-}
-
-void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::string& reason) const {
-  const auto copying = copies == 0 ? std::string()
-                                   : text(" (and as much again for ", copies, " private cop", copies == 1 ? "y" : "ies",
-                                          " where it is used)");
-  const auto held = extents_.held_count() * extent_bytes;
-  throw error(errc::out_of_memory, text("a shared block of ", text_of_bytes(bytes), " is needed", copying, ", but ",
-                                        reason, "; the arena has ", text_of_bytes(bytes_.size()), ", ",
-                                        text_of_bytes(held), " of it in use, of which ", text_of_bytes(cached_bytes_),
-                                        " are cached by this process, and ", text_of_bytes(bytes_.size() - held),
-                                        " free: send less at a time, keep fewer results, or raise the limit"));
-}
-
 bool arena::resolves(const block_snapshot& found, block_ref ref) const noexcept {
   return ref && found.owner.state == block_state::live && found.owner.generation == ref.generation &&
          (ref.size_bytes <= found.capacity || ref.size_bytes == block_ref::whole) && (is_run(found) || is_small(found));
@@ -407,91 +286,12 @@ void arena::forget(std::uint32_t descriptor) {
   block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
 }
 
-// That take part now.
-std::size_t arena::member_count() const noexcept {
-  const auto takes_part = [](const participant_entry& each) { return each.word.load(std::memory_order_relaxed) != 0; };
-  const auto count = std::count_if(options_.members.begin(), options_.members.end(), takes_part);
-  return std::max<std::size_t>(static_cast<std::size_t>(count), 1);
-}
-
-// Nobody can take warm runs away from another one, so that all must leave room for the others' together.
-std::size_t arena::cache_limit() const noexcept {
-  return std::max(options_.cache_bytes, options_.shared_cache_bytes / member_count());
-}
-
-void arena::trim_cache(std::size_t keep_bytes) noexcept {
-  while (cached_bytes_ > keep_bytes) {
-    const auto oldest = cache_.front();
-    cache_.erase(cache_.begin());
-    cached_bytes_ -= record_of(oldest).run().size_bytes();
-    drop_run(oldest);
-  }
-}
-
 void arena::drop_run(std::uint32_t descriptor) noexcept {
   const auto run = record_of(descriptor).run();
   forget(descriptor);
   discard(run);
   extents_.release(options_.self, run);
   extent_hint_ = std::min(extent_hint_, run.first);
-}
-
-// Gives the pages back to the system; reading them afterwards finds zeros.
-void arena::discard(extent_run run) noexcept {
-  static_cast<void>(::fallocate(memfd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                static_cast<off_t>(run.offset_bytes()), static_cast<off_t>(run.size_bytes())));
-}
-
-void arena::recover(participant_id dead) noexcept {
-  const scoped_lock lock(mutex_);
-  if (!options_.members.empty()) recover_shares(dead);
-  for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) recover_block(descriptor, dead);
-  recover_extents(dead);
-  extent_hint_ = 0;
-  block_hint_ = 0;
-}
-
-void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
-  auto& known = record_of(descriptor);
-  if (known.state == block_state::live && known.home == dead) {  // adopted: its memory stays until it is released
-    known.home = options_.self;
-    blocks_.at(descriptor).home.store(static_cast<std::uint16_t>(options_.self), std::memory_order_release);
-    extents_.transfer(dead, options_.self, known.run());
-    ++orphans_[known.run().first];
-    return;
-  }
-  const auto found = blocks_.read(descriptor);
-  const bool names_the_dead = found.owner.owner == dead && found.owner.state != block_state::free;
-  if (known.state == block_state::returned && names_the_dead) {  // lent to it: it comes back
-    publish(descriptor, options_.self, block_state::returned);
-    return;
-  }
-  if (known.state != block_state::free) return;  // ours, whatever the dead one may have scribbled over the word
-  if (!names_the_dead) return;
-  // Only a live block can be another's; of one that it was just binding, the other fields may be of an earlier life.
-  if (found.home == dead || found.owner.state != block_state::live) {
-    blocks_.unbind(descriptor);
-  } else if (found.home == participant_id::everybody) {  // it was just giving the block to everybody, or taking it
-    if (is_run(found)) {
-      const extent_run run{.first = found.offset / extent_bytes, .count = extents_for(found.capacity)};
-      extents_.unshare(descriptor, dead, run);  // freed with its others
-    }
-    blocks_.unbind(descriptor);
-  } else {  // it had adopted the block from a home that lives on
-    const record part{.offset = found.offset, .capacity = found.capacity};
-    if (is_within(found)) extents_.transfer(dead, found.home, part.run());
-    const block_ownership returned{
-        .generation = found.owner.generation, .owner = found.home, .state = block_state::returned};
-    blocks_.at(descriptor).word.store(returned.pack(), std::memory_order_release);
-  }
-}
-
-void arena::recover_extents(participant_id dead) {
-  for (std::size_t extent = 0; extent < extents_.used_count(); ++extent) {
-    if (extents_.owner_of(extent) != dead) continue;
-    discard({extent, 1});
-    extents_.release(dead, {extent, 1});
-  }
 }
 
 arena::statistics arena::read_statistics() const {
