@@ -52,16 +52,22 @@ inline constexpr std::size_t callee = 1;
 /// What starting a process and waiting for its end costs: posix_spawn of /bin/true.
 [[nodiscard]] side spawning_peer();
 
-/// A pool of one worker, bound to the callee's processor; the calling thread is bound to the caller's.
+/// A pool of one worker, bound to the callee's processor; the calling thread is bound to the caller's, afterwards: a
+/// pool looks at the processors that its maker may use.
 class bound_pool {
 public:
-  explicit bound_pool(const muster::pool_options& options = {.workers = 1}) : pool_(options) { bind(); }
-  explicit bound_pool(boost::asio::io_context& loop) : pool_(loop, {.workers = 1}) { bind(); }
+  explicit bound_pool(const muster::pool_options& options = {.workers = 1}) : pool_(unbound(options)) { bind(); }
+  explicit bound_pool(boost::asio::io_context& loop) : pool_(loop, unbound({.workers = 1})) { bind(); }
   [[nodiscard]] const muster::pool& operator*() const { return pool_; }
   [[nodiscard]] const muster::pool* operator->() const { return &pool_; }
   [[nodiscard]] muster::pool* operator->() { return &pool_; }
 
 private:
+  static muster::pool_options unbound(const muster::pool_options& options) {
+    unpin();
+    return options;
+  }
+
   void bind() const {
     pin(pool_.workers().front().pid, callee);
     pin(0, caller);

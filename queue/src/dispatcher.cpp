@@ -173,8 +173,8 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
   const auto index = free_slots_.back();
   free_slots_.pop_back();
   in_slot_[index] = &record;
-  record.generation_ = ++generations_[index];
-  const lane_hint hint{.generation = static_cast<std::uint32_t>(record.generation_), .slot = index};
+  const auto generation = ++generations_[index];
+  const lane_hint hint{.generation = static_cast<std::uint32_t>(generation), .slot = index};
   record.move_to({.generation = hint.generation, .slot = index, .phase = task_phase::posted});
 
   auto& slot = board_.slot(index);
@@ -195,7 +195,7 @@ bool dispatcher::try_place(task_record& record, const argument_line& arguments) 
   }
   record.notified_ = (flags & slot_flag::notify) != slot_flag::none;
   if (record.timed_) note_posted(record);
-  slot_protocol::publish(slot.word, record.generation_, flags);
+  slot_protocol::publish(slot.word, generation, flags);
   board_.lane_at(record.lane_).put(lane_tails_[record.lane_]++, hint);
   if (record.lane_ >= board::shared_lanes) note_private(record.lane_ - board::shared_lanes);
   return true;
@@ -278,22 +278,29 @@ task_place dispatcher::place_of(const task_record& record) const {
   return place;
 }
 
+// Whole, what slots' words and records' locations have a part of. Requires: it is posted.
+std::uint64_t dispatcher::generation_of(const task_record& record) const {
+  const auto slot = record.where().slot;
+  MUSTER_ASSERT(in_slot_[slot] == &record);  // else it would take another task's slot
+  return generations_[slot];
+}
+
 // Moves the reply out of the slot and gives the slot away.
 task_reply dispatcher::collect(task_record& record) {
   auto& slot = board_.slot(record.where().slot);
   const auto word = slot_protocol::read(slot.word);  // it was done, but words can be overwritten at any time
   const auto worker = std::size_t{word.owner()} - 1;
-  const bool done = word.state() == slot_state::done && word.generation() == record.generation_;
+  const bool done = word.state() == slot_state::done && word.generation() == generation_of(record);
   if (!done || worker >= worker_pids_.size()) return lose_to(record, word);
   record.worker_ = static_cast<std::int16_t>(worker);
   record.pid_ = worker_pids_[worker];
   try {
-    auto reply = read_reply(slot, word, static_cast<std::uint32_t>(record.generation_));
+    auto reply = read_reply(slot, word, word.short_generation());
     // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
     if (record.chunk_) reply.adopt_attached(memory_);
     ++done_[worker];
     if (record.timed_) note_reply(record, reply);
-    slot_protocol::retire(slot.word, record.generation_);
+    slot_protocol::retire(slot.word, word.generation());
     leave_slot(record);
     return reply;
   } catch (const error& failure) {

@@ -26,7 +26,7 @@ bool is_same_claim(const slot_word& a, const slot_word& b) noexcept {
 // ---- one task
 
 bool dispatcher::is_possible(const slot_word& found, const task_record& record) const {
-  if (found.generation() != record.generation_) return false;
+  if (found.generation() != generation_of(record)) return false;
   switch (found.state()) {
     case slot_state::queued: return found.owner() == 0;
     case slot_state::claimed:
@@ -38,7 +38,7 @@ bool dispatcher::is_possible(const slot_word& found, const task_record& record) 
 
 // The slot is not used again before the board is renewed: some worker may be at the task, and write there.
 task_reply dispatcher::lose(task_record& record, std::string_view reason) {
-  slot_protocol::seize(board_.slot(record.where().slot).word, record.generation_);
+  slot_protocol::seize(board_.slot(record.where().slot).word, generation_of(record));
   vacate(record);
   ++lost_slots_;
   ++counters_.corrupted;
@@ -47,7 +47,7 @@ task_reply dispatcher::lose(task_record& record, std::string_view reason) {
 }
 
 task_reply dispatcher::lose_to(task_record& record, const slot_word& found) {
-  return lose(record, text("the slot's word was ", found.bits(), " where generation ", record.generation_,
+  return lose(record, text("the slot's word was ", found.bits(), " where generation ", generation_of(record),
                            " was expected: somebody has overwritten it"));
 }
 

@@ -242,7 +242,7 @@ bool dispatcher::withdraw(task_record& record) {
     return true;
   }
   if (where.phase != task_phase::posted) return false;
-  if (!slot_protocol::try_revoke(board_.slot(where.slot).word, record.generation_)) return false;
+  if (!slot_protocol::try_revoke(board_.slot(where.slot).word, generation_of(record))) return false;
   leave_slot(record);
   return true;
 }

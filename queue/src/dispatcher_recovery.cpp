@@ -65,7 +65,7 @@ void dispatcher::settle_if_done(std::uint16_t slot, std::uint32_t generation, fi
   auto* record = slot < in_slot_.size() ? in_slot_[slot] : nullptr;
   if (record == nullptr || record->where().generation != generation) return;  // taken already
   const auto found = slot_protocol::read(board_.slot(slot).word);
-  if (found.generation() != record->generation_ || found.state() != slot_state::done) return;
+  if (found.generation() != generation_of(*record) || found.state() != slot_state::done) return;
   settle_done(*record, finished);
 }
 
@@ -234,7 +234,7 @@ void dispatcher::take_back(task_record& record) {
   const auto index = record.where().slot;
   record.keep_arguments(arguments_of(record));
   record.move_to({.slot = index, .phase = task_phase::waiting});
-  slot_protocol::seize(board_.slot(index).word, record.generation_);
+  slot_protocol::seize(board_.slot(index).word, generation_of(record));
   vacate(record);
 }
 
@@ -258,7 +258,7 @@ void dispatcher::end_claimed(task_record& record, error_info why, finished_list&
   record.element_ = unseal_number(line.element.load(std::memory_order_acquire)) & task_record::most_element;
   task_reply reply(std::move(why), std::as_bytes(std::span(slot.reply)));
   if (record.chunk_) reply.adopt_attached(memory_);
-  slot_protocol::seize(slot.word, record.generation_);
+  slot_protocol::seize(slot.word, generation_of(record));
   leave_slot(record);
   settle(record, std::move(reply), finished);
 }
@@ -308,7 +308,7 @@ void dispatcher::stop(const error_info& why) {
     for (auto* record : terms_.delayed()) settle(*record, task_reply(why), finished);
     for (auto* record : in_slot_) {
       if (record == nullptr) continue;
-      slot_protocol::seize(board_.slot(record->where().slot).word, record->generation_);
+      slot_protocol::seize(board_.slot(record->where().slot).word, generation_of(*record));
       leave_slot(*record);
       settle(*record, task_reply(why), finished);
     }

@@ -82,7 +82,7 @@ void dispatcher::look_at_time(task_record& record, clock::time_point now, overdu
   const auto due = due_of(record);
   set_due(record, due > now ? due : clock::time_point::max());
   if (due > now) return;
-  const auto doomed = slot_protocol::try_doom(board_.slot(record.where().slot).word, record.generation_);
+  const auto doomed = slot_protocol::try_doom(board_.slot(record.where().slot).word, generation_of(record));
   if (!doomed || !is_possible(*doomed, record)) return;  // done just now; or damage, which the audit finds
   record.overdue_ = true;
   report.workers.push_back({.index = doomed->owner() - 1U, .cancelled = record.doomed_});

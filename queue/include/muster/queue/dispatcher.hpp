@@ -277,6 +277,7 @@ private:
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 
   // Ending.
+  [[nodiscard]] std::uint64_t generation_of(const task_record& record) const MUSTER_REQUIRES(mutex_);
   task_reply collect(task_record& record) MUSTER_REQUIRES(mutex_);
   task_reply read_reply(task_slot& slot, const slot_word& word, std::uint32_t generation) MUSTER_REQUIRES(mutex_);
   void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
@@ -422,7 +423,7 @@ private:
   std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;     // of all workers
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
-  std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot
+  std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot: of the last task that was put there
   std::vector<std::uint64_t> lane_tails_ MUSTER_GUARDED_BY(mutex_);   // by lane
   std::vector<std::uint64_t> lane_heads_ MUSTER_GUARDED_BY(mutex_);   // by lane, as last seen
   std::vector<pid_t> worker_pids_ MUSTER_GUARDED_BY(mutex_);          // by worker

@@ -128,7 +128,6 @@ private:
   std::uint32_t deaths_ = 0;  // workers that died while they ran it
   pid_t pid_ = 0;
   function_token function_{};
-  std::uint64_t generation_ = 0;
   std::uint64_t id_ = 0;
   static constexpr std::uint64_t most_element = (std::uint64_t{1} << 40U) - 1;
   std::uint64_t element_ : 40 = 0;
