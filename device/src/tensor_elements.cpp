@@ -12,6 +12,7 @@
 
 #include "convert_element.hpp"
 #include "device_of.hpp"
+#include "fill_run.hpp"
 #include "layout.hpp"
 #include "visit.hpp"
 
@@ -111,6 +112,10 @@ void tensor::fill(const detail::wide_number& value) const {
     }
     detail::for_each_run(
         [same](const detail::runs<1>& at, std::size_t count) {
+          if (at[0].step_bytes == static_cast<std::ptrdiff_t>(sizeof(T))) {
+            detail::fill_run(at[0].first, count * sizeof(T), detail::pattern_of(same));
+            return true;
+          }
           for (std::size_t index = 0; index < count; ++index) set<T>(at[0], index, same);
           return true;
         },

@@ -2,8 +2,13 @@
 // What tensors do with their elements.
 #include <muster/device/tensor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
+#include <cstring>
+#include <span>
+#include <vector>
 
 #include "device_support.hpp"
 
@@ -112,6 +117,48 @@ TEST(TensorFill, ConvertsToTheDtype) {
   const auto complex = tensor::empty<std::complex<double>>({2});
   complex.fill(3);
   EXPECT_EQ(complex.at<std::complex<double>>(0), 3.0);
+}
+
+// Fills so many elements, beginning so many bytes into `room`: these and no others may change.
+template <class T>
+void expect_fills(std::vector<std::byte>& room, std::size_t first_byte, std::size_t count, T value) {
+  const auto of_the_run = [&](std::size_t byte) { return byte >= first_byte && byte < first_byte + count * sizeof(T); };
+  std::ranges::fill(room, std::byte{0xee});
+  const auto run = std::span(room).subspan(first_byte, count * sizeof(T));
+  tensor::over(storage::over(run, nullptr), dtype_of<T>, {static_cast<std::int64_t>(count)}).fill(value);
+  std::array<std::byte, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  for (std::size_t byte = 0; byte < room.size(); ++byte) {
+    const auto expected = of_the_run(byte) ? bytes[(byte - first_byte) % sizeof(T)] : std::byte{0xee};
+    ASSERT_EQ(room[byte], expected) << "byte " << byte << " of " << count << " elements from " << first_byte;
+  }
+}
+
+template <class T>
+void expect_fills_short_runs(T value) {
+  constexpr std::size_t most = 150;
+  std::vector<std::byte> room(4 * alignof(T) + most * sizeof(T) + 64);
+  for (std::size_t first = 0; first < 4 * alignof(T); first += alignof(T)) {
+    for (std::size_t count = 0; count <= most; ++count) expect_fills(room, first, count, value);
+  }
+}
+
+TEST(TensorFill, FillsRunsOfAnyLengthFromAnyPlaceAndNothingElse) {
+  expect_fills_short_runs(std::uint8_t{7});
+  expect_fills_short_runs(f16(0.1F));
+  expect_fills_short_runs(1.1F);
+  expect_fills_short_runs(1.1);
+  expect_fills_short_runs(std::complex<double>(1.1, -2.2));
+}
+
+TEST(TensorFill, FillsLongRunsFromAnyPlaceAndNothingElse) {
+  constexpr std::size_t bytes = std::size_t{8} << 20U;
+  std::vector<std::byte> room(bytes + 4096);
+  expect_fills(room, 0, bytes, std::uint8_t{7});
+  expect_fills(room, 1, bytes + 67, std::uint8_t{7});
+  expect_fills(room, 4, bytes / 4 + 3, 1.1F);
+  expect_fills(room, 0, bytes / 16, std::complex<double>(1.1, -2.2));
+  expect_fills(room, 8, bytes / 16 + 5, std::complex<double>(1.1, -2.2));
 }
 
 TEST(TensorFill, RefusesWhatTheDtypeCannotHold) {
