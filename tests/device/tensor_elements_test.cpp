@@ -125,7 +125,7 @@ void expect_fills(std::vector<std::byte>& room, std::size_t first_byte, std::siz
   const auto of_the_run = [&](std::size_t byte) { return byte >= first_byte && byte < first_byte + count * sizeof(T); };
   std::ranges::fill(room, std::byte{0xee});
   const auto run = std::span(room).subspan(first_byte, count * sizeof(T));
-  tensor::over(storage::over(run, nullptr), dtype_of<T>, {static_cast<std::int64_t>(count)}).fill(value);
+  tensor::over(storage::over(run, nullptr), dtype_of<T>, {count}).fill(value);
   std::array<std::byte, sizeof(T)> bytes;
   std::memcpy(bytes.data(), &value, sizeof(T));
   for (std::size_t byte = 0; byte < room.size(); ++byte) {
