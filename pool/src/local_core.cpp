@@ -201,7 +201,8 @@ error_info local_core::circle_error(const local_worker& here) const {
       errc::invalid_argument,
       text("a task on thread ", here.id, " of '", name_, "' waits for a call that is for another thread alone, and ",
            "that one waits, or those for whom it waits, for thread ", here.id, ": none of them could ever go on. ",
-           "The call was not run. Name no thread where tasks wait for one another, or have only one of them wait")};
+           "What nobody had begun of it is not run. Name no thread where tasks wait for one another, or have only one "
+           "of them wait")};
 }
 
 std::chrono::nanoseconds local_core::spin_budget() const noexcept {

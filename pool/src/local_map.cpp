@@ -87,17 +87,19 @@ class local_map_wait final : public local_wait {
 public:
   explicit local_map_wait(local_map_run& run) : run_(run) {}
 
-  // One that is for a certain worker needs it, whether it is to be begun or to be settled.
+  // One that is for a certain worker needs it, whether it is to be begun or to be settled; one that is given up only
+  // those that are at it.
   local_worker_set needed() override {
     const scoped_lock lock(run_.mutex_);
     if (run_.is_done() || run_.hopeless_) return {};
     const auto route = run_.settings_.route;
-    return route.is_shared() ? run_.runners_ : local_worker_set().set(route.worker());
+    return route.is_shared() || run_.given_up_ ? run_.runners_ : local_worker_set().set(route.worker());
   }
 
-  bool end_hope() override {
+  bool end_hope(bool rest) override {
     const scoped_lock lock(run_.mutex_);
     if (run_.running_ != 0 || run_.is_done() || run_.given_up_) return false;
+    if (run_.untouched_ != 0 && !rest) return false;
     run_.hopeless_ = true;
     run_.changed_.notify_all();
     return true;
@@ -123,9 +125,11 @@ void local_map_run::wait_at(const local_worker& here) {
       const local_waits::scope entered(core_.waits(), static_cast<std::size_t>(here.id), what);
       if (sleep(deadline::never())) return;
     }
+    {
+      const scoped_lock lock(mutex_);
+      hopeless_ = false;
+    }
     give_up(core_.circle_error(here));
-    const scoped_lock lock(mutex_);
-    hopeless_ = false;
   }
 }
 

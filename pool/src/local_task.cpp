@@ -31,7 +31,7 @@ public:
   }
 
   // It may be withdrawn in this moment: then who waits finds it begun, and waits on.
-  bool end_hope() override {
+  bool end_hope(bool /*rest*/) override {
     auto& state = progress_.state_;
     if ((state.load(std::memory_order_acquire) & local_progress::begun) != 0) return false;
     const auto before = state.fetch_or(local_progress::hopeless, std::memory_order_acq_rel);

@@ -71,9 +71,11 @@ std::vector<T> elements_of(Xs&& xs) {
 /// Where tasks of a pool, each on its thread, wait for one another in a circle, none could go on. So a call or map that
 /// nobody has begun and that closes such a circle is not run, and ends with errc::invalid_argument: a task that runs
 /// while thread 0 waits for it, and that waits for what it has named thread 0; or one of two tasks that broadcast at
-/// the same time. Not noticed, and waited for for ever, are circles that lead through another pool or a serial_pool; of
-/// tasks that all run already, which have got the futures of one another; and those in which somebody waits by
-/// as_completed() or when_any(), or again and again with a time limit.
+/// the same time. Where the circle has no such call, a map that is for one thread ends with that error though elements
+/// of it have run. Not noticed, and waited for for ever, are circles that lead through another pool or a serial_pool,
+/// a callback, a feed, an input that waits, a std::future, or a thread that is not the pool's; of tasks that all run
+/// already, which have got the futures of one another; and those in which somebody waits by as_completed() or
+/// when_any(), or again and again with a time limit.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class Derived, class Adapter = detail::as_given>
 class local_calls {

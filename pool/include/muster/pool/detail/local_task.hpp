@@ -91,7 +91,8 @@ public:
     const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
     if (here == nullptr) return progress_.wait(core_.spin_budget(), until);
     while (!progress_.wait_at(core_, *here, route_)) {
-      if (progress_.try_begin()) fail(core_.circle_error(*here));
+      const auto why = core_.circle_error(*here);
+      if (progress_.try_begin()) fail(why);
     }
     return true;
   }

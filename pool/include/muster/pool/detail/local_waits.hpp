@@ -25,8 +25,9 @@ public:
 
   /// All without whom it does not end, as far as that is settled; nobody once it has ended, or end_hope() was true.
   [[nodiscard]] virtual local_worker_set needed() = 0;
-  /// Wakes who waits, to give it up; if nobody has begun it, otherwise false.
-  virtual bool end_hope() = 0;
+  /// Wakes who waits, to give it up; if nobody has begun it, otherwise false. With `rest`, also a map of which elements
+  /// have run, and none does.
+  virtual bool end_hope(bool rest) = 0;
 };
 
 /// Which workers of a pool of threads wait for one another, without a time limit, and that they do not do it in a
@@ -34,7 +35,8 @@ public:
 ///
 /// It works as follows. A worker that is about to sleep enters what it waits for, under the mutex, and goes from worker
 /// to worker by way of what each waits for. If it comes back to itself, none of these could ever go on: one of the
-/// waits whose task or map nobody has begun is ended, its own if possible. A circle is closed by whoever enters last,
+/// waits whose task or map nobody has begun is ended, its own if possible; where there is none on any way back, one for
+/// the rest of a map. A circle is closed by whoever enters last,
 /// since a worker that begins something waits for nothing; and what is found is one, since all of it stays as it is
 /// until the first of these tasks ends, which none can. Where all have begun nothing can be ended, and they wait on.
 ///
@@ -61,7 +63,7 @@ public:
 private:
   void enter(std::size_t worker, local_wait& what) MUSTER_EXCLUDES(mutex_);
   void leave(std::size_t worker) MUSTER_EXCLUDES(mutex_);
-  bool break_circle(std::size_t closing) MUSTER_REQUIRES(mutex_);
+  bool break_circle(std::size_t closing, bool rest) MUSTER_REQUIRES(mutex_);
 
   mutex mutex_;
   std::vector<local_wait*> waiting_ MUSTER_GUARDED_BY(mutex_);  // by worker; nullptr: it does not wait
