@@ -32,10 +32,6 @@ std::string microseconds(std::chrono::nanoseconds time) {
   return made;
 }
 
-std::chrono::nanoseconds nanoseconds_of(float time) {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(time));
-}
-
 std::string begun(char phase, std::size_t row) {
   return text("{\"ph\":\"", phase, "\",\"pid\":", ::getpid(), ",\"tid\":", row);
 }
@@ -94,21 +90,20 @@ void call_trace::write_row(std::string_view name, std::size_t row) {
 }
 
 void call_trace::add(const traced_call& call) {
-  if (!is_on_.load(std::memory_order_relaxed)) return;
+  if (!is_on()) return;
   const scoped_lock lock(mutex_);
-  if (!is_on_.load(std::memory_order_relaxed)) return;
+  if (!is_on()) return;
   const auto function = json(call.function);
   const auto when = microseconds(call.begin.time_since_epoch());
   write(text(begun('X', caller_row), ",\"cat\":\"call\",\"name\":", function, ",\"ts\":", when,
              ",\"dur\":", microseconds(call.total), ",\"args\":{\"input_bytes\":", call.input_bytes,
-             ",\"failed\":", call.ranks == nullptr ? "true" : "false", "}}"));
-  if (call.ranks == nullptr) return;
-  for (std::size_t rank = 0; rank < call.ranks->size(); ++rank) write_rank(call, rank, function);
+             ",\"failed\":", call.failed ? "true" : "false", "}}"));
+  for (std::size_t rank = 0; rank < call.ranks.size(); ++rank) write_rank(call, rank, function);
 }
 
 // A rank tells how long it was at what, in sum over its slices: shown one after the other, from the call's beginning.
 void call_trace::write_rank(const traced_call& call, std::size_t rank, std::string_view function) {
-  const auto& times = (*call.ranks)[rank];
+  const auto& times = call.ranks[rank];
   auto at = std::chrono::nanoseconds(call.begin.time_since_epoch());
   const std::array<std::pair<std::string_view, float>, 5> parts{{{"scatter", times.scatter},
                                                                  {"compute", times.compute},

@@ -172,14 +172,17 @@ std::vector<output_op> function_core::update_modes() const {
 
 void function_core::run(run_request& request) {
   world_->require_here();  // a forked child neither counts nor traces what it is refused
-  traced_call seen{.function = spec_.name, .begin = clock::now()};
+  traced_call seen{.function = spec_.name, .begin = clock::now(), .ranks = {}};
   try {
     call(request, seen);
   } catch (...) {
     seen.total = clock::now() - seen.begin;
-    note(seen);
+    seen.failed = true;
+    count_failure();
+    trace(seen);
     throw;
   }
+  if (!seen.ranks.empty()) trace(seen);
 }
 
 void function_core::call(run_request& request, traced_call& seen) {
@@ -199,19 +202,26 @@ void function_core::call(run_request& request, traced_call& seen) {
   const auto happened = [&](const std::vector<rank_times>& times) {
     seen.total = clock::now() - seen.begin;
     seen.input_bytes = of_rows + of_values;
-    seen.ranks = &times;
-    note(seen);
+    count(times, seen);
+    if (world_->trace().is_on()) keep(times, seen);
   };
   // By reference: a std::function of more than two words is an allocation.
   world_->call(std::ref(prepare), number_, request.options.timeout, std::ref(happened));
 }
 
 // A call has happened by now, or has not: whatever becomes of its figures does not change that.
-void function_core::note(const traced_call& seen) noexcept {
-  seen.ranks == nullptr ? count_failure() : count(*seen.ranks, seen.total, seen.input_bytes);
+void function_core::keep(const std::vector<rank_times>& times, traced_call& seen) noexcept {
+  try {
+    seen.ranks = times;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without memory the trace lacks it
+  }
+}
+
+// Without the world's lock: whoever reads the file, which may be a pipe, may ask the world for something first.
+void function_core::trace(const traced_call& seen) noexcept {
   try {
     world_->trace().add(seen);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without memory the trace lacks it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the same
   }
 }
 
@@ -232,18 +242,15 @@ void function_core::count_failure() noexcept {
 }
 
 // Requires: times of all ranks.
-void function_core::count(const std::vector<rank_times>& times, std::chrono::nanoseconds total,
-                          std::uint64_t input_bytes) noexcept {
+void function_core::count(const std::vector<rank_times>& times, const traced_call& seen) noexcept {
   const scoped_lock lock(mutex_);
   ++profile_.calls;
-  profile_.total += total;
-  profile_.input_bytes += input_bytes;
+  profile_.total += seen.total;
+  profile_.input_bytes += seen.input_bytes;
   for (std::size_t rank = 0; rank < times.size(); ++rank) {
     const auto& more = times[rank];
     auto& sum = profile_.ranks[rank];
-    const auto add = [](std::chrono::nanoseconds& to, float time) {
-      to += std::chrono::nanoseconds(static_cast<std::int64_t>(time));
-    };
+    const auto add = [](std::chrono::nanoseconds& to, float time) { to += nanoseconds_of(time); };
     add(sum.scatter, more.scatter);
     add(sum.compute, more.compute);
     add(sum.accumulate, more.accumulate);

@@ -55,11 +55,12 @@ future<void> rank_process::asked(const world_ticket& ticket) {
 }
 
 bool rank_process::is_there(const world_memory& memory) noexcept {
+  if (identity_.pid != 0) return true;  // what stands there by now does not change that
   auto& line = memory.line(rank_);
   const auto found = answer_word::unpack(line.answer.load(std::memory_order_seq_cst));
   if (found.what == rank_phase::absent) return false;
   identity_ = rank_identity::unpack(line.member.load(std::memory_order_acquire));
-  return true;
+  return identity_.pid != 0;
 }
 
 void rank_process::kill() {

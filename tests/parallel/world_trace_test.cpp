@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a world writes of its calls for Perfetto.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/base/system_call.hpp>
+#include <muster/base/unique_fd.hpp>
 
 #include "processes.hpp"
 #include "temporary_directory.hpp"
@@ -214,6 +222,32 @@ TEST(WorldTrace, AForkedChildIsRefusedAndWritesNothingIntoTheParentsTrace) {
   const auto calls = of_row(events_in(file), 1, "call");
   ASSERT_EQ(calls.size(), 2U);
   for (const auto& each : calls) EXPECT_EQ(each["args"]["failed"], false);
+}
+
+// Of one page, so that a buffer does not fit: the write of a call that fills it waits for us.
+void read_and_ask(const std::filesystem::path& pipe, const world& w, std::string& read_there) {
+  const unique_fd end(system_call("open", [&] { return ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC); }));
+  system_call("fcntl", ::fcntl, end.get(), F_SETPIPE_SZ, 4096);
+  std::array<char, 512> some;
+  while (const auto count = system_call("read", [&] { return ::read(end.get(), some.data(), some.size()); })) {
+    EXPECT_EQ(w.pids().size(), 2U);
+    read_there.append(some.data(), static_cast<std::size_t>(count));
+  }
+}
+
+TEST(WorldTrace, WhoReadsItAsAPipeMayAskTheWorldMeanwhile) {
+  const test::temporary_directory directory;
+  const auto pipe = directory.path() / "pipe";
+  system_call("mkfifo", ::mkfifo, pipe.c_str(), 0600U);
+  world w({.ranks = 2});
+  const auto f = w.function([] {});
+  std::string found;
+  std::thread reader([&] { read_and_ask(pipe, w, found); });
+  w.trace_to(pipe);
+  for (int call = 0; call < 100; ++call) f();
+  w.end_trace();
+  reader.join();
+  EXPECT_EQ(of_row(json::parse(found).get<std::vector<json>>(), 1, "call").size(), 100U);
 }
 
 TEST(WorldTrace, AnotherTraceEndsTheOneBefore) {

@@ -386,6 +386,19 @@ TEST(WorldVariables, TheMemoryOfWhatIsGoneIsThereForWhoeverNeedsIt) {
   EXPECT_EQ(of_v(), 8.0F);
 }
 
+TEST(WorldVariables, TheMemoryThatOneOfSeveralHadIsThereForTheNext) {
+  const auto small = domain::of_program({.arena_bytes = std::size_t{20} << 20U});
+  world w({.ranks = 2});
+  const auto of_ones = [](std::size_t size) { return tensor::ones<float>({size}, memory::local); };
+  constexpr std::size_t size = std::size_t{3} << 18U;  // 3 MiB
+  const std::vector both{w.replicate("a", of_ones(size)), w.replicate("b", of_ones(size))};
+  const auto f = w.function([](const tensor& a, const tensor& b) { return total(a) + total(b); },
+                            replicas(both[0], both[1]), outputs(sum("sum")));
+  EXPECT_EQ(f(), static_cast<float>(4 * size));
+  w.broadcast(both, std::vector{of_ones(size + 2), of_ones(size + 2)});  // together they would not fit
+  EXPECT_EQ(f(), static_cast<float>(4 * (size + 2)));
+}
+
 TEST(WorldVariables, RanksHoldTheCopiesOfOthersOnlyWhereTheyWriteIntoThem) {
   // 240 copies, of which three ranks hold 60 each, and the caller these too; with those of others it would be 1200.
   const auto small = domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_blocks = 1024});

@@ -23,7 +23,8 @@ struct traced_call {
   clock::time_point begin;
   std::chrono::nanoseconds total{};
   std::uint64_t input_bytes = 0;
-  const std::vector<rank_times>* ranks = nullptr;  ///< none: it failed
+  bool failed = false;
+  std::vector<rank_times> ranks;  ///< unless it failed
 };
 
 /// Writes calls into a file, in Chrome's trace format: a row for the caller, one for each rank.
@@ -42,7 +43,9 @@ public:
   /// See world::end_trace.
   void end() MUSTER_EXCLUDES(mutex_);
 
-  /// Nothing, while no trace is taken: then it costs a load.
+  /// Whether a trace is taken. Cost: a load.
+  [[nodiscard]] bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
+  /// Nothing, while none is. Waits for whoever reads the file, if that is a pipe.
   void add(const traced_call& call) MUSTER_EXCLUDES(mutex_);
 
 private:

@@ -75,6 +75,7 @@ public:
   template <class Writer = output_archive, std::size_t Bytes, std::invocable<Writer&> Write>
   void prepare(frame_area<Bytes>& area, const Write& write) {
     bytes_ = 0;
+    block_ = 0;
     Writer counter(true);
     write(counter);
     naming_sink names(memory_);

@@ -65,9 +65,9 @@ public:
 
 private:
   void call(run_request& request, traced_call& seen);
-  void note(const traced_call& seen) noexcept MUSTER_EXCLUDES(mutex_);
-  void count(const std::vector<rank_times>& times, std::chrono::nanoseconds total, std::uint64_t input_bytes) noexcept
-      MUSTER_EXCLUDES(mutex_);
+  static void keep(const std::vector<rank_times>& times, traced_call& seen) noexcept;
+  void trace(const traced_call& seen) noexcept;
+  void count(const std::vector<rank_times>& times, const traced_call& seen) noexcept MUSTER_EXCLUDES(mutex_);
   void count_failure() noexcept MUSTER_EXCLUDES(mutex_);
 
   const std::shared_ptr<world_core> world_;

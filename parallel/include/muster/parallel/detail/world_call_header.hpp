@@ -25,4 +25,12 @@ struct rank_times {
   float reduce = 0;      ///< joining those
 };
 
+/// One of them. What no call can take, where somebody has overwritten it, is nothing.
+///
+/// Thread safety: safe.
+[[nodiscard]] constexpr std::chrono::nanoseconds nanoseconds_of(float time) noexcept {
+  constexpr float most = 1e18F;  // thirty years
+  return std::chrono::nanoseconds(time > 0 && time < most ? static_cast<std::int64_t>(time) : 0);
+}
+
 }  // namespace muster::detail

@@ -128,7 +128,7 @@ public:
 
   using preparation =
       std::function<world_request(const registered_function&, const std::map<std::uint32_t, registered_variable>&)>;
-  /// Is told, under the lock, of a call that has happened: where its time went, by rank.
+  /// Is told, under the lock, of a call that has happened: where its time went, by rank. Waits for nobody.
   using call_listener = std::function<void(const std::vector<rank_times>&)>;  // does not throw
   /// Makes the call: `prepare` is asked for it under the lock, when the variables do not change any more. It takes
   /// `timeout` at most, and world_options::call_timeout.
@@ -189,7 +189,9 @@ private:
     try {
       return what(given...);
     } catch (const error& failure) {
-      if (failure.code() != errc::out_of_memory || !has_news()) throw;
+      if (failure.code() != errc::out_of_memory) throw;
+      note_changes();  // what it has changed until now is news, too
+      if (!has_news()) throw;
     }
     spread_news(until);
     return what(given...);
