@@ -110,9 +110,10 @@ void tensor::fill(const detail::wide_number& value) const {
       if (size() != 0) there->fill(*this, std::as_bytes(std::span(&same, 1)));
       return;
     }
+    constexpr std::size_t worth_a_call = 64 / sizeof(T);  // elements
     detail::for_each_run(
         [same](const detail::runs<1>& at, std::size_t count) {
-          if (at[0].step_bytes == static_cast<std::ptrdiff_t>(sizeof(T))) {
+          if (at[0].step_bytes == static_cast<std::ptrdiff_t>(sizeof(T)) && count >= worth_a_call) {
             detail::fill_run(at[0].first, count * sizeof(T), detail::pattern_of(same));
             return true;
           }
