@@ -395,8 +395,8 @@ TEST(WorldVariables, TheMemoryThatOneOfSeveralHadIsThereForTheNext) {
   const auto f = w.function([](const tensor& a, const tensor& b) { return total(a) + total(b); },
                             replicas(both[0], both[1]), outputs(sum("sum")));
   EXPECT_EQ(f(), static_cast<float>(4 * size));
-  w.broadcast(both, std::vector{of_ones(size + 2), of_ones(size + 2)});  // together they would not fit
-  EXPECT_EQ(f(), static_cast<float>(4 * (size + 2)));
+  w.broadcast(both, std::vector{of_ones(size - 2), of_ones(size - 2)});  // together they would not fit
+  EXPECT_EQ(f(), static_cast<float>(4 * (size - 2)));
 }
 
 TEST(WorldVariables, RanksHoldTheCopiesOfOthersOnlyWhereTheyWriteIntoThem) {
