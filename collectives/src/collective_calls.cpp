@@ -6,6 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/detail/stores.hpp>
 
 #include "mapping_scope.hpp"
 #include "tensor_list.hpp"

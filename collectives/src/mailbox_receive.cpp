@@ -10,10 +10,10 @@
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/combine.hpp>
 #include <muster/collectives/detail/mailbox.hpp>
+#include <muster/device/detail/stores.hpp>
 
 #include "broken_word.hpp"
 #include "local_tensor.hpp"
-#include "mapping_scope.hpp"
 
 namespace muster::detail {
 

@@ -18,9 +18,4 @@ private:
   collective_calls& calls_;
 };
 
-// From about there on results push one another out of the caches.
-inline constexpr std::size_t streaming_bytes = std::size_t{4} << 20U;
-
-inline stores stores_for(std::size_t bytes) { return bytes >= streaming_bytes ? stores::streaming : stores::normal; }
-
 }  // namespace muster::detail

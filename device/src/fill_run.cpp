@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <muster/device/detail/stores.hpp>
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -27,8 +29,6 @@ void repeat(std::byte* to, std::size_t bytes, const fill_pattern& with) noexcept
 }
 
 #if defined(__SSE2__)
-
-constexpr std::size_t much = std::size_t{8} << 20U;  // bytes that will not be in the caches when they are read
 
 void stream_lines(std::byte* to, std::size_t bytes, const fill_pattern& with) noexcept {
   const auto value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(with.data()));
@@ -57,7 +57,7 @@ void stream(std::byte* to, std::size_t bytes, fill_pattern with) noexcept {
 
 void fill_run(std::byte* to, std::size_t bytes, const fill_pattern& with) noexcept {
 #if defined(__SSE2__)
-  if (bytes >= much) return stream(to, bytes, with);
+  if (stores_for(bytes) == stores::streaming) return stream(to, bytes, with);
 #endif
   repeat(to, bytes, with);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <muster/collectives/detail/combine.hpp>
+#include <muster/device/detail/stores.hpp>
 
 namespace muster::detail {
 
@@ -212,8 +213,7 @@ void take_rows(const tensor& from, std::span<const std::int64_t> rows, tensor& b
     }
     return;
   }
-  constexpr std::size_t much = std::size_t{4} << 20U;  // more than stays in the caches until it is used
-  const auto how = buffer.nbytes() > much ? stores::streaming : stores::normal;
+  const auto how = stores_for(buffer.nbytes());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     copy(buffer.data() + index * row_bytes, from.data() + static_cast<std::size_t>(rows[index]) * row_bytes, row_bytes,
          how);

@@ -5,6 +5,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/detail/stores.hpp>
 #include <muster/device/device_block.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>
@@ -161,7 +162,6 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
     old_states.push_back(state[live_state].data() + state_offset);
     new_states.push_back(state[1U - live_state].data() + state_offset);
   }
-  constexpr std::size_t much = std::size_t{8} << 20U;  // bytes that will not be in the caches when they are read
   apply(how.rule, {.type = old_value.dtype(),
                    .op = reduction_of(how.op),
                    .gradients = gradients,
@@ -172,7 +172,7 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
                    .new_states = new_states,
                    .step = around_.header.step,
                    .count = last - first,
-                   .how_to_store = old_value.nbytes() > much ? stores::streaming : stores::normal});
+                   .how_to_store = stores_for(old_value.nbytes())});
 }
 
 }  // namespace muster::detail

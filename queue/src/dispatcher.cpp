@@ -278,7 +278,7 @@ task_place dispatcher::place_of(const task_record& record) const {
   return place;
 }
 
-// Whole, what slots' words and records' locations have a part of. Requires: it is posted.
+// Whole, what slots' words and records' locations have a part of. Requires: it is in a slot.
 std::uint64_t dispatcher::generation_of(const task_record& record) const {
   const auto slot = record.where().slot;
   MUSTER_ASSERT(in_slot_[slot] == &record);  // else it would take another task's slot

@@ -7,20 +7,13 @@
 // once. Shared objects: the elements need their own discipline.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include <muster/collectives/reduction.hpp>
+#include <muster/device/detail/stores.hpp>
 #include <muster/device/dtype.hpp>
 
 namespace muster::detail {
-
-/// How results go to memory.
-enum class stores : std::uint8_t {
-  normal,     ///< by way of the caches: for what is read again soon
-  streaming,  ///< past them, without reading first what will be overwritten: for results much larger than the caches.
-              ///< Where an output is an input it is in the caches anyway, and all stores are normal
-};
 
 /// Element i of every output becomes in[0][i] ∘ in[1][i] ∘ …, in this order, as `how` says of elements of dtype `type`;
 /// with one input, a copy of it.
@@ -29,6 +22,7 @@ enum class stores : std::uint8_t {
 /// processor, on `how_to_store`, on alignment, or on how a longer array was cut into calls.
 /// f16 and bf16 are accumulated in float and rounded once. avg divides once by the number of inputs: f16, bf16 and f32
 /// in float, f64 in double, integers of up to 32 bits in 64 bits, those of 64 bits in 128.
+/// Where an output is an input it is in the caches anyway, and all stores are normal.
 ///
 /// Inputs and outputs are arrays of `count` elements, aligned as their type wants. An output may be the same memory as
 /// an input; else an output overlaps nothing.
