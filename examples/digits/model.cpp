@@ -12,22 +12,30 @@ namespace digits {
 
 namespace {
 
-using matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+// What is computed on the way is in tensors, too: of the arena's memory as much is kept as the next step needs, where
+// the heap gives an array of that size back to the system, and each step would fault it in again, page by page.
+tensor room_for(Eigen::Index rows, Eigen::Index columns) {
+  return tensor::empty<float>({static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)});
+}
 
 Eigen::Index label_of(const tensor& labels, Eigen::Index row) {
   return labels.span<std::int32_t>()[static_cast<std::size_t>(row)];
 }
 
-matrix layer(const matrix& x, const tensor& w, const tensor& b) {
-  matrix made = x * as_matrix<float>(w);
-  made.rowwise() += as_vector<float>(b).transpose();
+tensor layer(const tensor& x, const tensor& w, const tensor& b) {
+  const auto from = as_matrix<float>(x);
+  const auto by = as_matrix<float>(w);
+  auto made = room_for(from.rows(), by.cols());
+  auto to = as_matrix<float>(made);
+  to.noalias() = from * by;
+  to.rowwise() += as_vector<float>(b).transpose();
   return made;
 }
 
 // What comes out of the last layer, less the largest of each row; and what is made of it.
 class verdict {
 public:
-  explicit verdict(matrix scores) : scores_(std::move(scores)) {
+  explicit verdict(tensor scores) : memory_(std::move(scores)), scores_(as_matrix<float>(memory_)) {
     scores_.colwise() -= scores_.rowwise().maxCoeff().eval();
   }
 
@@ -57,11 +65,14 @@ public:
   }
 
   /// Of the loss, by what came out of the last layer: (p - [1 at the label]) / n.
-  [[nodiscard]] matrix gradient(const tensor& labels) const {
-    matrix made = scores_.array().exp().matrix();
-    made.array().colwise() /= made.rowwise().sum().array().eval();
-    for (Eigen::Index row = 0; row < made.rows(); ++row) made(row, label_of(labels, row)) -= 1;
-    return made / static_cast<float>(made.rows());
+  [[nodiscard]] tensor gradient(const tensor& labels) const {
+    auto made = room_for(scores_.rows(), scores_.cols());
+    auto to = as_matrix<float>(made);
+    to = scores_.array().exp().matrix();
+    to.array().colwise() /= to.rowwise().sum().array().eval();
+    for (Eigen::Index row = 0; row < to.rows(); ++row) to(row, label_of(labels, row)) -= 1;
+    to /= static_cast<float>(to.rows());
+    return made;
   }
 
 private:
@@ -76,21 +87,40 @@ private:
     return std::log1p(others) - static_cast<double>(scores_(row, label));
   }
 
-  matrix scores_;
+  tensor memory_;
+  muster::matrix_map<float> scores_;
 };
 
-tensor gradient_of_w(const matrix& x, const matrix& gradient) {
-  auto made = tensor::empty<float>({static_cast<std::size_t>(x.cols()), static_cast<std::size_t>(gradient.cols())});
-  as_matrix<float>(made).noalias() = x.transpose() * gradient;
+tensor gradient_of_w(const tensor& x, const tensor& gradient) {
+  const auto from = as_matrix<float>(x);
+  const auto by = as_matrix<float>(gradient);
+  auto made = room_for(from.cols(), by.cols());
+  as_matrix<float>(made).noalias() = from.transpose() * by;
   return made;
 }
-tensor gradient_of_b(const matrix& gradient) {
-  auto made = tensor::empty<float>({static_cast<std::size_t>(gradient.cols())});
-  as_vector<float>(made) = gradient.colwise().sum();
+tensor gradient_of_b(const tensor& gradient) {
+  const auto from = as_matrix<float>(gradient);
+  auto made = tensor::empty<float>({static_cast<std::size_t>(from.cols())});
+  as_vector<float>(made) = from.colwise().sum();
   return made;
 }
 
-matrix hidden_layer(const matrix& x, const tensor& w1, const tensor& b1) { return layer(x, w1, b1).cwiseMax(0.0F); }
+tensor hidden_layer(const tensor& x, const tensor& w1, const tensor& b1) {
+  auto made = layer(x, w1, b1);
+  auto all = as_matrix<float>(made);
+  all = all.cwiseMax(0.0F);
+  return made;
+}
+
+// By what went into the hidden layer's rectifiers.
+tensor gradient_back(const tensor& gradient, const tensor& w2, const tensor& hidden) {
+  const auto after = as_matrix<float>(hidden);
+  auto made = room_for(after.rows(), after.cols());
+  auto to = as_matrix<float>(made);
+  to.noalias() = as_matrix<float>(gradient) * as_matrix<float>(w2).transpose();
+  to.array() *= (after.array() > 0).cast<float>();
+  return made;
+}
 
 // As K. He et al. do it for rectifiers: "Delving Deep into Rectifiers", ICCV 2015.
 tensor random_weights(std::size_t rows, std::size_t columns, std::mt19937_64& random) {
@@ -104,24 +134,22 @@ tensor random_weights(std::size_t rows, std::size_t columns, std::mt19937_64& ra
 
 std::tuple<double, std::int64_t, tensor, tensor> softmax_gradients(const tensor& images, const tensor& labels,
                                                                    const tensor& w, const tensor& b) {
-  const matrix x = as_matrix<float>(images);
-  const verdict found(layer(x, w, b));
+  const verdict found(layer(images, w, b));
   const auto gradient = found.gradient(labels);
-  return {found.loss(labels), found.right(labels), gradient_of_w(x, gradient), gradient_of_b(gradient)};
+  return {found.loss(labels), found.right(labels), gradient_of_w(images, gradient), gradient_of_b(gradient)};
 }
 
 std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradients(const tensor& images,
                                                                                    const tensor& labels,
                                                                                    const tensor& w1, const tensor& b1,
                                                                                    const tensor& w2, const tensor& b2) {
-  const matrix x = as_matrix<float>(images);
-  const auto hidden = hidden_layer(x, w1, b1);
+  const auto hidden = hidden_layer(images, w1, b1);
   const verdict found(layer(hidden, w2, b2));
   const auto gradient = found.gradient(labels);
-  const matrix back = (gradient * as_matrix<float>(w2).transpose()).array() * (hidden.array() > 0).cast<float>();
+  const auto back = gradient_back(gradient, w2, hidden);
   return {found.loss(labels),
           found.right(labels),
-          gradient_of_w(x, back),
+          gradient_of_w(images, back),
           gradient_of_b(back),
           gradient_of_w(hidden, gradient),
           gradient_of_b(gradient)};
@@ -129,13 +157,13 @@ std::tuple<double, std::int64_t, tensor, tensor, tensor, tensor> network_gradien
 
 std::tuple<double, tensor> softmax_guesses(const tensor& images, const tensor& labels, const tensor& w,
                                            const tensor& b) {
-  const verdict found(layer(as_matrix<float>(images), w, b));
+  const verdict found(layer(images, w, b));
   return {found.loss(labels), found.guesses()};
 }
 
 std::tuple<double, tensor> network_guesses(const tensor& images, const tensor& labels, const tensor& w1,
                                            const tensor& b1, const tensor& w2, const tensor& b2) {
-  const verdict found(layer(hidden_layer(as_matrix<float>(images), w1, b1), w2, b2));
+  const verdict found(layer(hidden_layer(images, w1, b1), w2, b2));
   return {found.loss(labels), found.guesses()};
 }
 

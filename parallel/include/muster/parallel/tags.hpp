@@ -13,6 +13,9 @@
 // the values of the updates: nothing, one value, or a tuple. Number and kind of them are part of the types, so that
 // what does not fit does not compile.
 //
+// Cost: large arrays that a callable needs on the way are best tensors too. Their memory stays warm for the next call,
+// where the heap gives it back to the system, and has it faulted in again, page by page.
+//
 // Thread safety: values; distinct objects: safe. Shared objects: safe while nobody assigns.
 
 #include <array>
