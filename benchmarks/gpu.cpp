@@ -8,8 +8,8 @@
 //   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
 //                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
-//   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched and
-//                             waited for
+//   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched, by
+//                             tensor::fill, and waited for
 //   gpu_mlp_step              a step of learning by a world of one rank: two layers, batch and width 4096, bf16, by
 //                             cuBLAS ÷ the same products and kernels alone
 //   gpu_mlp_vs_torch          the same ÷ PyTorch

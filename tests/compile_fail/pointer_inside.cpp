@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// A pointer in the type that INSIDE names.
+// A pointer, view or reference in the type that INSIDE names.
 #include <array>
 #include <memory>
 #include <optional>
@@ -18,6 +18,8 @@ using pair = std::pair<int*, int>;
 using array = std::array<int*, 3>;
 using optional = std::optional<int*>;
 using unique_ptr = std::unique_ptr<int*>;
+using tuple_of_reference = std::tuple<int, int&>;
+using pair_of_reference = std::pair<const int&, int>;
 using vector_of_tuples = std::vector<std::tuple<int, std::optional<std::string_view>>>;
 
 }  // namespace kinds

@@ -18,8 +18,9 @@ if(HOW MATCHES "^installed")
     list(APPEND where -DKERNELS=ON)
   endif()
 else()
-  # All of the library is compiled once more, without debug information, and as a program that wants a unity build has it.
-  set(where -DMUSTER_SOURCE=${SOURCE} -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+  # All of the library but its optional parts is compiled once more, without debug information, and as a program that
+  # wants a unity build has it.
+  set(where -DMUSTER_SOURCE=${SOURCE} -DMUSTER_CUDA=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 endif()
 run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/tests/package/consumer -B ${WORK}/build
   -DCMAKE_CXX_COMPILER=${COMPILER} ${where})

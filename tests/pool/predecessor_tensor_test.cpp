@@ -13,8 +13,10 @@
 namespace muster::predecessor_tensor_test {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
+using testing::SizeIs;
 
 std::vector<tensor> multiples_of_ones() {
   std::vector<tensor> all;
@@ -72,14 +74,14 @@ TYPED_TEST(PredecessorTensors, WhatAChildSendsArrives) {
         to.push(tensor::zeros<double>({10}));
       },
       sent);
-  EXPECT_THAT(sent.pop()->template to_vector<double>(), Each(0));
-  EXPECT_THAT(sent.pop()->template to_vector<double>(), Each(0));
+  EXPECT_THAT(sent.pop()->template to_vector<double>(), AllOf(SizeIs(10), Each(0)));
+  EXPECT_THAT(sent.pop()->template to_vector<double>(), AllOf(SizeIs(10), Each(0)));
   const shared_queue<sum_of_owned> callables(1);
   this->pool_.apply([](const shared_queue<sum_of_owned>& to) { to.push({.inside = tensor::zeros<double>({10})}); },
                     callables);
   const auto closure = *callables.pop();
   EXPECT_TRUE(closure.inside.is_shared());
-  EXPECT_THAT(closure.inside.template to_vector<double>(), Each(0));
+  EXPECT_THAT(closure.inside.template to_vector<double>(), AllOf(SizeIs(10), Each(0)));
   EXPECT_EQ(closure(1), 1);
   EXPECT_EQ(this->pool_.apply(closure, 2.0), 2) << "and back";
   const auto bound = muster::bind_front([](const tensor& inside, double more) { return sum_of_doubled(inside) + more; },

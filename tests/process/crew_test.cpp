@@ -386,6 +386,7 @@ TEST_F(Crew, AProgramThatNeverGetsToInitIsAnErrorThatSaysSo) {
   } catch (const error& failure) {
     EXPECT_THAT(failure.what(), testing::AllOf(HasSubstr("exited with code 1"), HasSubstr("muster::init")));
   }
+  EXPECT_EQ(workers.read_statistics().failed_starts, 2U);
 }
 
 /// While it lives, control groups of version 1 can be made in a directory of its own; but whoever is to enter one has

@@ -201,7 +201,7 @@ TEST_F(MessageKill, WhileNobodyLeasesNothingIsEverDoubled) {
   const shared_queue<parcel> queue(16, {.spin = std::chrono::microseconds(5)});
   crowd all(queue);
   for (std::size_t each = 0; each < producers; ++each) all.add(manner::produces);
-  for (std::size_t each = 0; each < 3; ++each) all.add(manner::pops);
+  for (std::size_t each = 0; each < 4; ++each) all.add(manner::pops);
   kill_at_random(all, std::chrono::seconds(2));
   all.expect_only_what_was_promised();  // of which no message is twice: at most once
 }

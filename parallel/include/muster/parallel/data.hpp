@@ -28,7 +28,7 @@ struct data_options {
   std::optional<std::size_t> dimensions{};
   /// Zeros of this shape.
   std::optional<tensor_shape> shape{};
-  /// Whether the rows that a call selects are counted from the lowest one that it selects.
+  /// Whether it holds just the rows that a call selects, in the call's order (run_options::batch), and no others.
   bool minibatch = false;
   /// As in value_options, for the value.
   bool force_cast = false;

@@ -30,7 +30,7 @@ namespace detail {
 
 template <class T>
 inline constexpr bool refers_elsewhere =
-    std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
+    std::is_reference_v<T> || std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
 template <class Char, class Traits>
 inline constexpr bool refers_elsewhere<std::basic_string_view<Char, Traits>> = true;
 template <class T, std::size_t N>
