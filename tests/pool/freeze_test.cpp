@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/pool/pool.hpp>
+#include <muster/pool/this_pool.hpp>
 
 #include "processes.hpp"
 #include "temporary_directory.hpp"
@@ -99,6 +100,25 @@ TEST(Freeze, AMapOfOneElementEndsThoughItsWakeWentToAFrozenWorker) {
     EXPECT_EQ(pool.map(twice, std::vector{21}), std::vector{42});
     ::kill(frozen, SIGCONT);
   }
+}
+
+// Each of them gives way to the next while nobody hears of it, which is no damage.
+TEST(Freeze, ThousandsOfCallsOfATaskWhileTheProgramIsStoppedKillNobody) {
+  pool pool({.workers = 1});
+  const auto sum = pool.apply(
+      [](int count) {
+        const auto program = freeze(::getppid());
+        int found = 0;
+        for (int each = 0; each < count; ++each) found += this_pool::apply(twice, each);
+        ::kill(program, SIGCONT);
+        return found;
+      },
+      3000);
+  EXPECT_EQ(sum, 3000 * 2999);
+  EXPECT_EQ(pool.apply(add, 20, 22), 42);
+  const auto counted = pool.stats().workers;
+  EXPECT_EQ(counted.started, 1U);
+  EXPECT_EQ(counted.killed + counted.exited, 0U);
 }
 
 TEST(Freeze, OneInUserCodeHoldsUpItsTaskAlone) {

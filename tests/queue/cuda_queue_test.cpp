@@ -227,7 +227,9 @@ TEST_F(CudaQueue, WhatIsDoneToALentTensorHasBeenDoneWhenAnEventIsSet) {
   doubler.get();
 }
 
-TEST_F(CudaQueue, OfAKilledWorkerALeaseIsThereAgainAndCanBeWrittenAnew) {
+using CudaQueueKills = test::gives_memory_back<CudaQueue>;
+
+TEST_F(CudaQueueKills, OfAKilledWorkerALeaseIsThereAgainAndCanBeWrittenAnew) {
   const auto device = cuda_device::open(gpu);
   const tensors queue(1);
   {
