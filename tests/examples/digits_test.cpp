@@ -377,7 +377,7 @@ TEST_F(Digits, TheProgramTrainsAmongDeathsAndDraws) {
   EXPECT_EQ(found.status, EXIT_SUCCESS) << found.text;
   EXPECT_THAT(found.text, HasSubstr("the weights are, bit for bit, what they become undisturbed"));
   EXPECT_THAT(found.text, HasSubstr("test accuracy: "));
-  EXPECT_THAT(found.text, testing::ContainsRegex("\\n +20 +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ %\\n"))
+  EXPECT_THAT(found.text, testing::ContainsRegex("\n +20 +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ %\n"))
       << "loss and accuracy of each epoch, of both kinds of images";
   EXPECT_THAT(content("digits.svg"), testing::EndsWith("</svg>\n"));
 }
