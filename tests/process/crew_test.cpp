@@ -27,6 +27,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/mutex.hpp>
 
+#include "held_up_call.hpp"
 #include "processes.hpp"
 #include "refused_calls.hpp"
 #include "temporary_directory.hpp"
@@ -504,21 +505,12 @@ TEST_F(Crew, AReplacementWaitsForANumberThatAnotherHasMeanwhile) {
   crew workers(watcher_, tasks, {.entry = functions.encode(&obey), .log = log}, notes_);
   const auto works = [&] { return workers.workers()[0].state == worker_lifecycle::state::working; };
   auto& numbers = watcher_->shared()->participants();
-  std::atomic<participant_id> taken = participant_id::none;
-  std::thread other([&] {
-    while (taken.load() == participant_id::none) {
-      try {
-        taken = numbers.enrol();
-      } catch (const error&) {
-        continue;
-      }
-    }
-  });
-  EXPECT_TRUE(test::eventually([&] {
-    if (works() && taken.load() == participant_id::none) workers.send(0, SIGKILL);
-    return taken.load() != participant_id::none;
-  }));
-  other.join();
+  ASSERT_TRUE(test::eventually(works));
+  test::held_up_call start("socketpair");
+  workers.send(0, SIGKILL);
+  start.wait();  // the dead one's number is free, and the next one has none
+  const auto taken = numbers.enrol();
+  start.let_go();
   EXPECT_TRUE(test::eventually([&] { return waits.load(); }));
   numbers.retire(taken);
   EXPECT_TRUE(test::eventually(works));
