@@ -8,8 +8,8 @@
 //   h2d, d2h                  256 MiB from a pinned shared tensor to the device and back, bytes per second ÷ a copy by
 //                             the driver, of pinned pages too
 //   gpu_accumulate_f32        256 MiB added to 256 MiB, bytes read and written per second ÷ a copy on the device
-//   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the kernel launched, by
-//                             tensor::fill, and waited for
+//   gpu_call_empty            a call of a world of one rank that fills a number on the device ÷ the same kernel
+//                             launched and waited for by the driver's calls alone
 //   gpu_mlp_step              a step of learning by a world of one rank: two layers, batch and width 4096, bf16, by
 //                             cuBLAS ÷ the same products and kernels alone
 //   gpu_mlp_vs_torch          the same ÷ PyTorch
@@ -36,6 +36,7 @@
 #include "gpu_machine.hpp"
 #include "gpu_mlp.hpp"
 #include "gpu_nccl.hpp"
+#include "gpu_raw_fill.hpp"
 #include "python_peer.hpp"
 
 namespace bench {
@@ -193,25 +194,21 @@ row accumulate(const effort& how) {
 
 // ---- data-parallel calls
 
-void fill_number(const muster::rank_context& context, const tensor& number) {
-  number.fill(1.0F);
-  cuda_device::open(context.device)->synchronize();
-}
+// What it has launched, the call waits for.
+void fill_number(const tensor& number) { number.fill(1.0F); }
 
 row call_empty(const effort& how) {
   const auto gpu = cuda_device::open(gpu_0);
   muster::world world({.ranks = 1, .devices = first_gpu()});
   const auto weights = world.replicate("number", tensor::zeros<float>({1}));
   const auto call = world.function(fill_number, muster::replicas(weights));
-  const auto number = tensor::zeros(muster::dtype::f32, {1}, gpu_0);
   const side ours{.name = "call of a kernel, 1 rank", .run = [&](std::size_t count) {
                     for (std::size_t index = 0; index < count; ++index) call();
                   }};
-  const side peer{.name = "the kernel, launched and waited for", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      number.fill(1.0F);
-                      gpu->synchronize();
-                    }
+  raw_fill raw(gpu, tensor::zeros(muster::dtype::f32, {1}, gpu_0), 1.0F);
+  const side peer{.name = "cuLaunchKernel, cuStreamSynchronize", .run = [&](std::size_t count) {
+                    const cuda_device::scope current(*gpu);
+                    for (std::size_t index = 0; index < count; ++index) raw.run();
                   }};
   return compare("gpu_call_empty", how, ours, peer);
 }

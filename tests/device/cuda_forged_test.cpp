@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 // References to memory of a GPU, or of what stands in for one, that nobody can have sent who behaves.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -78,9 +77,10 @@ protected:
   }
   void forge_tag(const auto& change) { forge<device_tag>(tag, change); }
   void forge_count(std::uint64_t count) { std::memcpy(bytes_.data() + count_at, &count, sizeof count); }
-  void shorten(std::size_t which, std::size_t bytes) {
-    blocks_[which] = domain::of_program()->blocks().allocate_shared(bytes);
-    ASSERT_LT(blocks_[which].size(), std::max(sizeof(device_tag), sizeof(device_anchor)));
+  template <class Content>
+  void shorten(std::size_t which) {
+    blocks_[which] = domain::of_program()->blocks().allocate_shared(8);
+    ASSERT_LT(blocks_[which].size(), sizeof(Content));
   }
 
   [[nodiscard]] tensor load() const {
@@ -118,7 +118,7 @@ TEST_F(ForgedCudaTensor, ATagThatIsNoneIsRefused) {
   forge_tag([](device_tag& it) { it.means = static_cast<detail::sharing_means>(7); });
   expect_corrupted("shared by means 7");
   blocks_ = real;
-  shorten(tag, 8);
+  shorten<device_tag>(tag);
   expect_corrupted("its tag has");
 }
 
@@ -156,7 +156,7 @@ TEST_F(ForgedCudaTensor, ACountThatNobodyReachesIsRefused) {
 }
 
 TEST_F(ForgedCudaTensor, AnAnchorThatIsNoneIsRefused) {
-  shorten(anchor, 8);
+  shorten<device_anchor>(anchor);
   expect_corrupted("its anchor has");
 }
 

@@ -102,7 +102,8 @@ TEST(Freeze, AMapOfOneElementEndsThoughItsWakeWentToAFrozenWorker) {
   }
 }
 
-// Each of them gives way to the next while nobody hears of it, which is no damage.
+// The worker takes these tasks up itself, many of them before the program looks again: no damage, for which it would be
+// killed.
 TEST(Freeze, ThousandsOfCallsOfATaskWhileTheProgramIsStoppedKillNobody) {
   pool pool({.workers = 1});
   const auto sum = pool.apply(
