@@ -15,6 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/cuda/cuda_device.hpp>
+
 #include "group_operations.hpp"
 #include "memory_state.hpp"
 #include "nccl_support.hpp"
@@ -46,6 +48,21 @@ protected:
   static void wait_for_rounds(const progress& with, std::uint32_t rounds) {
     EXPECT_TRUE(test::eventually(
         [&] { return std::ranges::all_of(with.rounds, [&](const auto& each) { return each >= rounds; }); }));
+  }
+
+  // Makes a group of those who are left, of which nothing stays on the device.
+  static void go_on_without_one(group& all, device there) {
+    {
+      auto rest = all.shrink();
+      EXPECT_EQ(rest.size(), ranks - 1);
+      expect_goes_on(rest, there);
+    }
+    const auto device = cuda_device::open(there);
+    device->trim();
+    EXPECT_EQ(device->memory().held_bytes, 0U) << "what was under way holds memory";
+    if (is_fake()) {
+      EXPECT_EQ(test::fake_nccl().live(), 0U);
+    }
   }
 
   static void expect_goes_on(group& rest, device there) {
@@ -80,9 +97,7 @@ protected:
       expect_names(found, {.rank = victim, .pid = pid}, how.round);
       ++with.told;
     }
-    auto rest = mine.shrink();
-    EXPECT_EQ(rest.size(), ranks - 1);
-    expect_goes_on(rest, how.where);
+    go_on_without_one(mine, how.where);
   }
 
   static void expect_names(const peer_lost& found, group_member victim, std::size_t round) {
@@ -149,17 +164,17 @@ TEST_F(NcclKill, WhileTheyJoinTheOthersAreToldAndGoOn) {
     rank_processes all(ranks, [&](group& mine) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const auto there = test::take_device(mine);
-      const auto own = test::floats(1000, 1, there);
+      static_cast<void>(cuda_device::open(there));  // which takes long
       mine.barrier();
       ++with->rounds[mine.rank()];
       if (mine.rank() == victim && round % 2 == 0) ::raise(SIGKILL);
       try {
+        const auto own = test::floats(1000, 1, there);
         for (;;) mine.all_reduce(own);
       } catch (const peer_lost&) {
         ++with->told;
       }
-      auto rest = mine.shrink();
-      expect_goes_on(rest, there);
+      go_on_without_one(mine, there);
     });
     wait_for_rounds(*with, 1);
     test::work_for(std::chrono::microseconds(random() % 3000));
@@ -190,9 +205,7 @@ TEST_F(NcclKill, OneThatIsStoppedIsMissedAtTheDeadlineAndTheOthersGoOn) {
                          if (std::ranges::any_of(missing, [&](const auto& each) { return each.pid == pid; }))
                            ++with->told;
                        }
-                       auto rest = mine.shrink();
-                       EXPECT_EQ(rest.size(), ranks - 1);
-                       expect_goes_on(rest, there);
+                       go_on_without_one(mine, there);
                      },
                      {.timeout = 3s});
   wait_for_rounds(*with, 2);
