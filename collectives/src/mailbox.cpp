@@ -73,12 +73,13 @@ std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std:
   return made;
 }
 
-// Whatever can fail, before it is in a queue: others lie behind it there.
+// Whatever can fail, before it is in a queue: others lie behind it there. What had to be copied is its owner's alone
+// again: a receiver that is dead, or does not come to it, would hold a device's memory for as long as the group lasts.
 void mailbox::stage(transfer& what) {
   auto& sent = what.tensor_;
   if (sent.nbytes() > message_entry::inline_bytes) {
-    what.staged_ = local_input(sent).reachable(*end_->where());
-    what.staged_name_ = end_->where()->blocks().name_of(what.staged_.storage()->block());
+    sent = tensor(local_input(sent).reachable(*end_->where()));
+    what.block_name_ = end_->where()->blocks().name_of(sent.storage()->block());
   } else if (!is_row(sent)) {
     sent = sent.to(device::cpu()).contiguous();
   }
@@ -155,9 +156,9 @@ bool mailbox::try_push(outgoing& out, std::size_t to, transfer& what) {
     what.ack_index_ = out.free_acks.back();
     out.free_acks.pop_back();
     what.ack_ = out.position + 1;
-    const auto& block = what.staged_.storage()->block();
-    const message_entry::place where{.name = what.staged_name_,
-                                     .offset = static_cast<std::uint64_t>(what.staged_.data() - block.data()),
+    const auto& block = sent.storage()->block();
+    const message_entry::place where{.name = what.block_name_,
+                                     .offset = static_cast<std::uint64_t>(sent.data() - block.data()),
                                      .ack = what.ack_index_};
     std::memcpy(body, &where, sizeof where);
   } else {
@@ -225,7 +226,7 @@ bool mailbox::advance() {
 }
 
 void mailbox::end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended) {
-  which->staged_ = tensor();
+  if (which->direction_ == transfer::direction::send) which->tensor_ = tensor();
   if (which->has_ended()) return;  // it was given up
   which->failure_ = std::move(failure);
   which->ended_.store(true, std::memory_order_seq_cst);
@@ -267,7 +268,7 @@ void mailbox::give_up(transfer& what, std::exception_ptr failure) {
     if (what.has_ended()) return;
     auto& queue = what.direction_ == transfer::direction::receive ? posted_ : outgoing_[what.peer_].queued;
     taken = queue.take_first_that([&](const transfer& each) { return &each == &what; });
-    if (taken != nullptr) what.staged_ = tensor();
+    if (taken != nullptr && what.direction_ == transfer::direction::send) what.tensor_ = tensor();
     what.failure_ = std::move(failure);
     what.ended_.store(true, std::memory_order_seq_cst);
     callbacks.swap(what.callbacks_);

@@ -58,10 +58,9 @@ private:
   std::size_t peer_;  // of a receive from anybody: whose it is, when it has ended
   const std::uint64_t tag_;
   const bool takes_any_shape_;
-  tensor tensor_;
+  tensor tensor_;  // where it is received; or what is sent, as the receiver reads it, until that has ended
   // What follows is the mailbox's until it has ended.
-  tensor staged_;
-  std::uint64_t staged_name_ = 0;
+  std::uint64_t block_name_ = 0;
   std::uint64_t ack_ = 0;
   std::size_t ack_index_ = 0;
   std::exception_ptr failure_;
