@@ -11,6 +11,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,19 +51,24 @@ protected:
         [&] { return std::ranges::all_of(with.rounds, [&](const auto& each) { return each >= rounds; }); }));
   }
 
-  // Makes a group of those who are left, of which nothing stays on the device.
+  // Makes a group of those who are left. Of neither does anything stay on the device.
   static void go_on_without_one(group& all, device there) {
     {
-      auto rest = all.shrink();
+      auto before = std::move(all);
+      auto rest = before.shrink();
       EXPECT_EQ(rest.size(), ranks - 1);
       expect_goes_on(rest, there);
     }
-    const auto device = cuda_device::open(there);
-    device->trim();
-    EXPECT_EQ(device->memory().held_bytes, 0U) << "what was under way holds memory";
+    expect_nothing_held(there);
     if (is_fake()) {
       EXPECT_EQ(test::fake_nccl().live(), 0U);
     }
+  }
+
+  static void expect_nothing_held(device there) {
+    const auto device = cuda_device::open(there);
+    device->trim();
+    EXPECT_EQ(device->memory().held_bytes, 0U);
   }
 
   static void expect_goes_on(group& rest, device there) {
@@ -183,6 +189,24 @@ TEST_F(NcclKill, WhileTheyJoinTheOthersAreToldAndGoOn) {
     all.expect_all_end_well();
     EXPECT_EQ(with->told, ranks - 1);
   }
+}
+
+// What its receiver was to read is a copy.
+TEST_F(NcclKill, AMessageToADeadRankKeepsNothingOnTheDeviceWhileItsGroupLasts) {
+  rank_processes all(2, [](group& mine) {
+    const auto there = test::take_device(mine);
+    const auto told = test::floats(1, 1, device::cpu());
+    if (mine.rank() == 1) {
+      mine.recv(told, 0, 4);
+      ::raise(SIGKILL);
+    }
+    const auto sent = mine.isend(test::floats(long_count, 1, there), 1, 3);
+    mine.send(told, 1, 4);
+    EXPECT_THROW(sent.wait(), peer_lost);
+    expect_nothing_held(there);
+  });
+  EXPECT_EQ(all.end(1).signal(), SIGKILL);
+  all.expect_all_end_well();
 }
 
 TEST_F(NcclKill, OneThatIsStoppedIsMissedAtTheDeadlineAndTheOthersGoOn) {

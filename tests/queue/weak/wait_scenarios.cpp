@@ -9,7 +9,7 @@ namespace {
 
 // The one record of these scenarios, in the slot 0 at first; guarded by the lock.
 enum phase : std::uint64_t { posted, settled };
-constexpr plain generation(first_free_cell);
+constexpr plain generation_of(first_free_cell);
 constexpr plain outcome_of(first_free_cell + 1);  // what the reply was; 100: withdrawn, 101: died
 
 constexpr std::uint64_t location_of(std::uint64_t which, phase how) { return which << 8U | how; }
@@ -41,7 +41,7 @@ void leave_slot() {
 }
 
 void collect() {
-  const auto which = generation.read();
+  const auto which = generation_of.read();
   if (read(0).state() != slot_state::done) now().fail("a slot that was done is not done any more");
   if (reply[0].read() != which) now().fail("a task got another's reply");
   outcome_of.write(which);
@@ -131,7 +131,7 @@ void recover_by_posting_again() {
   if (phase_of(where()) == posted && found.owner() == 1 && found.state() == slot_state::claimed) {
     seize(0, 1);
     leave_slot();
-    generation.write(2);
+    generation_of.write(2);
     move_to(location_of(2, posted));
     put_task(0, 2, 0);
   } else if (phase_of(where()) == posted && found.owner() == 1 && found.state() == slot_state::done) {
