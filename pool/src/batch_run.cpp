@@ -60,6 +60,7 @@ batch_run::batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> j
       attachments_(std::move(batch.attachments)),
       batch_(std::move(batch.memory)),
       policy_(settings_.chunking) {
+  failures_.reserve(1);
   const auto elements_end = header_.results_offset != 0 ? header_.results_offset : batch_.size();
   core_->count_argument_bytes(elements_end - header_.elements_offset, batch.referenced_bytes);
 }
@@ -72,18 +73,26 @@ void batch_run::start(std::function<void()> when_done) {
   ending end;
   {
     const scoped_lock lock(mutex_);
-    reserved_ = std::move(reserved);
     has_place_ = settings_.needs_place && accepted;
+    begin(accepted);
+    reserved_ = std::move(reserved);
     when_done_ = std::move(when_done);
     self_ = shared_from_this();
-    if (accepted) {
-      post_more();
-    } else {
-      fail_all({errc::overflow, "there are already as many pending calls as may be (max_pending): submit later"});
-    }
     end = end_if_complete();
   }
   announce(end);
+}
+
+// Throws std::bad_alloc when nothing has begun; when something has, the run fails.
+void batch_run::begin(bool accepted) {
+  try {
+    if (accepted) return post_more();
+    fail_all({errc::overflow, "there are already as many pending calls as may be (max_pending): submit later"});
+  } catch (const std::bad_alloc&) {
+    if (!in_flight_.empty()) return fail_for_memory();
+    free_place();
+    throw;
+  }
 }
 
 void batch_run::abandon() {
@@ -153,13 +162,19 @@ void batch_run::post_more() {
   const auto workers = settings_.route.workers(core_->workers());  // their number may have changed
   policy_.set_workers(workers);
   const auto most = chunks_in_flight(settings_.chunking, workers) + delayed_chunks();
-  range next;
-  while (in_flight_.size() < most && next_range(next)) {
+  while (in_flight_.size() < most) {
+    again_.reserve(again_.size() + 1);  // a range that is taken can be put back
+    range next;
+    if (!next_range(next)) return;
     try {
       post(next);
-    } catch (const error& refused) {  // the pool was closed meanwhile, or there is no memory
+    } catch (const error& refused) {  // the pool was closed meanwhile, or there is no shared memory
       const auto* why = remote_info(refused);
       fail(next.first, next.count, why != nullptr ? *why : error_info(errc::pool_closed, refused.what()), next.attempt);
+    } catch (const std::bad_alloc&) {
+      again_.push_back(next);
+      if (in_flight_.empty()) throw;
+      return;  // the next chunk that ends tries again
     }
   }
 }
@@ -179,7 +194,7 @@ void batch_run::post(const range& which) {
                                                     .chunk = true,
                                                     .admitted = admission::reserved,
                                                     .elements = which.count});
-  } catch (const error&) {
+  } catch (...) {
     in_flight_.pop_back();
     throw;
   }
@@ -207,6 +222,7 @@ void batch_run::expire() {
 
 // ---- chunks that end
 
+// Nothing may be thrown here, and the end must be told: for want of memory the whole run fails.
 void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
   const auto self = shared_from_this();  // the last chunk gives up what kept this alive
   {
@@ -214,18 +230,43 @@ void batch_run::chunk_ended(chunk& which, task_record& record) noexcept {
     which.task = nullptr;
   }
   const auto element = record.element();
-  const auto place = core_->tasks().place_of(record);
+  const auto place = place_of(record);
   auto reply = core_->tasks().take(record);
   ending end;
   {
     const scoped_lock lock(mutex_);
-    if (!is_done()) account(which.elements, reply, element, place);  // else what there is was published, and stays
-    std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
-    post_more();
+    try {
+      if (!is_done()) account(which.elements, reply, element, place);  // else what there is was published, and stays
+      erase(which);
+      post_more();
+    } catch (const std::bad_alloc&) {
+      erase(which);
+      fail_for_memory();
+    }
     end = end_if_complete();
     if (in_flight_.empty() && (given_up_ || is_complete())) self_ = nullptr;
   }
   announce(end);
+}
+
+task_place batch_run::place_of(const task_record& record) const noexcept {
+  try {
+    return core_->tasks().place_of(record);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+void batch_run::erase(const chunk& which) {
+  std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &which; });
+}
+
+// All of it, since what it had may be known in part. There is always room for this one.
+void batch_run::fail_for_memory() noexcept {
+  if (is_done()) return;
+  stop_running();
+  fail_all(error_info::described(errc::out_of_memory,
+                                 [] { return std::string("no memory is left for the map's results"); }));
 }
 
 void batch_run::account(const range& which, task_reply& reply, std::size_t element, const task_place& place) {
@@ -338,6 +379,8 @@ void batch_run::fail(std::size_t first, std::size_t count, error_info error, uns
   place.attempt = attempt;
   if (place.label.empty()) place.label = settings_.label;
   error.set_place(std::move(place));
+  if (failures_.capacity() < failures_.size() + 2)
+    failures_.reserve(2 * failures_.size() + 2);  // one for fail_for_memory
   failures_.push_back({.first = first, .count = count, .error = std::move(error)});
   settled_ += count;
   if (settings_.progress) settings_.progress->add(count);

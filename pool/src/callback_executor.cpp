@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/callback_executor.hpp>
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -16,8 +19,53 @@ namespace muster::detail {
 
 namespace {
 
-// Whose callback this thread runs; nullptr: nobody's, or a loop's.
+// The executor whose callback this thread runs; nullptr: none, or one with a loop.
 thread_local callback_executor* running_here = nullptr;
+
+// Also where the sink has thrown, which it must not.
+void log_shortly(const log_sink& log, const char* what) noexcept {
+  try {
+    log(log_level::error, what);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): nobody is left to tell
+  }
+}
+
+/// Gives Asio the memory of a deferred_call's room; the heap's where that is taken or too small.
+///
+/// Thread safety: as the room, which belongs to one call.
+template <class T>
+class room_allocator {
+public:
+  using value_type = T;
+
+  room_allocator(std::span<std::byte> room, bool& taken) noexcept
+      : bytes_(room.data()), size_(room.size()), taken_(&taken) {}
+  template <class Other>
+  room_allocator(const room_allocator<Other>& other) noexcept  // NOLINT(google-explicit-constructor): rebinding
+      : bytes_(other.bytes_), size_(other.size_), taken_(other.taken_) {}
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    if (*taken_ || count * sizeof(T) > size_) return std::allocator<T>().allocate(count);
+    *taken_ = true;
+    return reinterpret_cast<T*>(bytes_);
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    if (reinterpret_cast<std::byte*>(memory) != bytes_) return std::allocator<T>().deallocate(memory, count);
+    *taken_ = false;
+  }
+  template <class Other>
+  bool operator==(const room_allocator<Other>& other) const noexcept {
+    return bytes_ == other.bytes_;
+  }
+
+private:
+  template <class Other>
+  friend class room_allocator;
+
+  std::byte* bytes_;
+  std::size_t size_;
+  bool* taken_;
+};
 
 }  // namespace
 
@@ -28,55 +76,80 @@ callback_executor::~callback_executor() {
   }
 }
 
-void callback_executor::post(const job& what) {
-  if (!try_post(what)) run(what);
-}
+/// A call on the program's loop.
+///
+/// Thread safety: as a handler of Asio.
+struct callback_executor::loop_handler {
+  using allocator_type = room_allocator<std::byte>;
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return {call->room_->bytes, call->room_->taken}; }
+  void operator()() const { executor->run(*call); }
 
-bool callback_executor::try_post(const job& what) {
-  scoped_lock lock(mutex_);
-  if (stopped_) return false;
-  if (loop_ != nullptr) {
-    boost::asio::post(*loop_, [self = shared_from_this(), what] { self->run(what); });
-    return true;
-  }
-  jobs_.push_back(what);
-  const auto lack = have_thread();
-  changed_.notify_one();
-  lock.unlock();
-  say_lack(lack);
-  return true;
-}
-
-bool callback_executor::post_at(clock::time_point when, job what) {
-  MUSTER_ASSERT(loop_ == nullptr);
-  scoped_lock lock(mutex_);
-  if (stopped_) return false;
-  later_.emplace(when, std::move(what));
-  const auto lack = have_thread();
-  changed_.notify_one();  // who waits for a later one
-  lock.unlock();
-  say_lack(lack);
-  return true;
-}
+  std::shared_ptr<callback_executor> executor;
+  deferred_ptr call;
+};
 
 void callback_executor::prepare() {
   const scoped_lock lock(mutex_);
   if (!stopped_ && loop_ == nullptr) require_thread();
 }
 
-// Why there is none; empty where there is.
-std::string callback_executor::have_thread() {
+void callback_executor::prepare(deferred_call& call) {
+  reserve(call);
+  prepare();
+}
+
+void callback_executor::reserve(deferred_call& call) const {
+  if (loop_ != nullptr) call.room_ = std::make_unique<deferred_call::loop_room>();
+}
+
+void callback_executor::post(deferred_ptr call) noexcept {
+  if (!try_post(call)) run(*call);
+}
+
+bool callback_executor::try_post(deferred_ptr& call) noexcept {
+  const scoped_lock lock(mutex_);
+  if (stopped_) return false;
+  if (loop_ != nullptr) {
+    MUSTER_ASSERT(call->room_ != nullptr);  // prepare(call) was called
+    boost::asio::post(*loop_, loop_handler{.executor = shared_from_this(), .call = std::move(call)});
+    return true;
+  }
+  calls_.push_back(std::move(call));
+  try_to_have_thread();
+  changed_.notify_one();
+  return true;
+}
+
+bool callback_executor::post_at(clock::time_point when, deferred_ptr call) {
+  MUSTER_ASSERT(loop_ == nullptr);
+  const scoped_lock lock(mutex_);
+  if (stopped_) return false;
+  later_.emplace(when, std::move(call));
+  try_to_have_thread();
+  changed_.notify_one();  // a thread that waits for a later one
+  return true;
+}
+
+void callback_executor::try_to_have_thread() noexcept {
   try {
     require_thread();
-    return {};
-  } catch (const error& failure) {
-    return failure.what();
+  } catch (...) {
+    lack_ = std::current_exception();
   }
 }
 
-// The program's sink may do anything, also post to where this was called.
-void callback_executor::say_lack(const std::string& why) const {
-  if (!why.empty()) log_(log_level::error, text("a callback waits for a thread: ", why));
+void callback_executor::log_lack() noexcept {
+  std::exception_ptr lack;
+  {
+    const scoped_lock lock(mutex_);
+    lack = std::exchange(lack_, nullptr);
+  }
+  if (lack == nullptr) return;
+  try {
+    std::rethrow_exception(lack);
+  } catch (...) {
+    log_failure("a callback had to wait for a thread, which could not be started because of");
+  }
 }
 
 void callback_executor::require_thread() {
@@ -113,33 +186,33 @@ void callback_executor::stop() {
 
 void callback_executor::work() {
   auto* const before = std::exchange(running_here, this);
+  log_lack();
   scoped_lock lock(mutex_);
-  while (!jobs_.empty() || !stopped_) {
+  while (!calls_.empty() || !stopped_) {
     const auto next = take_due();
-    if (jobs_.empty() || running_ || ready_ != 0) {
+    if (calls_.empty() || running_ || ready_ != 0) {
       ++idle_;
       changed_.wait_until(lock, next);
       --idle_;
       continue;
     }
-    auto what = std::move(jobs_.front());
-    jobs_.pop_front();
+    auto call = calls_.pop_front();
     running_ = true;
     lock.unlock();
-    run(what);
-    what = nullptr;  // what it captured may be the last to hold the pool
+    run(*call);
+    call.reset();  // what it captured may be the last owner of the pool
     lock.lock();
     running_ = false;
     if (ready_ != 0) turn_.notify_one();
   }
-  changed_.notify_all();  // others may have gone to sleep over a job that this one has run since
+  changed_.notify_all();  // others may have gone to sleep over a call that this thread has run since
   running_here = before;
 }
 
-// Those whose time has come are jobs like others. When that is so of the next.
+// Calls whose time has come are calls like others. Returns when that is so of the next.
 deadline callback_executor::take_due() {
   const auto due = later_.empty() ? later_.end() : later_.upper_bound(clock::now());
-  for (auto each = later_.begin(); each != due; each = later_.erase(each)) jobs_.push_back(std::move(each->second));
+  for (auto each = later_.begin(); each != due; each = later_.erase(each)) calls_.push_back(std::move(each->second));
   return later_.empty() ? deadline::never() : deadline(later_.begin()->first);
 }
 
@@ -180,17 +253,38 @@ callback_pause callback_pause::until(deadline when) {
   return callback_pause(running_here != nullptr && !when.expired() ? running_here : nullptr);
 }
 
+callback_pause callback_pause::if_possible() noexcept {
+  try {
+    return callback_pause();
+  } catch (...) {
+    return callback_pause(nullptr);
+  }
+}
+
 callback_pause::~callback_pause() {
   if (where_ != nullptr) where_->end_pause();
 }
 
-void callback_executor::run(const job& what) noexcept {
+void callback_executor::run(deferred_call& call) const noexcept {
   try {
-    what();
-  } catch (const std::exception& failure) {
-    log_(log_level::error, text("a callback threw ", name_of(typeid(failure)), ": ", text_or_none(failure.what())));
+    call.run();
   } catch (...) {
-    log_(log_level::error, "a callback threw something that is not a std::exception");
+    log_failure("a callback threw");
+  }
+}
+
+// Inside a catch block. Without memory for the text, the sink gets what there is.
+void callback_executor::log_failure(const char* what) const noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& failure) {
+      log_(log_level::error, text(what, ' ', name_of(typeid(failure)), ": ", text_or_none(failure.what())));
+    } catch (...) {
+      log_(log_level::error, text(what, " something that is not a std::exception"));
+    }
+  } catch (...) {
+    log_shortly(log_, what);
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Counting what is pending, and ending.
+#include <algorithm>
+
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/serialize/exceptions.hpp>
@@ -132,8 +134,9 @@ void local_core::terminate() {
   waiting().end_all(why);
 }
 
-error_info local_core::terminated_error() {
-  return {errc::cancelled, "the pool was terminated before the task had begun"};
+error_info local_core::terminated_error() noexcept {
+  return error_info::described(errc::cancelled,
+                               [] { return std::string("the pool was terminated before the task had begun"); });
 }
 
 bool local_core::wait_until_empty(deadline until) {
@@ -163,6 +166,11 @@ bool local_core::wait_until_left(deadline until) {
   scoped_lock lock(end_mutex_);
   while (left_ < workers_.size() && !until.expired()) end_changed_.wait_until(lock, until);
   return left_ == workers_.size();
+}
+
+bool local_core::is_own_thread() const noexcept {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& each) { return each->thread.get_id() == std::this_thread::get_id(); });
 }
 
 void local_core::join_threads() {

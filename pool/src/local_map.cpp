@@ -29,10 +29,24 @@ void local_map_run::settle(const local_worker& here, const range& which, std::si
     runners_.reset(static_cast<std::size_t>(here.id));
     policy_.observe(finished, elapsed);
     settled_ += which.count;
-    std::move(failures.begin(), failures.end(), std::back_inserter(failures_));
+    keep(std::move(failures));
     end = end_if_complete();
   }
-  announce(end);
+  announce(std::move(end));
+}
+
+// For want of memory the map is given up: its elements fail without a reason of their own.
+void local_map_run::keep(std::vector<failure> failures) noexcept {
+  try {
+    failures_.insert(failures_.end(), failures.begin(), failures.end());
+  } catch (const std::bad_alloc&) {
+    if (!given_up_) given_up_ = out_of_memory();
+  }
+}
+
+error_info local_map_run::out_of_memory() noexcept {
+  return error_info::described(errc::out_of_memory,
+                               [] { return std::string("no memory is left for the map's failures"); });
 }
 
 // Said before anybody is asked to stop: whoever then leaves out elements must not be taken to have finished them.
@@ -40,7 +54,7 @@ bool local_map_run::give_up(const error_info& why) {
   {
     const scoped_lock lock(mutex_);
     if (is_done()) return false;
-    if (!given_up_) given_up_ = why;
+    if (!given_up_) given_up_ = error_info::copy_of(why);
   }
   stop_.request();  // calls back: not under the lock
   ending end;
@@ -48,7 +62,7 @@ bool local_map_run::give_up(const error_info& why) {
     const scoped_lock lock(mutex_);
     end = end_if_complete();
   }
-  announce(end);
+  announce(std::move(end));
   return true;
 }
 
@@ -58,7 +72,7 @@ void local_map_run::end_if_empty() {
     const scoped_lock lock(mutex_);
     if (settings_.count == 0) end = end_if_complete();
   }
-  announce(end);
+  announce(std::move(end));
 }
 
 bool local_map_run::is_complete() const {
@@ -73,12 +87,12 @@ local_map_run::ending local_map_run::end_if_complete() {
   if (has_place_) core_.free_place();
   done_.store(true, std::memory_order_release);
   changed_.notify_all();
-  return {.now = true, .then = std::exchange(then_, nullptr)};
+  return {.now = true, .notice = std::move(notice_)};
 }
 
-void local_map_run::announce(const ending& end) {
+void local_map_run::announce(ending end) {
   if (!end.now) return;
-  if (end.then) end.then();
+  end_notice::tell(std::move(end.notice));
   core_.end_unit();
 }
 
@@ -139,15 +153,15 @@ bool local_map_run::sleep(deadline until) {
   return is_done();
 }
 
-void local_map_run::when_done(std::function<void()> then) {
+void local_map_run::when_done(std::unique_ptr<end_notice> notice) {
   {
     const scoped_lock lock(mutex_);
     if (!is_done()) {
-      then_.swap(then);
+      notice_.swap(notice);
       return;
     }
   }
-  then();
+  end_notice::tell(std::move(notice));
 }
 
 error_info local_map_run::describe(const failure& which) const {

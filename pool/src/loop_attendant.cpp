@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -35,8 +34,8 @@ unique_fd make_bell() {
 
 }  // namespace
 
-delivery_scope::list*& delivery_scope::current() noexcept {
-  thread_local list* of_this_thread = nullptr;
+delivery_list*& delivery_scope::current() noexcept {
+  thread_local delivery_list* of_this_thread = nullptr;
   return of_this_thread;
 }
 
@@ -139,9 +138,8 @@ std::size_t loop_attendant::drain(dispatcher& tasks) {
     tasks.drain();
   }
   const scoped_lock lock(mutex_);
-  std::move(fresh_.begin(), fresh_.end(), std::back_inserter(ended_));
   const auto count = fresh_.size();
-  fresh_.clear();
+  ended_.take(fresh_);
   return count;
 }
 
@@ -167,10 +165,7 @@ bool loop_attendant::deliver(clock::time_point end) {
 
 std::unique_ptr<delivery> loop_attendant::next_ended() {
   const scoped_lock lock(mutex_);
-  if (next_ < ended_.size()) return std::move(ended_[next_++]);
-  ended_.clear();
-  next_ = 0;
-  return nullptr;
+  return ended_.pop_front();
 }
 
 void loop_attendant::send_rest() {

@@ -185,15 +185,18 @@ public:
   // Running tasks get the grace, then everything that has not ended is cancelled.
   void terminate(std::chrono::nanoseconds grace) {
     closing_ = true;
-    core_->tasks().close(error_info(errc::pool_closed, "the pool was terminated: it takes no more tasks"));
+    core_->tasks().close(reason(errc::pool_closed, "the pool was terminated: it takes no more tasks"));
     crew_->stop(grace);
-    const error_info why(errc::cancelled, "the pool was terminated before the task had ended");
+    const auto why = reason(errc::cancelled, "the pool was terminated before the task had ended");
     core_->tasks().stop(why);
     core_->waiting().end_all(why);
-    core_->start().end(error_info(errc::cancelled, "the pool was terminated before its workers had started"));
+    core_->start().end(reason(errc::cancelled, "the pool was terminated before its workers had started"));
   }
 
+  // The pool's thread for steps may be here, with the value of a future that was its last owner. The steps behind it go
+  // on meanwhile: a callback that is waited for may wait for them.
   void destroy() {
+    const auto steps_go_on = detail::callback_pause::if_possible();
     terminate(grace_);
     core_->stop_callbacks();
     if (core_->attendant() != nullptr) core_->attendant()->stop();
@@ -241,6 +244,11 @@ public:
   }
 
 private:
+  // A destructor may need it, and there may be no memory for the text.
+  [[nodiscard]] static error_info reason(errc code, std::string_view text) noexcept {
+    return error_info::described(code, [&] { return std::string(text); });
+  }
+
   void finish_trace() MUSTER_REQUIRES(trace_mutex_) {
     const auto ended = std::move(trace_);
     if (ended == nullptr) return;

@@ -58,7 +58,8 @@ pool_core::pool_core(std::shared_ptr<domain> shared, const spin_policy& spin, co
               .release_loop = [this] { attendant_->ring(); }}),
       output_(options.output.to() ? std::make_shared<output_relay>(
                                         options.output, loop != nullptr ? shared_steps() : shared_callbacks())
-                                  : nullptr) {}
+                                  : nullptr),
+      waiting_end_(std::make_unique<waiting_end>()) {}
 
 pool_core::~pool_core() = default;
 
@@ -137,7 +138,8 @@ void pool_core::worker_started(std::size_t worker, pid_t pid) noexcept { tasks_.
 void pool_core::crew_greeted() noexcept { start_.end(); }
 
 void pool_core::crew_will_be_killed() noexcept {
-  tasks_.expect_kills(error_info(errc::cancelled, "the pool was terminated while the task ran"));
+  tasks_.expect_kills(
+      error_info::described(errc::cancelled, [] { return std::string("the pool was terminated while the task ran"); }));
 }
 
 void pool_core::worker_wrote(const worker_output& line) noexcept {
@@ -148,14 +150,36 @@ void pool_core::worker_ended(std::size_t worker, const exit_status& how, const l
   tasks_.recover(worker, how, words);
 }
 
+/// Ends the calls that wait for their arguments when the crew is broken: not on the supervisor, since their callables
+/// are the program's. Allocated with the pool.
+///
+/// Thread safety: as deferred_call.
+class pool_core::waiting_end final : public deferred_call {
+public:
+  void begin(std::weak_ptr<pool_core> core, error_info why) noexcept {
+    core_ = std::move(core);
+    why_ = std::move(why);
+  }
+  void run() override {
+    if (const auto core = core_.lock()) core->waiting().end_all(why_);
+  }
+
+private:
+  std::weak_ptr<pool_core> core_;
+  error_info why_;
+};
+
 void pool_core::crew_broken(const error_info& why) noexcept {
-  const error_info broken(errc::pool_broken, text("the pool is broken: ", why.describe()));
+  const auto broken =
+      error_info::described(errc::pool_broken, [&] { return text("the pool is broken: ", why.describe()); });
   tasks_.stop(broken);
-  steps().post([weak = weak_from_this(), broken] {
-    if (const auto self = weak.lock()) self->waiting().end_all(broken);
-  });
-  // Behind it: who has learned that it did not start finds that it takes no tasks.
-  start_.end(error_info(why.code(), text("the pool '", name_, "' cannot be started: ", why.describe())));
+  if (waiting_end_ != nullptr) {
+    waiting_end_->begin(weak_from_this(), error_info::copy_of(broken));
+    steps().post(deferred_ptr(waiting_end_.release()));
+  }
+  // Behind it: a caller that learns that the pool did not start finds that it takes no tasks.
+  start_.end(error_info::described(why.code(),
+                                   [&] { return text("the pool '", name_, "' cannot be started: ", why.describe()); }));
 }
 
 void pool_core::bell_rang() noexcept {
@@ -196,7 +220,16 @@ bool pool_core::repair_start() noexcept {
   return header || modules || domain;
 }
 
-audit_report pool_core::audit() noexcept { return tasks_.audit(); }
+// Without memory to look at all there is, it is looked at again next time.
+audit_report pool_core::audit() noexcept {
+  try {
+    return tasks_.audit();
+  } catch (const std::bad_alloc&) {
+    audit_report again;
+    again.more = true;
+    return again;
+  }
+}
 
 overdue_report pool_core::check_times() noexcept {
   auto report = tasks_.check_times();

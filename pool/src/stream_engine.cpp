@@ -105,11 +105,17 @@ void stream_engine::begin(packed_batch batch, std::size_t count) {
                           .chunking = {.workers = workers(), .given = count, .most = core_->max_tasks_per_worker()},
                           .route = settings_.route,
                           .progress = settings_.progress});
-  run->start([finished = finished_, ordered = settings_.ordered, raw = run.get()] {
-    if (!ordered) finished->add(*raw);
-    finished->tell(*raw);
-  });
-  under_way_.push_back(std::move(run));
+  finished_->make_room(under_way_.size() + 1);
+  under_way_.push_back(run);
+  try {
+    run->start([finished = finished_, ordered = settings_.ordered, raw = run.get()] {
+      if (!ordered) finished->add(*raw);
+      finished->tell(*raw);
+    });
+  } catch (...) {
+    under_way_.pop_back();
+    throw;
+  }
   taken_ += count;
   ahead_ += count;
 }
@@ -126,6 +132,11 @@ std::shared_ptr<batch_run> stream_engine::wait_for_one() {
   auto done = std::move(*which);
   under_way_.erase(which);
   return done;
+}
+
+void stream_engine::finished_batches::make_room(std::size_t under_way) {
+  const scoped_lock lock(guard);
+  if (order.capacity() < under_way) order.reserve(2 * under_way);
 }
 
 void stream_engine::finished_batches::add(batch_run& run) {
@@ -160,7 +171,7 @@ void stream_engine::finished_batches::when(const batch_run* which, std::function
 batch_run* stream_engine::finished_batches::take() {
   const scoped_lock lock(guard);
   auto* const first = order.front();
-  order.pop_front();
+  order.erase(order.begin());
   if (order.empty()) some.store(0, std::memory_order_release);
   return first;
 }

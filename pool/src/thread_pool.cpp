@@ -3,9 +3,8 @@
 
 #include <unistd.h>
 
-#include <optional>
-
 #include <muster/base/effective_cpus.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster::detail {
@@ -57,15 +56,26 @@ std::vector<worker_info> threads_of(const local_core& core) {
 
 // In a callback, those behind it go on meanwhile: tasks that run may wait for them.
 void await_threads(local_core& core, std::chrono::nanoseconds grace) noexcept {
-  std::optional<callback_pause> pause;
-  try {
-    pause.emplace();
-  } catch (const error&) {
-    pause.reset();  // there is no thread for them: what does not wait for them ends all the same
-  }
+  const auto pause = callback_pause::if_possible();
   if (!core.wait_until_empty(deadline::after(grace))) core.terminate();
   core.join_threads();
   static_cast<void>(core.wait_until_empty(deadline::never()));  // what other threads run in place
+}
+
+// One of its own threads destroys the pool: inside of a task, or of what a task has captured. It cannot wait for
+// itself, so another thread ends the pool. Where none can be started, the pool's threads end when they have run the
+// tasks that there are, and its memory stays: they may still need it.
+void end_after_task(const std::shared_ptr<local_core>& core, std::chrono::nanoseconds grace) noexcept {
+  core->keep_itself(core);
+  try {
+    start_thread([core, grace] {
+      await_threads(*core, grace);
+      core->stop_callbacks();
+      core->keep_itself(nullptr);
+    }).detach();
+  } catch (...) {
+    core->log(log_level::error, "a pool of threads was destroyed by one of them, and there is no thread to end it");
+  }
 }
 
 void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
@@ -75,6 +85,7 @@ void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::na
     return;
   }
   core->close();
+  if (core->is_own_thread()) return end_after_task(core, grace);
   await_threads(*core, grace);
   core->stop_callbacks();
 }

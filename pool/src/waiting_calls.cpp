@@ -27,7 +27,7 @@ void waiting_calls::end_all(const error_info& why) {
   {
     const scoped_lock lock(mutex_);
     if (ended_) return;
-    ended_ = why;
+    ended_ = error_info::copy_of(why);
     ended.swap(enders_);
   }
   for (const auto& [each, end] : ended) end(why);

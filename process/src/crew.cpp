@@ -34,6 +34,10 @@ void crew::impl::leave() {
   hub().run_on_loop([this] {
     left_ = true;
     hub().remove(*this);
+    hub().forget(stop_call_);
+    hub().forget(watch_call_);
+    hub().forget(time_call_);
+    hub().forget(return_call_);
     recovery_ = {};
     kill_timer_.cancel();
     audit_timer_.cancel();
@@ -76,16 +80,22 @@ void crew::impl::wait_until_greeted() {
   throw error(why.code(), text("the ", options_.kind, " '", options_.name, "' cannot be started: ", why.describe()));
 }
 
-void crew::impl::begin_stop(worker_order how) {
-  boost::asio::post(hub().loop(), handler([this, how] {
-                      order_ = how;
-                      give_orders();
-                      stop_all();
-                      const error_info stopped(errc::cancelled,
-                                               "the workers are told to leave: their number does not change any more");
-                      tell_size(&stopped);
-                      watch();  // until they have heard it
-                    }));
+void crew::impl::begin_stop(worker_order how) noexcept {
+  stop_order_.store(how, std::memory_order_release);
+  hub().ask_for(stop_call_);
+}
+
+void crew::impl::stop_as_ordered() noexcept {
+  guard([this] {
+    order_ = stop_order_.load(std::memory_order_acquire);
+    give_orders();
+    stop_all();
+    const auto stopped = error_info::described(errc::cancelled, [] {
+      return std::string("the workers are told to leave: their number does not change any more");
+    });
+    tell_size(&stopped);
+    watch();  // until they have heard it
+  });
 }
 
 void crew::impl::kill_at_last() {
@@ -340,19 +350,19 @@ crew::~crew() {
 
 void crew::wait_until_greeted() { impl_->wait_until_greeted(); }
 
-void crew::watch() { impl_->watch(); }
+void crew::watch() noexcept { impl_->watch(); }
 
-void crew::watch_time(clock::time_point when) { impl_->watch_time(when); }
+void crew::watch_time(clock::time_point when) noexcept { impl_->watch_time(when); }
 
 void crew::resize(std::size_t size, std::function<void(const error_info*)> done) {
   impl_->resize(size, std::move(done));
 }
 
-void crew::call_back(std::size_t worker) { impl_->call_back(worker); }
+void crew::call_back(std::size_t worker) noexcept { impl_->call_back(worker); }
 
 bool crew::send(std::size_t worker, int signal) { return impl_->send(worker, signal); }
 
-void crew::begin_stop(worker_order how) { impl_->begin_stop(how); }
+void crew::begin_stop(worker_order how) noexcept { impl_->begin_stop(how); }
 
 bool crew::wait_until_gone(deadline until) { return impl_->wait_until_gone(until); }
 

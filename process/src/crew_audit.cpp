@@ -15,10 +15,12 @@ constexpr auto audit_interval = std::chrono::milliseconds(500);
 
 }  // namespace
 
-void crew::impl::watch() {
-  boost::asio::post(hub().loop(), handler([this] {
-                      if (!std::exchange(watching_, true)) next_audit();
-                    }));
+void crew::impl::watch() noexcept { hub().ask_for(watch_call_); }
+
+void crew::impl::begin_audits() noexcept {
+  guard([this] {
+    if (!std::exchange(watching_, true)) next_audit();
+  });
 }
 
 void crew::impl::next_audit() {

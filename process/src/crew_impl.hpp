@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <random>
@@ -21,6 +22,7 @@
 #include "environment_copy.hpp"
 #include "line_splitter.hpp"
 #include "log_relay.hpp"
+#include "loop_call.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
 #include "spawn.hpp"
@@ -44,6 +46,7 @@ public:
         kill_timer_(hub().loop()),
         audit_timer_(hub().loop()),
         time_timer_(hub().loop()),
+        returning_(board_.sizes().workers),
         size_(board_.active()) {
     for (std::size_t index = 0; index < board_.sizes().workers; ++index) {
       workers_.push_back(std::make_unique<worker>(index, options_.start_tries, hub().loop()));
@@ -63,13 +66,14 @@ public:
   void leave();
   [[nodiscard]] bool all_are_greeted() const MUSTER_REQUIRES(mutex_);
   void wait_until_greeted() MUSTER_EXCLUDES(mutex_);
-  void begin_stop(worker_order how);
+  void begin_stop(worker_order how) noexcept;
   void kill_after(std::chrono::nanoseconds grace);
   void kill_at_last();
-  void resize(std::size_t size, std::function<void(const error_info*)> done);
-  void call_back(std::size_t worker);
-  void watch();
-  void watch_time(clock::time_point when);
+  using size_listener = std::function<void(const error_info*)>;
+  void resize(std::size_t size, size_listener done);
+  void call_back(std::size_t worker) noexcept;
+  void watch() noexcept;
+  void watch_time(clock::time_point when) noexcept;
   bool send(std::size_t worker, int signal);
   bool wait_until_gone(deadline until) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<worker_info> workers() const MUSTER_EXCLUDES(mutex_);
@@ -149,6 +153,7 @@ private:
   // Loop.
   void bell_rang() noexcept override { client_.bell_rang(); }
   void break_down(const std::exception& failure) noexcept override MUSTER_EXCLUDES(mutex_);
+  void stop_as_ordered() noexcept;
   void perform(worker& who, worker_lifecycle::action what);
   void disconnect(worker& who);
   void listen(worker& who);
@@ -204,6 +209,7 @@ private:
   void count_end(const worker& who, bool left_in_order) MUSTER_EXCLUDES(mutex_);
 
   // Loop: crew_audit.cpp.
+  void begin_audits() noexcept;
   void next_audit();
   void audit() MUSTER_EXCLUDES(mutex_);
   void kill_suspect(worker& who) MUSTER_EXCLUDES(mutex_);
@@ -214,6 +220,9 @@ private:
 
   // Loop: crew_size.cpp.
   void set_size(std::size_t size) MUSTER_EXCLUDES(mutex_);
+  class size_call;
+  void begin_size(std::size_t size, size_listener done) noexcept;
+  void start_returning() noexcept;
   void start_if_absent(worker& who);
   void forget_start(worker& who);
   [[nodiscard]] bool is_wanted(const worker& who);
@@ -246,6 +255,7 @@ private:
   void tell(worker& who, output_stream which, std::string_view text, bool ends_line);
 
   // Loop: crew_time.cpp.
+  void watch_earlier() noexcept;
   void next_check(clock::time_point when);
   void check_times();
   void kill_for_task(worker& who, bool cancelled) MUSTER_EXCLUDES(mutex_);
@@ -267,12 +277,20 @@ private:
   boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
   clock::time_point next_check_ = clock::time_point::max();  // loop
   bool watching_ = false;                                    // loop: audits are due
-  bool told_that_unbound_ = false;                           // loop: some worker's processors are gone
-  bool replacing_ = false;                                   // loop: all are to be gone before one is started again
-  worker_order order_ = worker_order::work;                  // loop: what they were told last
-  std::size_t size_;                                         // loop: workers beyond are to leave
-  std::vector<std::function<void(const error_info*)>> size_waiters_;  // loop: of resize
-  std::optional<error_info> giving_up_;                               // loop
+  // What other threads ask the loop for, and what they say with it. Relaxed: the list of calls orders it.
+  detail::member_call<impl, &impl::stop_as_ordered> stop_call_{*this};
+  std::atomic<worker_order> stop_order_ = worker_order::work;
+  detail::member_call<impl, &impl::begin_audits> watch_call_{*this};
+  detail::member_call<impl, &impl::watch_earlier> time_call_{*this};
+  std::atomic<clock::rep> wanted_check_ = clock::duration::max().count();
+  detail::member_call<impl, &impl::start_returning> return_call_{*this};
+  std::vector<std::atomic<bool>> returning_;         // by worker
+  bool told_that_unbound_ = false;                   // loop: some worker's processors are gone
+  bool replacing_ = false;                           // loop: all are to be gone before one is started again
+  worker_order order_ = worker_order::work;          // loop: what they were told last
+  std::size_t size_;                                 // loop: workers beyond are to leave
+  std::vector<size_listener> size_waiters_;          // loop: of resize
+  std::optional<error_info> giving_up_;              // loop
   std::optional<clock::time_point> lacking_since_;   // loop: processes cannot be started for want of something
   clock::time_point last_end_;                       // loop: of a process
   std::minstd_rand chance_{std::random_device()()};  // loop

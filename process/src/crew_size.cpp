@@ -8,17 +8,43 @@
 
 namespace muster {
 
-void crew::impl::resize(std::size_t size, std::function<void(const error_info*)> done) {
-  boost::asio::post(hub().loop(), [self = shared_from_this(), size, done = std::move(done)]() mutable {
-    if (self->left_ || self->order_ != worker_order::work || self->giving_up_) {
-      const error_info stopped(errc::cancelled, "the workers are leaving: their number does not change any more");
-      return done(self->giving_up_ ? &*self->giving_up_ : &stopped);
-    }
-    self->guard([&] {
-      self->size_waiters_.push_back(std::move(done));
-      self->set_size(size);
-    });
+/// Another number of workers, and the function that learns of it. Deletes itself.
+///
+/// Thread safety: as loop_call.
+class crew::impl::size_call final : public detail::loop_call {
+public:
+  size_call(std::shared_ptr<impl> crew, std::size_t size, size_listener done)
+      : crew_(std::move(crew)), size_(size), done_(std::move(done)) {}
+
+  void run() noexcept override {
+    const std::unique_ptr<size_call> self(this);
+    crew_->begin_size(size_, std::move(done_));
+  }
+
+private:
+  const std::shared_ptr<impl> crew_;
+  const std::size_t size_;
+  size_listener done_;
+};
+
+void crew::impl::resize(std::size_t size, size_listener done) {
+  hub().ask_for(*std::make_unique<size_call>(shared_from_this(), size, std::move(done)).release());
+}
+
+void crew::impl::begin_size(std::size_t size, size_listener done) noexcept {
+  if (left_ || order_ != worker_order::work || giving_up_) {
+    const auto stopped = error_info::described(
+        errc::cancelled, [] { return std::string("the workers are leaving: their number does not change any more"); });
+    return done(giving_up_ ? &*giving_up_ : &stopped);
+  }
+  guard([&] {
+    size_waiters_.reserve(size_waiters_.size() + 1);
+    size_waiters_.push_back(std::move(done));
+    set_size(size);
   });
+  if (!done) return;  // it waits, or has been told
+  const error_info no_memory(errc::out_of_memory, {});
+  done(&no_memory);
 }
 
 void crew::impl::set_size(std::size_t size) {
@@ -37,8 +63,16 @@ void crew::impl::set_size(std::size_t size) {
   check_size();
 }
 
-void crew::impl::call_back(std::size_t worker) {
-  boost::asio::post(hub().loop(), handler([this, worker] { start_if_absent(*workers_.at(worker)); }));
+void crew::impl::call_back(std::size_t worker) noexcept {
+  returning_[worker].store(true, std::memory_order_relaxed);
+  hub().ask_for(return_call_);
+}
+
+void crew::impl::start_returning() noexcept {
+  for (std::size_t worker = 0; worker < returning_.size(); ++worker) {
+    if (!returning_[worker].exchange(false, std::memory_order_relaxed)) continue;
+    guard([this, worker] { start_if_absent(*workers_[worker]); });
+  }
 }
 
 void crew::impl::start_if_absent(worker& who) {

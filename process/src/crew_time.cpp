@@ -7,10 +7,20 @@
 
 namespace muster {
 
-void crew::impl::watch_time(clock::time_point when) {
-  boost::asio::post(hub().loop(), handler([this, when] {
-                      if (when < next_check_) next_check(when);
-                    }));
+void crew::impl::watch_time(clock::time_point when) noexcept {
+  const auto wanted = when.time_since_epoch().count();
+  auto earliest = wanted_check_.load(std::memory_order_relaxed);
+  while (wanted < earliest && !wanted_check_.compare_exchange_weak(earliest, wanted, std::memory_order_relaxed))
+    continue;
+  hub().ask_for(time_call_);
+}
+
+void crew::impl::watch_earlier() noexcept {
+  const clock::time_point when(
+      clock::duration(wanted_check_.exchange(clock::duration::max().count(), std::memory_order_relaxed)));
+  guard([this, when] {
+    if (when < next_check_) next_check(when);
+  });
 }
 
 void crew::impl::next_check(clock::time_point when) {

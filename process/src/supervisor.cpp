@@ -3,6 +3,11 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include <boost/asio/bind_allocator.hpp>
 
 #include <muster/base/cpu_list.hpp>
 #include <muster/base/mutex.hpp>
@@ -53,14 +58,55 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
 }
 
 supervisor::impl::~impl() {
-  boost::asio::post(loop_, [this] {
-    kept_.clear();
-    static_cast<void>(bell_stream_.release());  // ends the wait; bell_ owns it
-    undertaker_.stop();
-  });
+  ask_for(stop_call_);
   work_.reset();
   thread_.join();
 }
+
+void supervisor::impl::stop() noexcept {
+  kept_.clear();
+  static_cast<void>(bell_stream_.release());  // ends the wait; bell_ owns it
+  undertaker_.stop();
+}
+
+void supervisor::impl::ask_for(detail::loop_call& call) noexcept {
+  calls_.add(call);
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // fails only when it has been rung often enough
+}
+
+/// Gives Asio the room, or the heap where that is too small.
+///
+/// Thread safety: as the room: the loop's.
+template <class T>
+class supervisor::impl::listening_allocator {
+public:
+  using value_type = T;
+
+  explicit listening_allocator(listening_room& room) noexcept : room_(&room) {}
+  template <class Other>
+  listening_allocator(
+      const listening_allocator<Other>& other) noexcept  // NOLINT(google-explicit-constructor): rebinding
+      : room_(other.room_) {}
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    if (count * sizeof(T) > room_->bytes.size()) return std::allocator<T>().allocate(count);
+    return reinterpret_cast<T*>(room_->bytes.data());
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    if (reinterpret_cast<std::byte*>(memory) != room_->bytes.data()) std::allocator<T>().deallocate(memory, count);
+  }
+  template <class Other>
+  bool operator==(const listening_allocator<Other>& other) const noexcept {
+    return room_ == other.room_;
+  }
+
+private:
+  template <class Other>
+  friend class listening_allocator;
+
+  listening_room* room_;
+};
 
 void supervisor::impl::run() noexcept {
   for (;;) {
@@ -76,14 +122,17 @@ void supervisor::impl::run() noexcept {
 }
 
 void supervisor::impl::listen() {
-  bell_stream_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code failure) {
-    if (failure) return;  // closed
-    std::uint64_t count = 0;
-    // A count that stays there does no harm: the next ring is an event of its own.
-    static_cast<void>(try_system_call("read", ::read, bell_.get(), &count, sizeof count));
-    for (auto* each : crews_) each->bell_rang();
-    listen();
-  });
+  bell_stream_.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      boost::asio::bind_allocator(listening_allocator<std::byte>(room_), [this](boost::system::error_code failure) {
+        if (failure) return;  // closed
+        std::uint64_t count = 0;
+        // A count that stays there does no harm: the next ring is an event of its own.
+        static_cast<void>(try_system_call("read", ::read, bell_.get(), &count, sizeof count));
+        calls_.run_all();
+        for (auto* each : crews_) each->bell_rang();
+        if (bell_stream_.is_open()) listen();
+      }));
 }
 
 supervisor::supervisor(std::shared_ptr<domain> watched, log_sink log) {

@@ -3,10 +3,10 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <future>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -14,13 +14,13 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 
 #include <muster/base/fork_count.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 
 #include "log_relay.hpp"
+#include "loop_call.hpp"
 #include "memory_group.hpp"
 #include "undertaker.hpp"
 
@@ -72,18 +72,29 @@ public:
     std::erase_if(kept_, [what](const auto& each) { return each.get() == what; });
   }
 
-  /// Runs `what` on the loop and waits for it. Requires: called from another thread.
+  /// Runs `what` on the loop and waits for it. Requires: called from another thread. Allocates nothing.
   template <class F>
   void run_on_loop(F what) {
-    std::packaged_task<void()> task(std::ref(what));
-    auto done = task.get_future();
-    boost::asio::post(loop_, [&] { task(); });
-    done.get();
+    detail::awaited_call<F> call(what);
+    ask_for(call);
+    call.wait();
   }
+  /// Has the loop make that call soon. Allocates nothing.
+  void ask_for(detail::loop_call& call) noexcept;
+  /// Loop: it is not to be made any more.
+  void forget(detail::loop_call& call) noexcept { calls_.remove(call); }
 
 private:
+  // Memory for Asio's wait for the bell, of which there is one at a time: without the bell nobody would be served.
+  struct listening_room {
+    alignas(std::max_align_t) std::array<std::byte, 512> bytes;
+  };
+  template <class T>
+  class listening_allocator;
+
   void listen();
   void run() noexcept;
+  void stop() noexcept;
 
   const pid_t owner_;
   detail::log_relay log_;
@@ -94,6 +105,9 @@ private:
   unique_fd bell_;
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
+  listening_room room_;
+  detail::loop_calls calls_;
+  detail::member_call<impl, &impl::stop> stop_call_{*this};
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
   detail::undertaker undertaker_{loop_};                      // loop
   std::vector<supervised*> crews_;                            // loop

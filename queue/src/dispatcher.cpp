@@ -37,6 +37,9 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   requests_.resize(sizes.workers);
   private_.resize(sizes.workers);
   for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
+  queued_.reserve(sizes.slots);
+  late_.reserve(sizes.slots);
+  make_requests(board_.used());
 }
 
 dispatcher::~dispatcher() = default;
@@ -63,7 +66,8 @@ task_record& dispatcher::post(task_request&& request) {
   const bool is_late = record.has_terms_ && terms_.of(record).asked.deadline <= clock::now();
   bool placed = false;
   if (overflows) {
-    settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
+    settle(record, task_reply(error_info::described(errc::overflow, [&] { return describe_overflow("submit later"); })),
+           finished);
   } else if (is_late && record.sink_ == nullptr) {
     fail_unbegun(record, finished);
   } else {
@@ -123,8 +127,19 @@ bool dispatcher::wait_for_a_place(deadline until) {
 
 task_record& dispatcher::new_record(const task_request& request) {
   if (unused_.empty()) make_records();
+  auto label = labels_.find_or_add(request.label);
   auto& record = *unused_.back();
+  record.retries_errors_ = false;
+  if (request.terms != nullptr) begin_terms(record, request);
+  try {
+    if (timing_.is_on()) begin_timing(record, request);
+  } catch (...) {
+    if (record.has_terms_) end_terms(record);
+    throw;
+  }
+  // Nothing throws from here on.
   unused_.pop_back();
+  record.label_ = std::move(label);
   record.slot_sleeper_.store(false, std::memory_order_relaxed);
   record.detached_ = false;
   record.chunk_ = request.chunk;
@@ -139,24 +154,23 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.worker_ = -1;
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;
-  record.label_ = labels_.find_or_add(request.label);
   record.sink_ = request.sink;
   record.handed_over_ = false;
   record.deaths_ = 0;
-  record.retries_errors_ = false;
   record.unwoken_ = false;
-  record.has_terms_ = false;
-  record.timed_ = false;
-  if (request.terms != nullptr) begin_terms(record, request);
-  if (timing_.is_on()) begin_timing(record, request);
   ++pending_;
   if (record.has_place_ && options_.max_pending != 0) ++places_;
   return record;
 }
 
+// With room for all of them in unused_: to recycle one allocates nothing.
 void dispatcher::make_records() {
-  auto& made = *records_.emplace_back(std::make_unique<record_batch>());
-  for (auto& each : made) unused_.push_back(&each);
+  auto made = std::make_unique<record_batch>();
+  records_.reserve(records_.size() + 1);
+  const auto all = (records_.size() + 1) * made->size();
+  if (unused_.capacity() < all) unused_.reserve(2 * all);
+  for (auto& each : *made) unused_.push_back(&each);
+  records_.push_back(std::move(made));
 }
 
 void dispatcher::recycle(task_record& record) {
@@ -255,13 +269,28 @@ task_reply dispatcher::take(task_record& record) {
     if (record.sink_ != nullptr) finished.tell(*std::exchange(record.sink_, nullptr), record);
     if (record.timed_) end_timing(record, reply);
   }
-  if (!reply.succeeded()) reply.set_place(place_of(record));
+  note_place(record, reply);
   recycle(record);
   const auto fed = take_fed();
   lock.unlock();
   if (fed != 0) wake_for(1, fed);
   finished.finish();
   return reply;
+}
+
+task_reply dispatcher::failed(errc code, std::string_view text) noexcept { return task_reply(error_of(code, text)); }
+
+error_info dispatcher::error_of(errc code, std::string_view text) noexcept {
+  return error_info::described(code, [&] { return std::string(text); });
+}
+
+// Of an error.
+void dispatcher::note_place(const task_record& record, task_reply& reply) const noexcept {
+  if (reply.succeeded()) return;
+  try {
+    reply.set_place(place_of(record));
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the error is told without
+  }
 }
 
 task_place dispatcher::place_of(const task_record& record) const {
@@ -294,17 +323,36 @@ task_reply dispatcher::collect(task_record& record) {
   if (!done || worker >= worker_pids_.size()) return lose_to(record, word);
   record.worker_ = static_cast<std::int16_t>(worker);
   record.pid_ = worker_pids_[worker];
+  task_reply reply;
   try {
-    auto reply = read_reply(slot, word, word.short_generation());
     // Under the same lock as the slot: a worker that dies from here on is not asked for its blocks any more.
-    if (record.chunk_) reply.adopt_attached(memory_);
-    ++done_[worker];
-    if (record.timed_) note_reply(record, reply);
-    slot_protocol::retire(slot.word, word.generation());
-    leave_slot(record);
-    return reply;
+    reply = receive_reply(record, slot, word);
   } catch (const error& failure) {
     return lose(record, failure.what());
+  }
+  ++done_[worker];
+  if (record.timed_) note_reply(record, reply);
+  slot_protocol::retire(slot.word, word.generation());
+  leave_slot(record);
+  return reply;
+}
+
+// Throws errc::corrupted, as read_reply(). For want of memory it is the reply that fails.
+task_reply dispatcher::receive_reply(const task_record& record, task_slot& slot, const slot_word& word) {
+  try {
+    auto reply = read_reply(slot, word, word.short_generation());
+    if (record.chunk_) reply.adopt_attached(memory_);
+    return reply;
+  } catch (const std::bad_alloc&) {
+    return failed(errc::out_of_memory, "the program has no memory for the task's reply");
+  }
+}
+
+// Without memory for them, a chunk's blocks are lost with their worker.
+void dispatcher::adopt_attached(task_reply& reply) noexcept {
+  try {
+    reply.adopt_attached(memory_);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): its elements fail
   }
 }
 
@@ -366,7 +414,7 @@ void dispatcher::settle(task_record& record, task_reply reply, finished_list& fi
 }
 
 void dispatcher::give_reply(task_record& record, task_reply&& reply, finished_list& finished) {
-  if (!reply.succeeded()) reply.set_place(place_of(record));
+  note_place(record, reply);
   auto& receiver = static_cast<reply_sink&>(*record.sink_);
   receiver.keep(std::move(reply));
   finished.tell(receiver, record);

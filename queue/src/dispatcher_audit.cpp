@@ -37,18 +37,22 @@ bool dispatcher::is_possible(const slot_word& found, const task_record& record) 
 }
 
 // The slot is not used again before the board is renewed: some worker may be at the task, and write there.
-task_reply dispatcher::lose(task_record& record, std::string_view reason) {
+task_reply dispatcher::lose(task_record& record, std::string_view reason) noexcept {
   slot_protocol::seize(board_.slot(record.where().slot).word, generation_of(record));
   vacate(record);
   ++lost_slots_;
   ++counters_.corrupted;
   note_damage();
-  return task_reply(error_info(errc::corrupted, std::string(reason)));
+  return failed(errc::corrupted, reason);
 }
 
-task_reply dispatcher::lose_to(task_record& record, const slot_word& found) {
-  return lose(record, text("the slot's word was ", found.bits(), " where generation ", generation_of(record),
-                           " was expected: somebody has overwritten it"));
+task_reply dispatcher::lose_to(task_record& record, const slot_word& found) noexcept {
+  const auto expected = generation_of(record);
+  const auto why = error_info::described(errc::corrupted, [&] {
+    return text("the slot's word was ", found.bits(), " where generation ", expected,
+                " was expected: a process has overwritten it");
+  });
+  return lose(record, why.message());
 }
 
 void dispatcher::fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) {
@@ -196,7 +200,7 @@ void dispatcher::audit_lanes() {
   std::vector<bool> damaged(board::shared_lanes + board_.used());
   for (std::size_t index = 0; index < damaged.size(); ++index) damaged[index] = !mark_hints(index, hinted);
   // The words are read after the heads: where the head has passed a hint, a worker had found the task claimed before.
-  const auto queued = queued_records();
+  const auto& queued = queued_records();
   for (const auto* record : queued) {
     if (!hinted[record->where().slot]) damaged[record->lane_] = true;
   }
@@ -224,8 +228,9 @@ bool dispatcher::mark_hints(std::size_t index, std::vector<bool>& hinted) {
 }
 
 // In the order in which they were accepted.
-std::vector<task_record*> dispatcher::queued_records() {
-  std::vector<task_record*> queued;
+const std::vector<task_record*>& dispatcher::queued_records() {
+  auto& queued = queued_;
+  queued.clear();  // its memory was reserved with the board's: a fresh board needs none
   for (auto* const record : in_slot_) {
     if (record == nullptr) continue;
     const auto found = slot_protocol::read(board_.slot(record->where().slot).word);
@@ -252,7 +257,7 @@ void dispatcher::renew() {
   finished_list finished;
   {
     const scoped_lock lock(mutex_);
-    const auto queued = queued_records();
+    const auto& queued = queued_records();
     std::for_each(queued.rbegin(), queued.rend(), [this](task_record* record) MUSTER_REQUIRES(mutex_) {
       take_back(*record);
       enter_backlog(*record, true);

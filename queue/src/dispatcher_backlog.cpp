@@ -110,6 +110,7 @@ void dispatcher::feed_private_lane(std::size_t worker) {
 
 void dispatcher::set_active(std::size_t workers) {
   const scoped_lock lock(mutex_);
+  make_requests(workers);
   board_.set_active(workers);
   ask_for_times();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Who is told when a task has ended, and what has to happen so that he will be.
+// Which sink learns that a task has ended, and how the end comes to be noticed.
 #include <utility>
 
 #include <muster/queue/dispatcher.hpp>
@@ -7,7 +7,7 @@
 
 namespace muster {
 
-void dispatcher::subscribe(task_record& record, completion_sink& sink) {
+void dispatcher::subscribe(task_record& record, completion_sink& sink) noexcept {
   finished_list finished;
   completion_sink* observer = nullptr;  // of before
   scoped_lock lock(mutex_);
@@ -24,7 +24,7 @@ void dispatcher::subscribe(task_record& record, completion_sink& sink) {
   finished.finish();
 }
 
-void dispatcher::hand_over(task_record& record, reply_sink& receiver) {
+void dispatcher::hand_over(task_record& record, reply_sink& receiver) noexcept {
   finished_list finished;
   scoped_lock lock(mutex_);
   auto* const observer = std::exchange(record.sink_, &receiver);
@@ -61,7 +61,7 @@ void dispatcher::request_notification(task_record& record, finished_list& finish
   const auto where = record.where();
   const auto found = slot_protocol::request(board_.slot(where.slot).word, slot_flag::notify);
   if (found.short_generation() != where.generation || found.state() != slot_state::done) return;
-  if (loop() == loop_state::polls) return leave_to_loop(where);
+  if (loop() == loop_state::polls && late_.size() < late_.capacity()) return leave_to_loop(where);
   settle_done(record, finished);
 }
 

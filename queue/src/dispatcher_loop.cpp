@@ -41,15 +41,20 @@ void dispatcher::end_help() {
 
 // ---- the loop
 
-void dispatcher::begin_listening() {
+// A loop that cannot be called for want of memory does not look: the supervisor drains.
+void dispatcher::begin_listening() noexcept {
   if (!options_.call_loop || listeners_.fetch_add(1, std::memory_order_seq_cst) > 0) return;
   const scoped_lock lock(mutex_);
   if (loop() != loop_state::none) return;
   loop_.store(loop_state::called, std::memory_order_seq_cst);
-  options_.call_loop();
+  try {
+    options_.call_loop();
+  } catch (...) {
+    loop_.store(loop_state::none, std::memory_order_seq_cst);
+  }
 }
 
-void dispatcher::end_listening() {
+void dispatcher::end_listening() noexcept {
   if (!options_.call_loop || listeners_.fetch_sub(1, std::memory_order_seq_cst) > 1) return;
   const scoped_lock lock(mutex_);
   if (loop() == loop_state::sleeps || loop() == loop_state::retired) options_.release_loop();

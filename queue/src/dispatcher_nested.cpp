@@ -27,9 +27,12 @@ void wake_requester(const request_cell& cell, const cell_word& before) noexcept 
 
 }  // namespace
 
-dispatcher::nested_request& dispatcher::nested_request_of(std::size_t worker, std::size_t cell) {
-  auto& requests = requests_[worker];
-  if (requests == nullptr) {
+// For all workers that there may be: where a worker's request is found, nothing is to be allocated.
+void dispatcher::make_requests(std::size_t workers) {
+  postponed_.reserve(workers * requests_per_worker);
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    auto& requests = requests_[worker];
+    if (requests != nullptr) continue;
     requests = std::make_unique<std::array<nested_request, requests_per_worker>>();
     for (std::size_t index = 0; index < requests->size(); ++index) {
       (*requests)[index].owner = this;
@@ -37,7 +40,10 @@ dispatcher::nested_request& dispatcher::nested_request_of(std::size_t worker, st
       (*requests)[index].cell = static_cast<std::uint16_t>(index);
     }
   }
-  return (*requests)[cell];
+}
+
+dispatcher::nested_request& dispatcher::nested_request_of(std::size_t worker, std::size_t cell) {
+  return (*requests_[worker])[cell];
 }
 
 // ---- accepting
@@ -96,9 +102,9 @@ void dispatcher::accept(nested_request& request, finished_list& finished) {
   try {
     post_nested(request, *accepted, finished);
   } catch (const error& failure) {
-    write_error(request, error_info(errc::corrupted, failure.what()));
+    write_error(request, error_of(errc::corrupted, failure.what()));
   } catch (const std::bad_alloc&) {
-    write_error(request, error_info(errc::out_of_memory, "no memory for another task"));
+    write_error(request, error_of(errc::out_of_memory, "no memory for another task"));
   }
 }
 
@@ -143,12 +149,16 @@ void dispatcher::post_nested(nested_request& request, const cell_word& accepted,
 void dispatcher::answer(nested_request& request, task_record& record) noexcept {
   const scoped_lock lock(mutex_);
   auto reply = std::move(record.reply_);
-  if (!reply.succeeded()) reply.set_place(place_of(record));
+  note_place(record, reply);
   const bool wanted = request.child == &record;  // else the worker that made the call is dead
   recycle(record);
   if (!wanted) return;
   request.child = nullptr;
-  write_answer(request, std::move(reply));
+  try {
+    write_answer(request, std::move(reply));
+  } catch (const std::bad_alloc&) {
+    write_error(request, error_info(errc::out_of_memory, {}));
+  }
 }
 
 void dispatcher::write_answer(nested_request& request, task_reply reply) {
@@ -207,8 +217,9 @@ void dispatcher::publish_answer(nested_request& request, cell_flag flags) {
 void dispatcher::forget_requests(std::size_t worker, finished_list& finished) {
   for (std::size_t cell = 0; cell < requests_per_worker; ++cell) {
     const auto found = cell_protocol::read(board_.request(worker, cell).word);
-    if (requests_[worker] == nullptr && found == cell_word()) continue;
-    forget_request(nested_request_of(worker, cell), finished);
+    auto& request = nested_request_of(worker, cell);
+    if (request.generation == 0 && found == cell_word()) continue;  // it was never used
+    forget_request(request, finished);
   }
 }
 
@@ -225,7 +236,7 @@ void dispatcher::forget_request(nested_request& request, finished_list& finished
     record->sink_ = nullptr;
     record->detached_ = true;
     if (!abandoned && withdraw(*record)) {
-      settle(*record, task_reply(error_info(errc::cancelled, "the task that called it is dead")), finished);
+      settle(*record, failed(errc::cancelled, "the task that called it is dead"), finished);
     }
   }
   request.reply.reset();

@@ -113,7 +113,7 @@ bool dispatcher::cancel_if_still(task_record& record, std::uint64_t id, cancella
 
 bool dispatcher::cancel(task_record& record, cancellation how, finished_list& finished) {
   if (withdraw(record)) {
-    settle(record, task_reply(error_info(errc::cancelled, "cancelled before a worker had begun it")), finished);
+    settle(record, failed(errc::cancelled, "cancelled before a worker had begun it"), finished);
     return true;
   }
   if (how == cancellation::withdraw) return false;
@@ -216,7 +216,7 @@ void dispatcher::recover_slot(task_record& record, std::size_t worker, const exi
   } else if (overdue) {
     fail_after_timeout(record, finished);
   } else if (will_be_killed_ && !record.chunk_) {
-    end_claimed(record, *will_be_killed_, finished);
+    end_claimed(record, error_info::copy_of(*will_be_killed_), finished);
   } else {
     fail_after_death(record, how, finished);
   }
@@ -257,7 +257,7 @@ void dispatcher::end_claimed(task_record& record, error_info why, finished_list&
   if (by_death && words_ != nullptr) why.set_words(*words_);
   record.element_ = unseal_number(line.element.load(std::memory_order_acquire)) & task_record::most_element;
   task_reply reply(std::move(why), std::as_bytes(std::span(slot.reply)));
-  if (record.chunk_) reply.adopt_attached(memory_);
+  if (record.chunk_) adopt_attached(reply);
   slot_protocol::seize(slot.word, generation_of(record));
   leave_slot(record);
   settle(record, std::move(reply), finished);
@@ -273,9 +273,9 @@ void dispatcher::close(error_info why, std::function<void()> when_empty) {
     attention_ = true;
     room_.notify_all();
     if (!when_empty) return;
-    when_empty_.push_back(std::move(when_empty));
-    begin_harvest(finished);  // for good: no end must go unnoticed
-    notice_empty(finished);   // unless the harvest did
+    when_empty_.push_back(std::move(when_empty));  // when this throws, it is closed all the same
+    begin_harvest(finished);                       // for good: no end must go unnoticed
+    notice_empty(finished);                        // unless the harvest did
   }
   finished.finish();
 }
@@ -290,7 +290,7 @@ void dispatcher::settle_all(waiting_list& waiting, std::size_t& count, const err
     auto& record = waiting.front();
     waiting.pop_front();
     --count;
-    settle(record, task_reply(why), finished);
+    settle(record, task_reply(error_info::copy_of(why)), finished);
   }
 }
 
@@ -298,19 +298,19 @@ void dispatcher::stop(const error_info& why) {
   finished_list finished;
   {
     const scoped_lock lock(mutex_);
-    if (!closed_) closed_ = why;
+    if (!closed_) closed_ = error_info::copy_of(why);
     attention_ = true;
     stopped_ = true;
     postponed_.clear();
     look_at_all_slots(finished);  // what was completed counts
     for (auto& each : backlog_) settle_all(each, waiting_, why, finished);
     for (auto& each : private_) settle_all(each.waiting, private_waiting_, why, finished);
-    for (auto* record : terms_.delayed()) settle(*record, task_reply(why), finished);
+    while (auto* const record = terms_.first_delayed()) settle(*record, task_reply(error_info::copy_of(why)), finished);
     for (auto* record : in_slot_) {
       if (record == nullptr) continue;
       slot_protocol::seize(board_.slot(record->where().slot).word, generation_of(*record));
       leave_slot(*record);
-      settle(*record, task_reply(why), finished);
+      settle(*record, task_reply(error_info::copy_of(why)), finished);
     }
     room_.notify_all();
     empty_.notify_all();

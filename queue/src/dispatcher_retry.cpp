@@ -60,12 +60,21 @@ std::chrono::nanoseconds dispatcher::delay_of(const task_record& record) {
   return wanted < longest ? std::chrono::duration_cast<std::chrono::nanoseconds>(wanted) : longest;
 }
 
+// Not where there is no memory to look at the error.
+bool dispatcher::is_reason_to_retry(const task_record& record, const task_reply& reply) const noexcept {
+  try {
+    return retries_of(record).after(reply.error());
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // The task is done, as its slot says: it ends now, or is tried again.
 void dispatcher::settle_done(task_record& record, finished_list& finished) {
   const bool may_go_on = record.retries_errors_ && may_try_again(record);
   const auto arguments = may_go_on ? arguments_of(record) : argument_line();
   auto reply = collect(record);
-  if (!may_go_on || reply.succeeded() || !retries_of(record).after(reply.error())) {
+  if (!may_go_on || reply.succeeded() || !is_reason_to_retry(record, reply)) {
     return settle(record, std::move(reply), finished);
   }
   record.keep_arguments(arguments);

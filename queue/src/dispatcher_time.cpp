@@ -19,17 +19,19 @@ std::int64_t milliseconds_of(clock::duration time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
 }
 
-error_info timeout_error(std::chrono::nanoseconds limit) {
-  return {errc::timed_out, text("it ran for longer than its timeout of ", milliseconds_of(limit),
-                                " ms; its worker was killed: raise the timeout, or split the task")};
+error_info timeout_error(std::chrono::nanoseconds limit) noexcept {
+  return error_info::described(errc::timed_out, [&] {
+    return text("it ran for longer than its timeout of ", milliseconds_of(limit),
+                " ms; its worker was killed: raise the timeout, or split the task");
+  });
 }
 
 }  // namespace
 
 void dispatcher::begin_terms(task_record& record, const task_request& request) {
+  terms_.begin(record, *request.terms);
   record.has_terms_ = true;
   record.retries_errors_ = !request.chunk && request.retries > 0 && request.terms->retry_on.after_exceptions();
-  terms_.begin(record, *request.terms);
 }
 
 void dispatcher::end_terms(task_record& record) {
@@ -64,7 +66,10 @@ overdue_report dispatcher::check_times() {
   finished_list finished;
   scoped_lock lock(mutex_);
   const auto now = clock::now();
-  for (; auto* const record = terms_.first_due(now); ++report.looked_at) look_at_time(*record, now, report, finished);
+  try {
+    for (; auto* const record = terms_.first_due(now); ++report.looked_at) look_at_time(*record, now, report, finished);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is still due, and looked at again at once
+  }
   report.next = next_check_ = terms_.next();
   const auto fed = take_fed();
   lock.unlock();
@@ -80,6 +85,7 @@ void dispatcher::look_at_time(task_record& record, clock::time_point now, overdu
   if (watched.asked.deadline <= now && withdraw(record)) return fail_unbegun(record, finished);
   if (watched.delayed) return enter_waiting(record, false, finished);
   const auto due = due_of(record);
+  report.workers.reserve(report.workers.size() + 1);
   set_due(record, due > now ? due : clock::time_point::max());
   if (due > now) return;
   const auto doomed = slot_protocol::try_doom(board_.slot(record.where().slot).word, generation_of(record));
@@ -91,7 +97,7 @@ void dispatcher::look_at_time(task_record& record, clock::time_point now, overdu
 void dispatcher::fail_unbegun(task_record& record, finished_list& finished) {
   ++counters_.timed_out;
   record.element_ = 0;
-  settle(record, task_reply(error_info(errc::timed_out, "its deadline passed before a worker had begun it")), finished);
+  settle(record, failed(errc::timed_out, "its deadline passed before a worker had begun it"), finished);
 }
 
 // When it is overdue, as far as is known now. Requires: it is posted.
@@ -123,14 +129,14 @@ clock::time_point dispatcher::start_of(const watched_tasks::entry& watched, std:
 
 // It is overdue from now on: the rest is the same.
 void dispatcher::doom(task_record& record) {
-  record.doomed_ = true;
   if (!record.has_terms_) terms_.begin(record, {});
+  record.doomed_ = true;
   record.has_terms_ = true;
   set_due(record, clock::now());
 }
 
 void dispatcher::fail_after_cancelling(task_record& record, finished_list& finished) {
-  end_claimed(record, error_info(errc::cancelled, "cancelled while it ran; its worker was killed for that"), finished);
+  end_claimed(record, error_of(errc::cancelled, "cancelled while it ran; its worker was killed for that"), finished);
 }
 
 void dispatcher::fail_after_timeout(task_record& record, finished_list& finished) {
@@ -141,7 +147,7 @@ void dispatcher::fail_after_timeout(task_record& record, finished_list& finished
   }
   ++counters_.timed_out;
   end_claimed(record,
-              expired ? error_info(errc::timed_out, "its deadline passed while it ran; its worker was killed")
+              expired ? error_of(errc::timed_out, "its deadline passed while it ran; its worker was killed")
                       : timeout_error(asked.timeout),
               finished);
 }

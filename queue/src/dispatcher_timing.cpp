@@ -25,9 +25,17 @@ clock::time_point about_now() noexcept {
   return clock::time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec)) + tick;
 }
 
+errc code_of(const task_reply& reply) noexcept {
+  try {
+    return reply.error().code();
+  } catch (const std::bad_alloc&) {
+    return errc::out_of_memory;
+  }
+}
+
 task_outcome outcome_of(const task_reply& reply) {
   if (reply.succeeded()) return task_outcome::ok;
-  const auto code = reply.error().code();
+  const auto code = code_of(reply);
   if (code == errc::cancelled) return task_outcome::cancelled;
   if (code == errc::timed_out) return task_outcome::timed_out;
   if (code == errc::corrupted) return task_outcome::corrupted;
@@ -77,8 +85,8 @@ void dispatcher::ask_for_times() {
 
 void dispatcher::begin_timing(task_record& record, const task_request& request) {
   if (timing_.is_full()) return;
-  record.timed_ = true;
   record.timing_ = timing_.begin(request.elements) & (task_timing::most_entries - 1);
+  record.timed_ = true;
 }
 
 task_event dispatcher::event_of(const task_record& record) {

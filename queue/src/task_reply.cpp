@@ -15,10 +15,25 @@ task_reply::task_reply(std::span<const std::byte> bytes, bool failed) noexcept
   std::memcpy(line_.data(), bytes.data(), size_);
 }
 
-task_reply::task_reply(error_info error) : failed_(true) { rest().error = std::move(error); }
+task_reply::task_reply(error_info error) noexcept : failed_(true) { keep(std::move(error)); }
 
-task_reply::task_reply(error_info error, std::span<const std::byte> line) : task_reply(line, true) {
-  rest().error = std::move(error);
+task_reply::task_reply(error_info error, std::span<const std::byte> line) noexcept : task_reply(line, true) {
+  keep(std::move(error));
+}
+
+void task_reply::keep(error_info error) noexcept {
+  try {
+    rest().error = std::move(error);
+  } catch (const std::bad_alloc&) {
+    code_ = error.code();
+  }
+}
+
+void task_reply::set_place(task_place place) noexcept {
+  try {
+    rest().place = std::move(place);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the error is told without
+  }
 }
 
 task_reply task_reply::adopt(arena& memory, block_ref sent, bool failed) {
@@ -29,12 +44,20 @@ task_reply task_reply::adopt(arena& memory, block_ref sent, bool failed) {
 
 task_reply::task_reply(arena& memory, block payload, reply_block what, bool failed)
     : task_reply(std::move(payload), failed) {
-  const auto* const names = payload_.data() + what.names_offset();
-  for (std::size_t index = 0; index < what.attachments; ++index) {
+  const auto name_of = [names = payload_.data() + what.names_offset()](std::size_t index) {
     std::uint64_t name = 0;
     std::memcpy(&name, names + index * sizeof name, sizeof name);
-    rest().shared.push_back(memory.receive(name));
+    return name;
+  };
+  try {
+    if (what.attachments != 0) rest().shared.reserve(what.attachments);
+  } catch (const std::bad_alloc&) {
+    // The worker has made a hold for each of them: they are received all the same, and dropped.
+    for (std::size_t index = 0; index < what.attachments; ++index) static_cast<void>(memory.receive(name_of(index)));
+    throw;
   }
+  for (std::size_t index = 0; index < what.attachments; ++index)
+    rest().shared.push_back(memory.receive(name_of(index)));
   payload_.shrink(what.frame_bytes);
 }
 
@@ -74,7 +97,9 @@ error_info read_error(std::span<const std::byte> bytes) {
 }
 
 error_info task_reply::error() const {
-  auto found = rest_ != nullptr && rest_->error ? *rest_->error : read_error(bytes());
+  auto found = rest_ != nullptr && rest_->error ? *rest_->error
+               : code_ != errc()                ? error_info(code_, {})
+                                                : read_error(bytes());
   if (rest_ != nullptr && rest_->place) found.set_place(*rest_->place);
   return found;
 }

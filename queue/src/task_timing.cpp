@@ -2,6 +2,7 @@
 #include <muster/queue/task_timing.hpp>
 
 #include <algorithm>
+#include <new>
 
 namespace muster {
 
@@ -24,6 +25,8 @@ task_timing::number task_timing::begin(std::uint64_t elements) {
                    .posted = now,
                    .elements = static_cast<std::uint32_t>(std::min<std::uint64_t>(elements, UINT32_MAX))};
   if (unused_.empty()) {
+    if (entries_.size() == entries_.capacity()) entries_.reserve(std::max<std::size_t>(16, 2 * entries_.size()));
+    unused_.reserve(entries_.capacity());  // end() allocates nothing
     entries_.push_back(made);
     return static_cast<number>(entries_.size() - 1);
   }
@@ -36,7 +39,10 @@ task_timing::number task_timing::begin(std::uint64_t elements) {
 void task_timing::ran(const task_event& event, bool inside) {
   const auto worker = static_cast<std::size_t>(event.worker);
   if (!inside && worker < working_.size()) working_[worker] += event.end - event.begin;
-  compare(event);
+  try {
+    compare(event);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): without memory for its label it is no slow task
+  }
   keep(event);
 }
 
@@ -46,7 +52,12 @@ void task_timing::keep(const task_event& event) {
     ++lost_;
     return;
   }
-  events_.push_back(event);
+  try {
+    events_.push_back(event);
+  } catch (const std::bad_alloc&) {
+    ++lost_;
+    return;
+  }
   if (events_.size() == 1 && some_) some_();
 }
 

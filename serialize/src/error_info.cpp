@@ -111,26 +111,46 @@ const last_words& error_info::words() const noexcept {
   return words_ ? *words_ : none;
 }
 
-void error_info::set_words(last_words words) {
-  words_ = words.some() ? std::make_shared<const last_words>(std::move(words)) : nullptr;
+void error_info::set_words(const last_words& words) noexcept {
+  try {
+    words_ = words.some() ? std::make_shared<const last_words>(words) : nullptr;
+  } catch (const std::bad_alloc&) {
+    words_ = nullptr;
+  }
 }
 
-error_info error_info::died(const exit_status& how, std::string_view who) {
-  error_info error(errc::worker_died, text(who, ' ', to_string(how)));
+error_info error_info::died(const exit_status& how, std::string_view who) noexcept {
+  auto error = described(errc::worker_died, [&] { return text(who, ' ', to_string(how)); });
   error.status_ = how;
   return error;
 }
 
-error_info error_info::quarantined(const exit_status& how, unsigned deaths) {
-  error_info error(errc::quarantined, text("it has killed ", deaths, " workers, the last of which ", to_string(how),
-                                           ": it is not tried again (pool_options::quarantine_after)"));
+error_info error_info::quarantined(const exit_status& how, unsigned deaths) noexcept {
+  auto error = described(errc::quarantined, [&] {
+    return text("it has killed ", deaths, " workers, the last of which ", to_string(how),
+                ": it is not tried again (pool_options::quarantine_after)");
+  });
   error.status_ = how;
   return error;
+}
+
+error_info error_info::copy_of(const error_info& other) noexcept {
+  try {
+    return other;
+  } catch (const std::bad_alloc&) {
+    error_info made;
+    made.code_ = other.code_;
+    made.status_ = other.status_;
+    return made;
+  }
 }
 
 std::string error_info::describe() const {
   auto whole = text_of_place(place_);
   if (!type_name_.empty()) whole += type_name_ + ": ";
+  if (message_.empty() && type_name_.empty()) {
+    whole += text("error ", static_cast<int>(code_), "; there was no memory for its text");
+  }
   whole += message_;
   for (const auto& inner : nested_) whole += text("; caused by ", inner.type_name, ": ", inner.message);
   append_lines(whole, "\nit crashed:", "  ", crash());

@@ -90,14 +90,15 @@ TEST_F(CallbackExecutor, AThreadThatCannotBeHadIsAnErrorOfTheCallAndNoJobIsLost)
     EXPECT_THROW(executor_->prepare(), error);
     EXPECT_TRUE(executor_->try_post([&] { order.push_back(1); }));
     EXPECT_TRUE(order.empty());
-    EXPECT_EQ(logged_.size(), 1U);
+    EXPECT_TRUE(logged_.empty());  // the sink is the program's, and this thread may be the supervisor
   }
   executor_->post([&] { order.push_back(2); });
   executor_->stop();
   EXPECT_THAT(order, testing::ElementsAre(1, 2));
+  EXPECT_THAT(logged_, testing::ElementsAre(testing::HasSubstr("had to wait for a thread")));
 }
 
-TEST(CallbackExecutorSink, MayPostWhenItIsToldThatNoThreadCanBeHad) {
+TEST(CallbackExecutorSink, MayPostWhenItLearnsThatNoThreadCouldBeHad) {
   bool ran = false;
   int times = 0;
   std::shared_ptr<callback_executor> executor;
@@ -109,8 +110,10 @@ TEST(CallbackExecutorSink, MayPostWhenItIsToldThatNoThreadCanBeHad) {
     executor->post([] {});
     EXPECT_TRUE(executor->post_at(clock::now(), [] {}));
   }
-  EXPECT_EQ(times, 3);
+  EXPECT_EQ(times, 0);
+  executor->post([] {});
   executor->stop();
+  EXPECT_EQ(times, 1);
   EXPECT_TRUE(ran);
 }
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <ranges>
 #include <utility>
 #include <vector>
+
+#include <boost/intrusive/slist.hpp>
 
 #include <muster/base/mutex.hpp>
 #include <muster/pool/future.hpp>
@@ -17,27 +18,25 @@ namespace muster {
 
 namespace detail {
 
+class arrival_observer;
+
 /// Which of some futures are done and have not been looked at yet.
 ///
-/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Thread safety: distinct objects: safe. Shared objects: safe. Cost: adding one allocates nothing.
 class arrivals {
 public:
-  void add(std::size_t index) MUSTER_EXCLUDES(mutex_) {
-    std::function<void()> then;
-    {
-      const scoped_lock lock(mutex_);
-      indices_.push_back(index);
-      changed_.notify_one();
-      then = std::exchange(then_, nullptr);
-    }
-    if (then) then();
-  }
+  arrivals() = default;
+  arrivals(const arrivals&) = delete;
+  arrivals& operator=(const arrivals&) = delete;
+  ~arrivals();
 
-  /// Calls `then` once wait_for_next() would not wait, at once if it would not now. Who asked before is forgotten.
+  void add(std::unique_ptr<arrival_observer> arrival) noexcept MUSTER_EXCLUDES(mutex_);
+
+  /// Calls `then` once wait_for_next() would not wait, at once if it would not now. An earlier `then` is dropped.
   void when_some(std::function<void()> then) MUSTER_EXCLUDES(mutex_) {
     {
       const scoped_lock lock(mutex_);
-      if (indices_.empty()) {
+      if (arrived_.empty()) {
         then_.swap(then);
         return;
       }
@@ -50,46 +49,70 @@ public:
     if (has_some()) return true;
     const auto what_makes_them_may_be_behind_us = callback_pause::until(until);
     scoped_lock lock(mutex_);
-    while (indices_.empty() && changed_.wait_until(lock, until)) continue;
-    return !indices_.empty();
+    while (arrived_.empty() && changed_.wait_until(lock, until)) continue;
+    return !arrived_.empty();
   }
 
-  /// Requires: nobody else takes any. Throws as callback_pause.
-  std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_) {
-    static_cast<void>(wait_for_some(deadline::never()));
-    const scoped_lock lock(mutex_);
-    const auto index = indices_.front();
-    indices_.pop_front();
-    return index;
-  }
+  /// Requires: no other thread takes any. Throws as callback_pause.
+  std::size_t wait_for_next() MUSTER_EXCLUDES(mutex_);
 
   /// Whether wait_for_next() would not wait.
   [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
-    return !indices_.empty();
+    return !arrived_.empty();
   }
 
 private:
+  using list = boost::intrusive::slist<boost::intrusive::slist_base_hook<>, boost::intrusive::cache_last<true>,
+                                       boost::intrusive::constant_time_size<false>>;
+
   mutex mutex_;
   condition changed_;
-  std::deque<std::size_t> indices_ MUSTER_GUARDED_BY(mutex_);
+  list arrived_ MUSTER_GUARDED_BY(mutex_);  // arrival_observers, which it owns
   std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// Enters one future into the arrivals. Deletes itself when it is told anything.
-class arrival_observer final : public end_observer {
+/// Enters one future into the arrivals, and is its entry there. Deletes itself when the future is given up.
+///
+/// Thread safety: told once, by any thread.
+class arrival_observer final : public end_observer, public boost::intrusive::slist_base_hook<> {
 public:
   arrival_observer(std::shared_ptr<arrivals> where, std::size_t index) : where_(std::move(where)), index_(index) {}
   void noticed() noexcept override {
-    where_->add(index_);
-    delete this;
+    const auto where = std::move(where_);  // which owns this object from now on
+    where->add(std::unique_ptr<arrival_observer>(this));
   }
   void abandoned() noexcept override { delete this; }
 
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+
 private:
-  const std::shared_ptr<arrivals> where_;
+  std::shared_ptr<arrivals> where_;
   const std::size_t index_;
 };
+
+inline arrivals::~arrivals() {
+  arrived_.clear_and_dispose([](auto* each) { delete static_cast<arrival_observer*>(each); });
+}
+
+inline void arrivals::add(std::unique_ptr<arrival_observer> arrival) noexcept {
+  std::function<void()> then;
+  {
+    const scoped_lock lock(mutex_);
+    arrived_.push_back(*arrival.release());
+    changed_.notify_one();
+    then.swap(then_);
+  }
+  if (then) then();
+}
+
+inline std::size_t arrivals::wait_for_next() {
+  static_cast<void>(wait_for_some(deadline::never()));
+  const scoped_lock lock(mutex_);
+  const std::unique_ptr<arrival_observer> first(static_cast<arrival_observer*>(&arrived_.front()));
+  arrived_.pop_front();
+  return first->index();
+}
 
 }  // namespace detail
 
@@ -128,7 +151,7 @@ public:
   explicit completed_range(Futures futures) : futures_(std::move(futures)) {
     for (auto& each : futures_) detail::future_access::require_valid(each);
     for (auto& each : futures_) {
-      detail::future_access::observe(each, *new detail::arrival_observer(arrivals_, missing_++));
+      detail::future_access::observe(each, std::make_unique<detail::arrival_observer>(arrivals_, missing_++));
     }
     came_up_.resize(missing_);
   }

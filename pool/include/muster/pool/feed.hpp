@@ -26,7 +26,7 @@ namespace muster {
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's: in a forked child all calls throw errc::forked, and its end changes nothing.
 /// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled, and in
-/// a pool of threads it waits for elements that run (local_calls): do not destroy it in one of them. One that was moved
+/// a pool of threads it waits for elements that run (local_calls), save for one that destroys it. One that was moved
 /// from throws errc::invalid_argument.
 template <class T, class R>
 class feed_stream {
@@ -74,7 +74,7 @@ private:
     ~state() {
       cancel();
       for (auto& each : under_way_) {
-        if (waits_) each.wait();  // without the lock: it is ours alone by now
+        if (waits_) detail::future_access::await_others(each);  // without the lock: it is ours alone by now
       }
     }
 

@@ -57,40 +57,89 @@ template <class R, class Reply>
   }
 }
 
-/// Gives how something ended; called once, by whoever wants the value.
-template <class R>
-using ending = std::function<outcome<R>()>;
-
-/// Told of a task's end, it hands the reply on, to be decoded elsewhere. Deletes itself.
-template <class R>
-class reply_continuation final : public reply_sink {
+/// Calls `Then` with how a task in a worker process ended, on `where`. It is made when the callback is registered, and
+/// takes the reply itself, so that the thread that observes the end, often the supervisor, only passes a pointer on.
+///
+/// Thread safety: distinct objects: safe.
+template <class R, class Then>
+class task_end_call final : public reply_sink, public deferred_call {
 public:
-  using receiver = std::function<void(ending<R>)>;
-  reply_continuation(std::shared_ptr<pool_core> core, receiver then)
-      : task_(std::make_shared<ended_task>()), then_(std::move(then)) {
-    task_->core = std::move(core);
-    task_->core->tasks().begin_listening();
+  task_end_call(std::shared_ptr<pool_core> core, callback_executor& where, Then then)
+      : core_(std::move(core)), where_(where), then_(std::move(then)) {}
+
+  /// The task belongs to `self` from now on.
+  static void begin(std::unique_ptr<task_end_call> self, task_record& record) noexcept {
+    auto& tasks = self->core_->tasks();
+    tasks.begin_listening();
+    tasks.hand_over(record, *self.release());
   }
 
-  void keep(task_reply&& reply) noexcept override { task_->reply = std::move(reply); }
+  void keep(task_reply&& reply) noexcept override { reply_ = std::move(reply); }
 
+  // The caller keeps the dispatcher. Once posted, this object may be destroyed.
   void ended() noexcept override {
-    then_([task = task_] { return decode_reply<R>(task->reply); });
-    task_->core->tasks().end_listening();
-    delete this;
+    auto& tasks = core_->tasks();
+    where_.post(deferred_ptr(this));
+    tasks.end_listening();
   }
+
+  void run() override { then_(decode_reply<R>(reply_)); }
 
 private:
-  struct ended_task {
-    std::shared_ptr<pool_core> core;  // whose memory the reply may be in
-    task_reply reply;
-  };
-
-  std::shared_ptr<ended_task> task_;
-  receiver then_;
+  const std::shared_ptr<pool_core> core_;  // the reply may be in its memory
+  callback_executor& where_;               // of the core
+  Then then_;
+  task_reply reply_;
 };
 
-/// Told that a future is done, by whichever thread noticed. Exactly one of its two functions is called, once.
+/// Calls `Then` with how a future_source ended, on `where`, as task_end_call does.
+///
+/// Thread safety: distinct objects: safe.
+template <class R, class Then>
+class source_end_call final : public end_notice, public deferred_call {
+public:
+  source_end_call(std::shared_ptr<future_home> home, callback_executor& where, std::shared_ptr<future_source<R>> source,
+                  Then then)
+      : home_(std::move(home)),
+        listening_(home_->listen()),
+        where_(where),
+        source_(std::move(source)),
+        then_(std::move(then)) {}
+
+  void run() override { then_(source_->take()); }
+
+private:
+  void tell() noexcept override {
+    const auto home = home_;
+    const auto until_it_is_posted = std::move(listening_);
+    where_.post(deferred_ptr(this));
+  }
+
+  const std::shared_ptr<future_home> home_;
+  std::shared_ptr<void> listening_;
+  callback_executor& where_;  // of the home
+  const std::shared_ptr<future_source<R>> source_;
+  Then then_;
+};
+
+/// Calls `Then` in the thread that observes the end: for what belongs to no pool, and has ended already.
+///
+/// Thread safety: distinct objects: safe.
+template <class Then>
+class immediate_notice final : public end_notice {
+public:
+  explicit immediate_notice(Then then) : then_(std::move(then)) {}
+
+private:
+  void tell() noexcept override {
+    const std::unique_ptr<immediate_notice> self(this);
+    then_();
+  }
+
+  Then then_;
+};
+
+/// Learns that a future is done, from the thread that observes it. Exactly one of its two functions is called, once.
 class end_observer : public completion_sink {
 public:
   virtual void noticed() noexcept = 0;
@@ -100,21 +149,25 @@ protected:
   ~end_observer() = default;
 };
 
-/// Has an observer told that there is nothing to notice, unless it was told before that there is.
+/// Tells an observer of the end of a source, or that the source has dropped it.
 ///
-/// Thread safety: tell() is called once.
-class told_observer {
+/// Thread safety: distinct objects: safe.
+class observer_notice final : public end_notice {
 public:
-  explicit told_observer(end_observer& whom) noexcept : whom_(&whom) {}
-  told_observer(const told_observer&) = delete;
-  told_observer& operator=(const told_observer&) = delete;
-  ~told_observer() {
-    if (whom_ != nullptr) whom_->abandoned();
+  explicit observer_notice(end_observer& observer) noexcept : observer_(&observer) {}
+  observer_notice(const observer_notice&) = delete;
+  observer_notice& operator=(const observer_notice&) = delete;
+  ~observer_notice() override {
+    if (observer_ != nullptr) observer_->abandoned();
   }
-  void tell() noexcept { std::exchange(whom_, nullptr)->noticed(); }
 
 private:
-  end_observer* whom_;
+  void tell() noexcept override {
+    const std::unique_ptr<observer_notice> self(this);
+    std::exchange(observer_, nullptr)->noticed();
+  }
+
+  end_observer* observer_;
 };
 
 /// Access for the functions that make futures and take them apart.
@@ -132,15 +185,17 @@ struct future_access {
     return which.home_;
   }
   /// Calls `then`, a step of the library's, with how it ended, on the pool's thread for those. The future is used up.
-  template <class R>
-  static void when_done(future<R>&& which, std::function<void(outcome<R>)> then);
+  /// All that this needs is allocated inside this call: when it throws, the future is as it was.
+  template <class R, class Then>
+  static void when_done(future<R>&& which, Then then);
   /// The same with a function of the program's, which runs where its callbacks do.
+  template <class R, class Then>
+  static void call_back(future<R>&& which, Then then);
+  /// Its source, which is the caller's from now on; null where it is a task in a worker process.
   template <class R>
-  static void call_back(future<R>&& which, std::function<void(outcome<R>)> then);
-  /// Calls `then` with what tells how it ended, by whichever thread notices, at once if it has ended already; so `then`
-  /// only passes that on, and does not throw. The future is used up.
-  template <class R>
-  static void when_ended(future<R>&& which, std::function<void(ending<R>)> then);
+  [[nodiscard]] static std::shared_ptr<future_source<R>> take_source(future<R>& which) {
+    return std::exchange(which.source_, nullptr);
+  }
   /// The task in a worker process that it is, which is the caller's from now on; null where it is none.
   template <class R>
   [[nodiscard]] static std::pair<std::shared_ptr<pool_core>, task_record*> take_task(future<R>& which) {
@@ -167,9 +222,18 @@ struct future_access {
     if (which.source_ == nullptr) return nullptr;
     return [home = which.home_, source = which.source_](deadline until) { static_cast<void>(source->wait(until)); };
   }
-  /// Tells `observer` once it is done, or gives it up. The future stays as it is.
+  /// Waits until it is done, unless the calling thread is inside of it: for destructors that wait for what they own.
   template <class R>
-  static void observe(future<R>& which, end_observer& observer);
+  static void await_others(future<R>& which) {
+    if (which.source_ == nullptr || !which.source_->runs_here()) which.wait();
+  }
+  /// Tells `observer`, which deletes itself then, once it is done or dropped. The future stays as it is.
+  template <class R, class Observer>
+  static void observe(future<R>& which, std::unique_ptr<Observer> observer);
+
+private:
+  template <class R, class Then>
+  static void run_at_end(future<R>&& which, callback_executor& where, Then then);
 };
 
 }  // namespace detail
@@ -307,47 +371,36 @@ private:
   std::shared_ptr<detail::future_source<R>> source_;  // … or something that is made here
 };
 
-template <class R>
-void detail::future_access::when_ended(future<R>&& which, std::function<void(ending<R>)> then) {
-  which.require_valid();
+template <class R, class Then>
+void detail::future_access::run_at_end(future<R>&& which, callback_executor& where, Then then) {
   if (which.record_ != nullptr) {
-    auto core = std::static_pointer_cast<pool_core>(which.home_);
-    auto& tasks = core->tasks();
-    // Deletes itself when it is told.
-    auto* continuation = new reply_continuation<R>(std::move(core), std::move(then));
-    tasks.hand_over(*std::exchange(which.record_, nullptr), *continuation);
-    return;
+    using call = task_end_call<R, Then>;
+    auto made = std::make_unique<call>(std::static_pointer_cast<pool_core>(which.home_), where, std::move(then));
+    where.prepare(*made);
+    call::begin(std::move(made), *std::exchange(which.record_, nullptr));
+  } else {
+    const auto source = which.source_;
+    auto made = std::make_unique<source_end_call<R, Then>>(which.home_, where, source, std::move(then));
+    where.prepare(*made);
+    source->when_done(std::move(made));
+    which.source_ = nullptr;
   }
-  auto source = std::exchange(which.source_, nullptr);
-  auto listening = which.home_ != nullptr ? which.home_->listen() : nullptr;
-  source->when_done([home = which.home_, listening = std::move(listening), source, then = std::move(then)] {
-    then([source] { return source->take(); });
-  });
 }
 
-template <class R>
-void detail::future_access::when_done(future<R>&& which, std::function<void(outcome<R>)> then) {
+template <class R, class Then>
+void detail::future_access::when_done(future<R>&& which, Then then) {
   which.require_valid();
-  const auto home = which.home_;
-  if (home == nullptr) {  // when_all of nothing: it is done, and belongs to no pool
-    when_ended<R>(std::move(which), [then = std::move(then)](const ending<R>& how) { then(how()); });
-    return;
-  }
-  home->steps().prepare();
-  when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
-    home->steps().post([how = std::move(how), then] { then(how()); });
-  });
+  if (which.home_ != nullptr) return run_at_end(std::move(which), which.home_->steps(), std::move(then));
+  // when_all of nothing: it is done, and belongs to no pool.
+  auto now = [source = which.source_, then = std::move(then)]() mutable { then(source->take()); };
+  std::exchange(which.source_, nullptr)->when_done(std::make_unique<immediate_notice<decltype(now)>>(std::move(now)));
 }
 
-template <class R>
-void detail::future_access::call_back(future<R>&& which, std::function<void(outcome<R>)> then) {
+template <class R, class Then>
+void detail::future_access::call_back(future<R>&& which, Then then) {
   which.require_valid();
-  const auto home = which.home_;
-  if (home == nullptr) return when_done(std::move(which), std::move(then));
-  home->callbacks().prepare();
-  when_ended<R>(std::move(which), [home, then = std::move(then)](ending<R> how) {
-    home->callbacks().post([how = std::move(how), then] { then(how()); });
-  });
+  if (which.home_ == nullptr) return when_done(std::move(which), std::move(then));
+  run_at_end(std::move(which), which.home_->callbacks(), std::move(then));
 }
 
 template <class R>
@@ -358,13 +411,16 @@ std::function<void(cancellation)> detail::future_access::canceller_of(const futu
           id = which.record_->id()](cancellation how) { core->tasks().cancel_if_still(*record, id, how); };
 }
 
-template <class R>
-void detail::future_access::observe(future<R>& which, end_observer& observer) {
+template <class R, class Observer>
+void detail::future_access::observe(future<R>& which, std::unique_ptr<Observer> observer) {
   which.require_valid();
   if (which.record_ != nullptr) {
-    which.tasks().subscribe(*which.record_, observer);
+    which.tasks().subscribe(*which.record_, *observer.release());
   } else {
-    which.source_->when_done([told = std::make_shared<told_observer>(observer)] { told->tell(); });
+    auto notice = std::make_unique<observer_notice>(*observer);
+    static_cast<void>(
+        observer.release());  // NOLINT(bugprone-unused-return-value): the notice tells it, and it deletes itself
+    which.source_->when_done(std::move(notice));
   }
 }
 
@@ -377,13 +433,13 @@ auto future<R>::then(F next) {
                                                         detail::future_access::waiter_of(*this));
   const auto home = home_;
   detail::future_access::call_back<R>(
-      std::move(*this), [state, next = std::make_shared<F>(std::move(next))](detail::outcome<R> how) {
+      std::move(*this), [state, next = std::move(next)](detail::outcome<R> how) mutable {
         if (!how.has_value()) {
           state->complete(how.template failure_as<U>());
         } else if constexpr (std::is_void_v<R>) {
-          state->complete(detail::outcome<U>::of_call(*next));
+          state->complete(detail::outcome<U>::of_call(next));
         } else {
-          state->complete(detail::outcome<U>::of_call([&]() -> U { return (*next)(std::move(how).get()); }));
+          state->complete(detail::outcome<U>::of_call([&]() -> U { return next(std::move(how).get()); }));
         }
       });
   return detail::future_access::of_source<U>(home, std::move(state));
@@ -392,17 +448,19 @@ auto future<R>::then(F next) {
 template <class R>
 template <class OnValue, class OnError>
 void future<R>::on_complete(OnValue on_value, OnError on_error) {
-  auto both = std::make_shared<std::pair<OnValue, OnError>>(std::move(on_value), std::move(on_error));
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): of void there is nothing to move out
-  detail::future_access::call_back<R>(std::move(*this), [both](detail::outcome<R> how) {
-    if (!how.has_value()) {
-      both->second(how.error());
-    } else if constexpr (std::is_void_v<R>) {
-      both->first();
-    } else {
-      both->first(std::move(how).get());
-    }
-  });
+  // NOLINTBEGIN(performance-unnecessary-value-param): of void there is nothing to move out
+  detail::future_access::call_back<R>(
+      std::move(*this),
+      [on_value = std::move(on_value), on_error = std::move(on_error)](detail::outcome<R> how) mutable {
+        if (!how.has_value()) {
+          on_error(how.error());
+        } else if constexpr (std::is_void_v<R>) {
+          on_value();
+        } else {
+          on_value(std::move(how).get());
+        }
+      });
+  // NOLINTEND(performance-unnecessary-value-param)
 }
 
 // Not by a promise, which moves the value inside of std::call_once: what the move throws would come out of that, and
@@ -410,9 +468,10 @@ void future<R>::on_complete(OnValue on_value, OnError on_error) {
 template <class R>
 std::future<R> future<R>::std() {
   using task = std::packaged_task<R(detail::outcome<R>&)>;
-  auto read = std::make_shared<task>([](detail::outcome<R>& how) -> R { return std::move(how).get(); });
-  auto made = read->get_future();
-  detail::future_access::when_done<R>(std::move(*this), [read](detail::outcome<R> how) { (*read)(how); });
+  task read([](detail::outcome<R>& how) -> R { return std::move(how).get(); });
+  auto made = read.get_future();
+  detail::future_access::when_done<R>(std::move(*this),
+                                      [read = std::move(read)](detail::outcome<R> how) mutable { read(how); });
   return made;
 }
 

@@ -223,10 +223,12 @@ private:
     switch (core.begin_unit(true)) {
       case detail::local_core::admission::with_place: work->take_place(); break;
       case detail::local_core::admission::accepted: break;
-      case detail::local_core::admission::overflow:
+      case detail::local_core::admission::overflow: {
+        const auto why = detail::local_core::overflow_error();
         static_cast<void>(core.begin_unit(false));  // not limited: it is accepted, or throws
-        work->give_up(detail::local_core::overflow_error());
+        work->give_up(why);
         return;
+      }
     }
     work->end_if_empty();
     for (const auto& each : helpers) core.post(each, self().route());

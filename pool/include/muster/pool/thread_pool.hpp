@@ -114,7 +114,8 @@ protected:
                     const detail::local_core::context_maker& make_context);
   /// As close, then terminate after thread_pool_options::destructor_grace; then waits for tasks that run, because a
   /// thread cannot be ended from outside: a task that never ends and never looks at this_task::stop_requested() holds
-  /// it up for ever. Never throws. Callbacks that were due have run when it returns. Not in a task of the pool.
+  /// it up for ever. Never throws. Callbacks that were due have run when it returns. In a task of the pool, or in what
+  /// a task has captured, it returns at once, and all this happens on another thread.
   ~basic_thread_pool();
 
 private:

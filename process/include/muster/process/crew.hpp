@@ -163,13 +163,13 @@ public:
   /// run user code. Requires: from 1 to the board's workers.
   void resize(std::size_t size, std::function<void(const error_info* failure)> done);
   /// A worker beyond the size has got a task: has a process started for it, unless there is one. Returns at once.
-  void call_back(std::size_t worker);
+  void call_back(std::size_t worker) noexcept;
 
   /// Tells the workers to leave, kills those that are still there after `grace`, and waits until all are gone.
   /// Bounded: a process that does not even die of SIGKILL is logged and left behind after some seconds.
   void stop(std::chrono::nanoseconds grace, worker_order how = worker_order::leave);
   /// Has the workers told to leave, and returns; see wait_until_gone. May be called on the supervisor's thread.
-  void begin_stop(worker_order how);
+  void begin_stop(worker_order how) noexcept;
   /// Waits until no worker is left; false when `until` passed first. Requires: begin_stop was called, or workers are
   /// not replaced.
   bool wait_until_gone(deadline until);
@@ -178,9 +178,9 @@ public:
   bool send(std::size_t worker, int signal);
 
   /// Has the client audited from time to time, and does what it finds; on the supervisor's thread. Returns at once.
-  void watch();
+  void watch() noexcept;
   /// Has the client look at its timed tasks at that time, and kills whom it names; likewise.
-  void watch_time(clock::time_point when);
+  void watch_time(clock::time_point when) noexcept;
 
   [[nodiscard]] std::vector<worker_info> workers() const;
   [[nodiscard]] crew_statistics read_statistics() const;

@@ -74,10 +74,10 @@ public:
   void detach(task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
 
   /// Makes `sink` the one that is told of the task's end; it is told at once when the task has ended already.
-  void subscribe(task_record& record, completion_sink& sink) MUSTER_EXCLUDES(mutex_);
+  void subscribe(task_record& record, completion_sink& sink) noexcept MUSTER_EXCLUDES(mutex_);
 
   /// Gives the record back: `receiver` gets the reply when the task has ended, at once when it has already.
-  void hand_over(task_record& record, reply_sink& receiver) MUSTER_EXCLUDES(mutex_);
+  void hand_over(task_record& record, reply_sink& receiver) noexcept MUSTER_EXCLUDES(mutex_);
 
   /// Withdraws the task if no worker has it; it ends with errc::cancelled then, and the result is true. Otherwise does
   /// what `how` says, and the result is false. With cancellation::kill the task ends with errc::cancelled once its
@@ -105,8 +105,8 @@ public:
   };
   [[nodiscard]] loop_state loop() const noexcept { return loop_.load(std::memory_order_seq_cst); }
   /// Somebody on the loop listens for an end, from now until he was told of it. Nothing, where there is no loop.
-  void begin_listening() MUSTER_EXCLUDES(mutex_);
-  void end_listening() MUSTER_EXCLUDES(mutex_);
+  void begin_listening() noexcept MUSTER_EXCLUDES(mutex_);
+  void end_listening() noexcept MUSTER_EXCLUDES(mutex_);
   /// The loop looks now, and will do so again soon, or sleep or rest. True when it did not poll before.
   bool begin_poll() MUSTER_EXCLUDES(mutex_);
   /// The loop will not look any more until its bell rings: the result is true; or until it is called again, because
@@ -276,9 +276,14 @@ private:
   [[nodiscard]] bool may_rely_on_spinning(std::size_t lane) noexcept;
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 
-  // Ending.
+  // Ending. Nothing here throws for want of memory: texts are left out, and what needs room has it since the start.
+  static task_reply failed(errc code, std::string_view text) noexcept;
+  static error_info error_of(errc code, std::string_view text) noexcept;
+  void note_place(const task_record& record, task_reply& reply) const noexcept MUSTER_REQUIRES(mutex_);
+  void adopt_attached(task_reply& reply) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t generation_of(const task_record& record) const MUSTER_REQUIRES(mutex_);
   task_reply collect(task_record& record) MUSTER_REQUIRES(mutex_);
+  task_reply receive_reply(const task_record& record, task_slot& slot, const slot_word& word) MUSTER_REQUIRES(mutex_);
   task_reply read_reply(task_slot& slot, const slot_word& word, std::uint32_t generation) MUSTER_REQUIRES(mutex_);
   void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
   void vacate(task_record& record) MUSTER_REQUIRES(mutex_);
@@ -317,8 +322,8 @@ private:
 
   // Damage.
   [[nodiscard]] bool is_possible(const slot_word& found, const task_record& record) const MUSTER_REQUIRES(mutex_);
-  task_reply lose(task_record& record, std::string_view reason) MUSTER_REQUIRES(mutex_);
-  task_reply lose_to(task_record& record, const slot_word& found) MUSTER_REQUIRES(mutex_);
+  task_reply lose(task_record& record, std::string_view reason) noexcept MUSTER_REQUIRES(mutex_);
+  task_reply lose_to(task_record& record, const slot_word& found) noexcept MUSTER_REQUIRES(mutex_);
   void fail_corrupted(task_record& record, const slot_word& found, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void note_damage() MUSTER_REQUIRES(mutex_);
   void suspect(std::size_t worker) MUSTER_REQUIRES(mutex_);
@@ -333,7 +338,7 @@ private:
   [[nodiscard]] bool is_elsewhere(const task_record& record, const slot_word& claimed) MUSTER_REQUIRES(mutex_);
   void audit_lanes() MUSTER_REQUIRES(mutex_);
   bool mark_hints(std::size_t index, std::vector<bool>& hinted) MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<task_record*> queued_records() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] const std::vector<task_record*>& queued_records() MUSTER_REQUIRES(mutex_);
   void rebuild_lane(std::size_t index, const std::vector<task_record*>& queued) MUSTER_REQUIRES(mutex_);
 
   bool cancel(task_record& record, cancellation how, finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -369,12 +374,15 @@ private:
   void try_again(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void begin_attempt(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void wait_for(std::chrono::nanoseconds delay, task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_reason_to_retry(const task_record& record, const task_reply& reply) const noexcept
+      MUSTER_REQUIRES(mutex_);
   void settle_done(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::chrono::nanoseconds delay_of(const task_record& record) MUSTER_REQUIRES(mutex_);
   void doom(task_record& record) MUSTER_REQUIRES(mutex_);
   void fail_after_cancelling(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
 
   // Calls that tasks make.
+  void make_requests(std::size_t workers) MUSTER_REQUIRES(mutex_);
   nested_request& nested_request_of(std::size_t worker, std::size_t cell) MUSTER_REQUIRES(mutex_);
   void look_at_request(std::size_t worker, std::size_t cell, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void look_at_all_requests(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -447,8 +455,9 @@ private:
   std::atomic<bool> some_late_ = false;              // written under the mutex, peeked at without it
   std::atomic<std::size_t> listeners_ = 0;           // what follows from it is done under the mutex
   std::atomic<loop_state> loop_ = loop_state::none;  // written under the mutex, peeked at without it
-  // By worker, once it has had a task that called another.
+  // By worker, of those that there may be.
   std::vector<std::unique_ptr<std::array<nested_request, requests_per_worker>>> requests_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<task_record*> queued_ MUSTER_GUARDED_BY(mutex_);        // of queued_records()
   std::vector<nested_request*> postponed_ MUSTER_GUARDED_BY(mutex_);  // there was no slot for them
   std::size_t fed_ MUSTER_GUARDED_BY(mutex_) = 0;  // placed from the backlog, and nobody woken for it yet
   // Of damage.

@@ -23,10 +23,11 @@ namespace muster {
 
 class task_record;
 
-/// Somebody in the parent who is told when a task has ended.
+/// Learns in the parent that a task has ended.
 ///
-/// Called once per task, by the thread that noticed the end: often the supervisor, so it must not run user code, must
-/// not block and must not throw. A sink to which the record was handed over takes the reply out with dispatcher::take;
+/// Called once per task, by the thread that observes the end: often the supervisor, so it must not run user code, must
+/// not block and must not throw. It is a link of the list of those to call, so that telling an end allocates nothing. A
+/// sink to which the record was handed over takes the reply out with dispatcher::take;
 /// a mere observer does not touch the record, which its holder may have given back by then.
 class completion_sink {
 public:
@@ -37,6 +38,12 @@ public:
 
 protected:
   ~completion_sink() = default;
+
+private:
+  friend class finished_list;
+
+  completion_sink* next_finished_ = nullptr;
+  task_record* finished_record_ = nullptr;
 };
 
 /// A sink to which the task itself is handed over: gets the reply, and is told so afterwards.

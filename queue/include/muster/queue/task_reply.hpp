@@ -29,10 +29,10 @@ namespace muster {
 class task_reply {
 public:
   task_reply() noexcept = default;
-  /// An error that the parent found.
-  explicit task_reply(error_info error);
-  /// An error that the parent found, with what the worker had written into its reply line until then.
-  task_reply(error_info error, std::span<const std::byte> line);
+  /// An error that the program found; its code alone where there is no memory for it.
+  explicit task_reply(error_info error) noexcept;
+  /// The same, with what the worker had written into its reply line until then.
+  task_reply(error_info error, std::span<const std::byte> line) noexcept;
   /// A short reply, copied.
   task_reply(std::span<const std::byte> bytes, bool failed) noexcept;
   /// A reply in a block.
@@ -57,8 +57,8 @@ public:
   [[nodiscard]] attachment_list take_kept_attachments() noexcept { return std::move(lent_); }
   [[nodiscard]] const block& kept() const noexcept { return payload_; }
   [[nodiscard]] block take_kept() noexcept { return std::move(payload_); }
-  /// Takes over the blocks whose handles end the line, while whoever lent them can still be recovered; those that are
-  /// not there (any more) are left out.
+  /// Takes over the blocks whose handles end the line, while the worker that lent them can still be recovered; those
+  /// that are not there (any more) are left out. Throws std::bad_alloc, and may be called again.
   void adopt_attached(arena& memory);
   [[nodiscard]] block take_attached(std::size_t index) noexcept {
     return rest_ != nullptr ? std::move(rest_->attached[index]) : block();
@@ -69,7 +69,8 @@ public:
     return rest_ != nullptr ? std::span<const shared_block>(rest_->shared) : std::span<const shared_block>();
   }
 
-  void set_place(task_place place) { rest().place = std::move(place); }
+  /// Nothing where there is no memory for it.
+  void set_place(task_place place) noexcept;
 
 private:
   // What only failures and chunks have.
@@ -80,10 +81,12 @@ private:
     std::vector<shared_block> shared;
   };
   details& rest();
+  void keep(error_info error) noexcept;
 
   alignas(frame_alignment) std::array<std::byte, inline_reply_bytes> line_;  // indeterminate beyond size_
   std::uint8_t size_ = 0;
   bool failed_ = false;
+  errc code_ = {};  // of an error of the program's that there was no memory for; else 0
   block payload_;
   std::unique_ptr<details> rest_;  // most replies have none
   attachment_list lent_;           // kept for whoever has another use for the reply while there is none

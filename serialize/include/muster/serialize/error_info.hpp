@@ -61,10 +61,25 @@ public:
   error_info() = default;
   error_info(errc code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  /// The death of a worker, or of whoever is named.
-  [[nodiscard]] static error_info died(const exit_status& how, std::string_view who = "the worker");
-  /// The last death of those that a task has caused, which is not tried again for that.
-  [[nodiscard]] static error_info quarantined(const exit_status& how, unsigned deaths);
+  /// The death of a worker, or of the process that is named; without text where there is no memory for it.
+  [[nodiscard]] static error_info died(const exit_status& how, std::string_view who = "the worker") noexcept;
+  /// The last death of those that a task has caused, which is not tried again for that. Likewise.
+  [[nodiscard]] static error_info quarantined(const exit_status& how, unsigned deaths) noexcept;
+  /// With the text that `describe` gives; without text where there is no memory for it. For ends, which must be told
+  /// in any case.
+  template <class Describe>
+  [[nodiscard]] static error_info described(errc code, const Describe& describe) noexcept {
+    error_info made;
+    made.code_ = code;
+    try {
+      made.message_ = describe();
+    } catch (...) {
+      made.message_.clear();
+    }
+    return made;
+  }
+  /// `other`; its code and status alone where there is no memory for the rest.
+  [[nodiscard]] static error_info copy_of(const error_info& other) noexcept;
 
   [[nodiscard]] errc code() const noexcept { return code_; }
   /// What happened: the exception's what(), or how the worker died.
@@ -75,7 +90,7 @@ public:
   [[nodiscard]] const std::vector<nested_error>& nested() const noexcept { return nested_; }
   [[nodiscard]] const exit_status& status() const noexcept { return status_; }
   [[nodiscard]] const task_place& place() const noexcept { return place_; }
-  void set_place(task_place place) { place_ = std::move(place); }
+  void set_place(task_place place) noexcept { place_ = std::move(place); }
 
   /// Of a worker that died at the task (errc::worker_died, timed_out, quarantined): the last lines that it had written
   /// to stdout and stderr, at most 20 and 4 KiB, each ended by a line feed, in the order in which they were read.
@@ -85,8 +100,8 @@ public:
   /// that it was in, innermost first. Empty when there is no report.
   [[nodiscard]] const std::string& crash() const noexcept { return words().crash; }
   [[nodiscard]] const last_words& words() const noexcept;
-  /// Costs an allocation where there are some.
-  void set_words(last_words words);
+  /// Costs an allocation where there are some; without memory for it there are none.
+  void set_words(const last_words& words) noexcept;
 
   /// All of it in one text: place, type, message, nested chain; then, in lines of their own, the report of a crash and
   /// the last output.
@@ -105,7 +120,7 @@ public:
     last_words of_worker = has_words ? words() : last_words();
     // A flag, so that short errors stay short: they must fit into a slot's line.
     if (has_words) archive(of_worker.output, of_worker.crash);
-    if constexpr (Archive::is_loading::value) set_words(std::move(of_worker));
+    if constexpr (Archive::is_loading::value) set_words(of_worker);
   }
 
 private:

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -34,10 +37,25 @@ public:
   /// Runs `what` there soon; without a thread (the pool is gone) on Asio's system executor. Never inside this call.
   template <class F>
   void execute(F&& what) const {
-    // A job is copyable, a handler need not be.
-    auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(what));
-    auto job = [held] { std::move (*held)(); };
-    if (thread_ == nullptr || !thread_->try_post(job)) boost::asio::post(boost::asio::system_executor(), job);
+    auto call = defer([held = std::decay_t<F>(std::forward<F>(what))]() mutable { std::move(held)(); });
+    prepare(*call);
+    post(std::move(call));
+  }
+
+  /// Allocates what post() needs for `call`.
+  void prepare(deferred_call& call) const {
+    if (thread_ != nullptr) thread_->reserve(call);
+  }
+  /// Runs a call that was prepared, as execute() does; inside this call where there is neither a thread nor memory.
+  void post(deferred_ptr call) const {
+    if (thread_ != nullptr && thread_->try_post(call)) return;
+    auto* const released = call.get();
+    try {
+      boost::asio::post(boost::asio::system_executor(), [released] { deferred_ptr(released)->run(); });
+      static_cast<void>(call.release());
+    } catch (const std::bad_alloc&) {
+      call->run();
+    }
   }
 
   [[nodiscard]] static constexpr boost::asio::execution::blocking_t query(
@@ -131,24 +149,29 @@ private:
 
 /// An asynchronous wait under way: keeps the handler, and work on its executor.
 ///
+/// Its end is noticed by a thread that may be the supervisor, so that nothing is allocated then but by Asio, which may
+/// fail: the wait is kept until Asio has it, and is posted again by the pool's thread for its own steps. `How` gives
+/// the outcome, once, and steps(), that thread.
 /// Thread safety: complete() is called once, by any thread.
 template <class Form, class Handler, class How>
-class async_operation : public delivery {
+class async_operation : public delivery, public deferred_call {
 public:
-  async_operation(Handler handler, const callback_thread& otherwise)
+  async_operation(Handler handler, const callback_thread& otherwise, How how)
       : executor_(boost::asio::get_associated_executor(handler, otherwise)),
         handler_(std::move(handler)),
-        otherwise_(otherwise) {}
+        otherwise_(otherwise),
+        how_(std::move(how)) {
+    if constexpr (needs_callbacks) otherwise_.prepare(*this);
+  }
 
-  static void complete(std::unique_ptr<async_operation> self, How how) {
-    self->how_ = std::move(how);
+  static void complete(std::unique_ptr<async_operation> self) noexcept {
     delivery_scope::put_aside_or_send(std::move(self));
   }
 
   /// Runs `what` on the handler's executor soon, never inside this call. Requires: complete() has not been called.
   template <class F>
   void post(F what) {
-    auto executor = executor_.get();  // `what` may destroy this object meanwhile
+    auto executor = executor_->get();  // `what` may destroy this object meanwhile
     if constexpr (can_post) {
       boost::asio::post(executor, std::move(what));
     } else {
@@ -159,7 +182,6 @@ public:
     }
   }
 
-protected:
   [[nodiscard]] How& how() noexcept { return how_; }
 
 private:
@@ -167,55 +189,153 @@ private:
   using completion_type = async_completion<Form, Handler, How>;
   using working = working_executor<executor_type>;
 
+  static constexpr bool has_own_executor = !std::is_same_v<executor_type, callback_thread>;
   // any_completion_executor of Boost 1.81 cannot be asked not to block: it is only called where that does no harm.
   static constexpr bool can_post =
       !boost::asio::execution::is_executor<executor_type>::value ||
       boost::asio::can_require<executor_type, boost::asio::execution::blocking_t::never_t>::value;
+  static constexpr bool needs_callbacks = !has_own_executor || !can_post;
 
   struct not_needed {
     explicit not_needed(const callback_thread& /*which*/) noexcept {}
   };
 
-  void send() final {
-    auto executor = std::move(executor_);
-    if constexpr (can_post) {
-      boost::asio::post(executor.get(), finish());
+  // What Asio posts: one of the operation's owners.
+  class posted {
+  public:
+    explicit posted(async_operation& operation) noexcept : operation_(&operation) {
+      operation.owners_.fetch_add(1, std::memory_order_relaxed);
+    }
+    posted(posted&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
+    posted& operator=(posted&&) = delete;
+    ~posted() {
+      if (operation_ != nullptr) operation_->release();
+    }
+
+    using allocator_type = boost::asio::associated_allocator_t<Handler>;
+    [[nodiscard]] allocator_type get_allocator() const noexcept {
+      return boost::asio::get_associated_allocator(*operation_->handler_);
+    }
+    void operator()() {
+      auto completion = operation_->take_completion();
+      operation_->executor_.reset();  // the last owner may be a thread that must not touch the executor any more
+      std::exchange(operation_, nullptr)->release();
+      std::move(completion)();
+    }
+
+  private:
+    async_operation* operation_;
+  };
+
+  // Uses one owner up.
+  class owned {
+  public:
+    explicit owned(async_operation& operation) noexcept : operation_(operation) {}
+    owned(const owned&) = delete;
+    owned& operator=(const owned&) = delete;
+    ~owned() { operation_.release(); }
+
+  private:
+    async_operation& operation_;
+  };
+
+  void send() noexcept final {
+    if constexpr (needs_callbacks) {
+      otherwise_.post(deferred_ptr(this));
     } else {
-      const auto otherwise = otherwise_;
-      otherwise.execute([executor = std::move(executor), completion = finish()]() mutable {
-        boost::asio::dispatch(executor.get(), std::move(completion));
-      });
+      const owned until_posted(*this);
+      if (!try_to_post()) post_later();
     }
   }
+
+  // False when Asio has failed, which it does before it has taken the operation.
+  [[nodiscard]] bool try_to_post() noexcept {
+    try {
+      const auto executor = executor_->get();  // a copy: the handler may run before post() returns
+      boost::asio::post(executor, posted(*this));
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  void post_later() noexcept {
+    owners_.fetch_add(1, std::memory_order_relaxed);
+    deferred_ptr self(this);
+    if constexpr (needs_callbacks) {
+      otherwise_.post(std::move(self));
+    } else {
+      if (auto* const steps = how_.steps(); steps != nullptr && steps->try_post(self)) return;
+      // The pool has ended, and there is neither memory nor a thread: the handler must be called all the same.
+      while (!try_to_post()) std::this_thread::yield();
+    }
+  }
+
+  // On the thread that `otherwise_` is, or on that for steps.
+  void run() final {
+    if constexpr (!has_own_executor) {
+      take_completion()();
+    } else if constexpr (!can_post) {
+      const auto executor = executor_->get();
+      boost::asio::dispatch(executor, take_completion());
+    } else if constexpr (can_post) {
+      if (!try_to_post()) post_later();
+    }
+  }
+  void dispose() noexcept final { release(); }
 
   void deliver(boost::asio::io_context& loop) final {
-    const auto executor = std::move(executor_);
-    if (executor.may_run_inside(loop)) {
-      finish()();
-    } else {
-      boost::asio::dispatch(executor.get(), finish());
+    if (executor_->may_run_inside(loop)) {
+      posted self(*this);
+      release();
+      return self();
+    }
+    const owned until_dispatched(*this);
+    try {
+      const auto executor = executor_->get();
+      boost::asio::dispatch(executor, posted(*this));
+    } catch (...) {
+      if (!handler_) throw;  // it has run, and thrown
+      post_later();
     }
   }
 
-  // Deletes the operation.
-  completion_type finish() {
-    const std::unique_ptr<async_operation> self(this);
-    return {std::move(handler_), std::move(how_)};
+  // Nothing of the program's stays behind.
+  completion_type take_completion() {
+    completion_type completion(std::move(*handler_), std::move(how_));
+    handler_.reset();
+    return completion;
   }
 
-  working executor_;
-  Handler handler_;
-  [[no_unique_address]] std::conditional_t<can_post, not_needed, callback_thread> otherwise_;
+  void release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  std::optional<working> executor_;
+  std::optional<Handler> handler_;
+  [[no_unique_address]] std::conditional_t<needs_callbacks, callback_thread, not_needed> otherwise_;
   How how_;
+  std::atomic<unsigned> owners_ = 1;
 };
 
 /// How a task ended: decodes its reply, once.
 template <class R>
 struct reply_ending {
-  std::shared_ptr<pool_core> core;  // whose memory the reply may be in
-  task_reply reply;
+  std::shared_ptr<pool_core> core;  // the reply may be in its memory
+  task_reply reply{};
 
   outcome<R> operator()() && { return decode_reply<R>(reply); }
+  [[nodiscard]] callback_executor* steps() const noexcept { return &core->steps(); }
+};
+
+/// How a future_source ended: takes its outcome, once.
+template <class R>
+struct source_ending {
+  std::shared_ptr<future_home> home;  // null for when_all of nothing, which belongs to no pool
+  std::shared_ptr<future_source<R>> source;
+
+  outcome<R> operator()() && { return source->take(); }
+  [[nodiscard]] callback_executor* steps() const noexcept { return home != nullptr ? &home->steps() : nullptr; }
 };
 
 /// An asynchronous wait for a task: what a future's wait is, without anything in between.
@@ -225,25 +345,43 @@ template <class R, class Form, class Handler>
 class async_task_operation final : public async_operation<Form, Handler, reply_ending<R>>, public reply_sink {
 public:
   async_task_operation(Handler handler, const callback_thread& otherwise, std::shared_ptr<pool_core> core)
-      : async_operation<Form, Handler, reply_ending<R>>(std::move(handler), otherwise) {
-    this->how().core = std::move(core);
-  }
+      : async_operation<Form, Handler, reply_ending<R>>(std::move(handler), otherwise, {.core = std::move(core)}) {}
 
   /// It belongs to the task from now on.
-  static void begin(std::unique_ptr<async_task_operation> self, task_record& record) {
-    const auto core = self->how().core;  // the operation may end meanwhile, and be the last that has it
+  static void begin(std::unique_ptr<async_task_operation> self, task_record& record) noexcept {
+    const auto core = self->how().core;  // the operation may end meanwhile, and be its last owner
     core->tasks().begin_listening();
     core->tasks().hand_over(record, *self.release());
   }
 
   void keep(task_reply&& reply) noexcept override { this->how().reply = std::move(reply); }
 
-  // Whoever tells it keeps the dispatcher alive.
+  // The caller keeps the dispatcher alive.
   void ended() noexcept override {
     auto& tasks = this->how().core->tasks();
     delivery_scope::put_aside_or_send(std::unique_ptr<delivery>(this));
     tasks.end_listening();  // now that it has its place in the loop
   }
+};
+
+/// An asynchronous wait for a future_source.
+///
+/// Thread safety: as async_operation.
+template <class R, class Form, class Handler>
+class async_source_operation final : public async_operation<Form, Handler, source_ending<R>>, public end_notice {
+public:
+  async_source_operation(Handler handler, const callback_thread& otherwise, source_ending<R> how)
+      : async_operation<Form, Handler, source_ending<R>>(std::move(handler), otherwise, std::move(how)),
+        listening_(this->how().home != nullptr ? this->how().home->listen() : nullptr) {}
+
+private:
+  void tell() noexcept override {
+    const auto home = this->how().home;
+    const auto until_it_has_its_place_in_the_loop = std::move(listening_);
+    delivery_scope::put_aside_or_send(std::unique_ptr<delivery>(this));
+  }
+
+  std::shared_ptr<void> listening_;
 };
 
 /// The handler's arguments of futures that are waited for as they are: an exception or null, and the value.
@@ -313,12 +451,10 @@ public:
       return operation::begin(std::make_unique<operation>(std::forward<Handler>(handler), otherwise_, std::move(core)),
                               *record);
     }
-    using operation = async_operation<Form, std::decay_t<Handler>, ending<R>>;
-    // What is called with the end is copyable, an operation is not.
-    auto waiting = std::make_shared<std::unique_ptr<operation>>(
-        std::make_unique<operation>(std::forward<Handler>(handler), otherwise_));
-    future_access::when_ended<R>(
-        std::move(what), [waiting](ending<R> how) { operation::complete(std::move(*waiting), std::move(how)); });
+    using operation = async_source_operation<R, Form, std::decay_t<Handler>>;
+    auto source = future_access::take_source(what);
+    source_ending<R> how{.home = future_access::home_of(what), .source = source};
+    source->when_done(std::make_unique<operation>(std::forward<Handler>(handler), otherwise_, std::move(how)));
   }
 
 private:

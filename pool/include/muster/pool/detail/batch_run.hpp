@@ -135,7 +135,11 @@ private:
     task_record* task = nullptr;  // guarded by the run's mutex; until its reply is to be taken
   };
 
+  void begin(bool accepted) MUSTER_REQUIRES(mutex_);
   void chunk_ended(chunk& which, task_record& record) noexcept MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] task_place place_of(const task_record& record) const noexcept;
+  void erase(const chunk& which) MUSTER_REQUIRES(mutex_);
+  void fail_for_memory() noexcept MUSTER_REQUIRES(mutex_);
   void account(const range& which, task_reply& reply, std::size_t element, const task_place& place)
       MUSTER_REQUIRES(mutex_);
   void account_reply(const range& which, task_reply& reply, const task_place& place) MUSTER_REQUIRES(mutex_);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
-#include <deque>
-#include <functional>
+#include <exception>
 #include <map>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/pool/detail/deferred_call.hpp>
 
 namespace boost::asio {
 class io_context;
@@ -28,8 +28,6 @@ namespace muster::detail {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class callback_executor : public std::enable_shared_from_this<callback_executor> {
 public:
-  using job = std::function<void()>;
-
   /// How many callbacks may wait at once, less one.
   static constexpr std::size_t most_threads = 256;
 
@@ -40,16 +38,39 @@ public:
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();
 
-  /// Has the thread started, unless there is one. For callers who can still tell of a failure: throws muster::error
-  /// where no thread can be had.
+  /// Starts the thread, unless there is one. For callers that can still report a failure: throws muster::error where
+  /// no thread can be had.
   void prepare() MUSTER_EXCLUDES(mutex_);
-  /// Runs `what` soon, never inside this call; where no thread can be had, when the next job comes or at stop(); after
-  /// stop(), inside it, because there is no thread any more.
-  void post(const job& what) MUSTER_EXCLUDES(mutex_);
-  /// The same, but after stop() nothing, and false.
-  bool try_post(const job& what) MUSTER_EXCLUDES(mutex_);
-  /// The same, but not before `when`, and what stop() comes before is dropped. Requires: it has a thread, not a loop.
-  bool post_at(clock::time_point when, job what) MUSTER_EXCLUDES(mutex_);
+  /// Allocates what posting `call` needs, so that try_post() cannot fail. Throws std::bad_alloc.
+  void reserve(deferred_call& call) const;
+  /// Both.
+  void prepare(deferred_call& call) MUSTER_EXCLUDES(mutex_);
+  /// Runs `call` soon, never inside this function. Where no thread can be had, it runs when the next call comes, or at
+  /// stop(). After stop() it runs inside this function, because there is no thread any more.
+  void post(deferred_ptr call) noexcept MUSTER_EXCLUDES(mutex_);
+  /// As post(); after stop() it does nothing and returns false, and `call` stays the caller's.
+  [[nodiscard]] bool try_post(deferred_ptr& call) noexcept MUSTER_EXCLUDES(mutex_);
+  /// As post(), but not before `when`; stop() drops it. False after stop(). Throws std::bad_alloc.
+  /// Requires: the executor has a thread, not a loop.
+  bool post_at(clock::time_point when, deferred_ptr call) MUSTER_EXCLUDES(mutex_);
+
+  /// The same with a callable, for which a deferred_call is allocated now. Throws std::bad_alloc.
+  template <std::invocable F>
+  void post(F f) {
+    auto call = defer(std::move(f));
+    reserve(*call);
+    post(std::move(call));
+  }
+  template <std::invocable F>
+  bool try_post(F f) {
+    deferred_ptr call = defer(std::move(f));
+    reserve(*call);
+    return try_post(call);
+  }
+  template <std::invocable F>
+  bool post_at(clock::time_point when, F f) {
+    return post_at(when, defer(std::move(f)));
+  }
 
   /// Runs what was posted, then ends the threads and waits for them. Called by a callback it does not wait. What was
   /// posted to a loop runs when that does.
@@ -58,14 +79,17 @@ public:
 private:
   friend class callback_pause;
 
+  struct loop_handler;
+
   void require_thread() MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] std::string have_thread() MUSTER_REQUIRES(mutex_);
-  void say_lack(const std::string& why) const MUSTER_EXCLUDES(mutex_);
+  void try_to_have_thread() noexcept MUSTER_REQUIRES(mutex_);
+  void log_lack() noexcept MUSTER_EXCLUDES(mutex_);
   void add_thread() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::thread take_thread() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] deadline take_due() MUSTER_REQUIRES(mutex_);
   void work() MUSTER_EXCLUDES(mutex_);
-  void run(const job& what) noexcept;
+  void run(deferred_call& call) const noexcept;
+  void log_failure(const char* what) const noexcept;
   void begin_pause() MUSTER_EXCLUDES(mutex_);
   void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
 
@@ -74,8 +98,11 @@ private:
   mutex mutex_;
   condition changed_;  // for threads that have nothing to do
   condition turn_;     // for callbacks that have waited
-  std::deque<job> jobs_ MUSTER_GUARDED_BY(mutex_);
-  std::multimap<clock::time_point, job> later_ MUSTER_GUARDED_BY(mutex_);
+  deferred_list calls_ MUSTER_GUARDED_BY(mutex_);
+  std::multimap<clock::time_point, deferred_ptr> later_ MUSTER_GUARDED_BY(mutex_);
+  // Why a call waits for a thread. The next thread logs it: the sink is the program's, and the poster may be the
+  // supervisor.
+  std::exception_ptr lack_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   bool started_ MUSTER_GUARDED_BY(mutex_) = false;   // the first thread, or nobody needs it any more
   bool running_ MUSTER_GUARDED_BY(mutex_) = false;   // a callback that does not wait
@@ -95,6 +122,9 @@ public:
   callback_pause();
   /// For a wait until then: none, if that has passed. Throws as the constructor.
   [[nodiscard]] static callback_pause until(deadline when);
+  /// For the end of a pool, which must not throw: none where those behind the callback cannot have a thread. What does
+  /// not wait for them ends all the same.
+  [[nodiscard]] static callback_pause if_possible() noexcept;
   callback_pause(const callback_pause&) = delete;
   callback_pause& operator=(const callback_pause&) = delete;
   ~callback_pause();

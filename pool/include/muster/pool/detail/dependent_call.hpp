@@ -105,7 +105,7 @@ private:
   // What it has reserved in the pool goes with what was to submit it. Nobody wants the arguments any more.
   void give_up(const error_info& why) {
     if (!try_begin()) return;
-    end(outcome<R>::of_error(why));
+    end(outcome<R>::of_error(error_info::copy_of(why)));
     submit_.reset();
     for (const auto& each : arguments_) each.cancel(cancellation::ask);
   }

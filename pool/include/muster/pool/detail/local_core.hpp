@@ -92,7 +92,7 @@ public:
   /// Whether terminate() was called. Cost: one load.
   [[nodiscard]] bool is_stopping() const noexcept { return stopping_.is_requested(); }
   /// What then becomes of what has not begun.
-  [[nodiscard]] static error_info terminated_error();
+  [[nodiscard]] static error_info terminated_error() noexcept;
   bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);
   /// Requires: closed.
   bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_);
@@ -100,6 +100,11 @@ public:
   /// news on. Requires: closed.
   void when_empty(std::function<void()> then) MUSTER_EXCLUDES(end_mutex_);
   void join_threads();
+  /// Whether the calling thread is one of the pool's, which cannot wait for itself.
+  [[nodiscard]] bool is_own_thread() const noexcept;
+  /// Keeps `self`, which is this object, until it is given nothing.
+  void keep_itself(std::shared_ptr<local_core> self) noexcept { self_.swap(self); }
+  void log(log_level level, std::string_view message) const { log_(level, message); }
   /// Whether the worker takes no task any more.
   [[nodiscard]] bool has_left(std::size_t worker) const noexcept {
     return serial_ ? must_leave() : workers_[worker]->has_left.load(std::memory_order_acquire);
@@ -159,6 +164,7 @@ private:
   const spin_policy spin_;
   std::vector<std::unique_ptr<worker>> workers_;
 
+  std::shared_ptr<local_core> self_;  // of the thread that ends it, while that has it
   local_waits waits_;
   local_queue queue_;
   // Who sleeps and who spins, a bit for each.

@@ -75,13 +75,14 @@ public:
 
   bool wait(deadline until) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
-  void when_done(std::function<void()> then) MUSTER_EXCLUDES(mutex_);
+  void when_done(std::unique_ptr<end_notice> notice) MUSTER_EXCLUDES(mutex_);
 
   // Once it is done.
   [[nodiscard]] std::size_t count() const noexcept { return settings_.count; }
   [[nodiscard]] const std::optional<error_info>& given_up() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return given_up_; }
   /// Sorted by element.
   [[nodiscard]] const std::vector<failure>& failures() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return failures_; }
+  [[nodiscard]] static error_info out_of_memory() noexcept;
   /// That failure as data, with the element's place.
   [[nodiscard]] error_info describe(const failure& which) const;
 
@@ -93,13 +94,14 @@ private:
 
   bool sleep(deadline until) MUSTER_EXCLUDES(mutex_);
   void wait_at(const local_worker& here) MUSTER_EXCLUDES(mutex_);
+  void keep(std::vector<failure> failures) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool is_complete() const MUSTER_REQUIRES(mutex_);
   struct ending {
     bool now = false;
-    std::function<void()> then;
+    std::unique_ptr<end_notice> notice;
   };
   [[nodiscard]] ending end_if_complete() MUSTER_REQUIRES(mutex_);
-  void announce(const ending& end) MUSTER_EXCLUDES(mutex_);
+  void announce(ending end) MUSTER_EXCLUDES(mutex_);
 
   local_core& core_;
   const settings settings_;
@@ -117,7 +119,7 @@ private:
   bool hopeless_ MUSTER_GUARDED_BY(mutex_) = false;  // who waits is to give it up
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
   std::optional<error_info> given_up_ MUSTER_GUARDED_BY(mutex_);
-  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
+  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// Where the results of a map lie until somebody takes them.
@@ -197,8 +199,16 @@ private:
       results_.keep(index, [&]() -> decltype(auto) { return invoke(callable, std::move(elements_[index])); });
       return true;
     } catch (...) {
-      failures.push_back({.element = index, .exception = std::current_exception()});
+      note(index, std::current_exception(), failures);
       return false;
+    }
+  }
+
+  void note(std::size_t index, std::exception_ptr exception, std::vector<failure>& failures) noexcept {
+    try {
+      failures.push_back({.element = index, .exception = std::move(exception)});
+    } catch (const std::bad_alloc&) {
+      give_up(out_of_memory());
     }
   }
 
@@ -303,7 +313,7 @@ public:
   }
   [[nodiscard]] bool is_done() const override { return work_->is_done(); }
   outcome<typename Ending::type> take() override { return Ending::of(*work_, work_->results()); }
-  void when_done(std::function<void()> then) override { work_->when_done(std::move(then)); }
+  void when_done(std::unique_ptr<end_notice> notice) override { work_->when_done(std::move(notice)); }
   bool cancel(cancellation how) override {
     return how != cancellation::withdraw && work_->give_up(error_info(errc::cancelled, "the map was cancelled"));
   }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/callback_executor.hpp>
+#include <muster/pool/detail/deferred_call.hpp>
 #include <muster/queue/cancellation.hpp>
 #include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/result.hpp>
@@ -40,9 +42,14 @@ public:
     }
     return made;
   }
-  static outcome of_error(error_info error) {
+  /// Where there is no memory for it, the exception that says so.
+  static outcome of_error(error_info error) noexcept {
     outcome made;
-    made.content_.template emplace<1>(std::make_shared<const error_info>(std::move(error)));
+    try {
+      made.content_.template emplace<1>(std::make_shared<const error_info>(std::move(error)));
+    } catch (const std::bad_alloc&) {
+      made.content_.template emplace<2>(std::current_exception());
+    }
     return made;
   }
   static outcome of_exception(std::exception_ptr exception) {
@@ -107,9 +114,14 @@ public:
 
   /// The failure of this one as the outcome of something that needed its value.
   template <class Other>
-  [[nodiscard]] outcome<Other> failure_as() const {
-    if (const auto* failed = std::get_if<1>(&content_)) return outcome<Other>::of_error(**failed);
-    return outcome<Other>::of_exception(std::get<2>(content_));
+  [[nodiscard]] outcome<Other> failure_as() const noexcept {
+    outcome<Other> made;
+    if (const auto* failed = std::get_if<1>(&content_)) {
+      made.content_.template emplace<1>(*failed);
+    } else {
+      made.content_.template emplace<2>(std::get<2>(content_));
+    }
+    return made;
   }
 
 private:
@@ -151,11 +163,13 @@ public:
   [[nodiscard]] virtual bool is_done() const = 0;
   /// Requires: is_done(); called once.
   virtual outcome<R> take() = 0;
-  /// Calls `then` once it is done, at once if it is already; by any thread, so `then` only passes the news on. Who
-  /// asked before is forgotten. Called by whoever holds the future.
-  virtual void when_done(std::function<void()> then) = 0;
+  /// Tells `notice` once it is done, at once if it is already, on the thread that observes the end. A notice of before
+  /// is dropped. Called by the holder of the future. Allocates nothing.
+  virtual void when_done(std::unique_ptr<end_notice> notice) = 0;
   /// As future::cancel.
   virtual bool cancel(cancellation /*how*/) { return false; }
+  /// Whether the calling thread is inside of it: to wait for it would be to wait for itself.
+  [[nodiscard]] virtual bool runs_here() const noexcept { return false; }
 };
 
 /// Whether the calling thread is one of a pool of threads: what it waits for may be behind it.
@@ -178,15 +192,15 @@ public:
   explicit local_state(canceller cancel, waiter wait = nullptr) : cancel_(std::move(cancel)), wait_(std::move(wait)) {}
 
   /// Requires: called once.
-  void complete(outcome<R> how) MUSTER_EXCLUDES(mutex_) {
-    std::function<void()> then;
+  void complete(outcome<R> how) noexcept MUSTER_EXCLUDES(mutex_) {
+    std::unique_ptr<end_notice> notice;
     {
       const scoped_lock lock(mutex_);
       outcome_.emplace(std::move(how));
-      then = std::move(then_);
+      notice = std::move(notice_);
       changed_.notify_all();
     }
-    if (then) then();
+    end_notice::tell(std::move(notice));
   }
 
   bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
@@ -208,15 +222,15 @@ public:
     return std::move(*outcome_);
   }
 
-  void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
+  void when_done(std::unique_ptr<end_notice> notice) override MUSTER_EXCLUDES(mutex_) {
     {
       const scoped_lock lock(mutex_);
       if (!outcome_) {
-        then_.swap(then);  // what was there may have something to say when it is dropped: not under the lock
+        notice_.swap(notice);  // the one of before is dropped without the lock: its observer is told
         return;
       }
     }
-    then();
+    end_notice::tell(std::move(notice));
   }
 
   /// False: whether anything was withdrawn shows when it ends.
@@ -231,7 +245,7 @@ private:
   mutable mutex mutex_;
   condition changed_;
   std::optional<outcome<R>> outcome_ MUSTER_GUARDED_BY(mutex_);
-  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
+  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::detail

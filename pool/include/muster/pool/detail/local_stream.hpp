@@ -37,7 +37,8 @@ public:
   ~unordered_task_stream() override {
     if (!home_->is_here()) return;
     for (auto& [element, each] : under_way_) each.cancel();
-    for (auto& [element, each] : under_way_) each.wait();  // callables may refer to what belongs to the consumer
+    // Callables may refer to what belongs to the consumer.
+    for (auto& [element, each] : under_way_) future_access::await_others(each);
   }
 
   std::optional<result<streamed<R>>> next() override {
@@ -81,8 +82,15 @@ private:
   [[nodiscard]] bool wants_more() const noexcept { return !ended_ && under_way_.size() < window_; }
 
   void add(future<R> made) {
-    auto& kept = under_way_.emplace(taken_, std::move(made)).first->second;
-    future_access::observe(kept, *new arrival_observer(arrivals_, taken_++));  // deletes itself
+    auto observer = std::make_unique<arrival_observer>(arrivals_, taken_);
+    const auto added = under_way_.emplace(taken_, std::move(made)).first;
+    try {
+      future_access::observe(added->second, std::move(observer));
+    } catch (...) {
+      under_way_.erase(added);
+      throw;
+    }
+    ++taken_;
   }
 
   // An input that may make wait is not asked while there is a result.

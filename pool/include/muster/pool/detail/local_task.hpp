@@ -40,6 +40,10 @@ public:
 
   /// Who runs it, for those who wait for it. By whoever it is, after try_begin().
   void note_runner(int worker) noexcept { runner_.store(worker, std::memory_order_relaxed); }
+  /// Whether that worker, which asks, has begun it and not ended it.
+  [[nodiscard]] bool is_run_by(int worker) const noexcept {
+    return runner_.load(std::memory_order_relaxed) == worker && !is_done();
+  }
   /// By a worker of its pool: waits for finish(). False when that cannot come, as local_waits says: then who waits
   /// tries to begin it, ends it with an error, and waits again.
   [[nodiscard]] bool wait_at(local_core& core, const local_worker& here, lane_route route);
@@ -109,10 +113,15 @@ public:
     return false;
   }
 
-  void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
+  [[nodiscard]] bool runs_here() const noexcept override {
+    const auto* const here = core_.inside();
+    return here != nullptr && progress_.is_run_by(here->id);
+  }
+
+  void when_done(std::unique_ptr<end_notice> notice) override MUSTER_EXCLUDES(mutex_) {
     {
       const scoped_lock lock(mutex_);
-      then_.swap(then);
+      notice_.swap(notice);
     }
     if (!progress_.ask_to_be_told()) tell();
   }
@@ -144,14 +153,15 @@ private:
     core_.end_unit();
   }
 
-  // Somebody else may have asked again meanwhile, and found it done: then he is told by himself, or was told here.
-  void tell() MUSTER_EXCLUDES(mutex_) {
-    std::function<void()> then;
+  // when_done() may be called again at the same time and find the task done: then it tells its notice itself, or finds
+  // that it was told here.
+  void tell() noexcept MUSTER_EXCLUDES(mutex_) {
+    std::unique_ptr<end_notice> notice;
     {
       const scoped_lock lock(mutex_);
-      then.swap(then_);
+      notice.swap(notice_);
     }
-    if (then) then();
+    end_notice::tell(std::move(notice));
   }
 
   local_core& core_;
@@ -161,7 +171,7 @@ private:
   stop_flag stop_;
   std::optional<outcome<R>> outcome_;  // written by whoever began it, before progress_.finish()
   mutex mutex_;
-  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);  // written before ask_to_be_told()
+  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);  // written before ask_to_be_told()
 };
 
 /// A callable with its bound values, taken apart.

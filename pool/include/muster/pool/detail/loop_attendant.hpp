@@ -78,11 +78,10 @@ private:
   std::atomic<std::uint64_t> looks_ = 0;  // of the loop; only to see that it lives
   std::atomic<bool> watched_ = false;     // look_after() will be called
   std::uint64_t looks_seen_ = 0;          // supervisor
-  delivery_scope::list fresh_;            // of the one handler, as is the next
+  delivery_list fresh_;                   // of the one handler, as is the next
   std::chrono::nanoseconds in_vain_{};    // looked since something was found
   mutex mutex_;
-  delivery_scope::list ended_ MUSTER_GUARDED_BY(mutex_);  // to be delivered …
-  std::size_t next_ MUSTER_GUARDED_BY(mutex_) = 0;        // … from here on
+  delivery_list ended_ MUSTER_GUARDED_BY(mutex_);  // to be delivered
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

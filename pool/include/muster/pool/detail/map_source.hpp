@@ -89,32 +89,32 @@ public:
   outcome<typename Outcome::type> take() override { return Outcome::of(*run_); }
   bool cancel(cancellation how) override { return how != cancellation::withdraw && run_->cancel(); }
 
-  void when_done(std::function<void()> then) override MUSTER_EXCLUDES(mutex_) {
+  void when_done(std::unique_ptr<end_notice> notice) override MUSTER_EXCLUDES(mutex_) {
     {
       const scoped_lock lock(mutex_);
       if (!told_) {
-        then_.swap(then);
+        notice_.swap(notice);
         return;
       }
     }
-    then();
+    end_notice::tell(std::move(notice));
   }
 
 private:
-  void tell() MUSTER_EXCLUDES(mutex_) {
-    std::function<void()> then;
+  void tell() noexcept MUSTER_EXCLUDES(mutex_) {
+    std::unique_ptr<end_notice> notice;
     {
       const scoped_lock lock(mutex_);
       told_ = true;
-      then = std::move(then_);
+      notice = std::move(notice_);
     }
-    if (then) then();
+    end_notice::tell(std::move(notice));
   }
 
   const std::shared_ptr<batch_run> run_;
   mutex mutex_;
   bool told_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
+  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::detail

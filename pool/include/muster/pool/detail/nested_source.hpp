@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -28,7 +28,7 @@ public:
     return decode_reply<R>(call_.take());
   }
 
-  void when_done(std::function<void()> /*then*/) override { refuse_callbacks(); }
+  void when_done(std::unique_ptr<end_notice> /*notice*/) override { refuse_callbacks(); }
 
 private:
   [[noreturn]] static void refuse_callbacks() {

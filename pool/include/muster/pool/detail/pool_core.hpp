@@ -115,6 +115,8 @@ public:
   void crew_replaced() noexcept override;
 
 private:
+  class waiting_end;
+
   void start_watch() MUSTER_EXCLUDES(watch_mutex_);
   void watch_time(clock::time_point when) MUSTER_EXCLUDES(watch_mutex_);
   void call_back(std::size_t worker) MUSTER_EXCLUDES(watch_mutex_);
@@ -131,6 +133,7 @@ private:
   start_notice start_;
   dispatcher tasks_;
   const std::shared_ptr<output_relay> output_;  // to the program's sink; nullptr: there is none
+  std::unique_ptr<waiting_end> waiting_end_;    // the supervisor's, until the crew is broken
   std::atomic<std::size_t> turn_ = 0;           // which worker is next where they take turns, modulo their number
   std::atomic<std::uint64_t> elements_retried_ = 0;
   std::atomic<std::uint64_t> elements_lost_ = 0;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -36,13 +35,17 @@ public:
     return !stopped_;
   }
 
+  // Once the task is observed nothing throws: its end would be noted without it.
   void add(future<R> made) MUSTER_EXCLUDES(mutex_) {
     scoped_lock lock(mutex_);
     const auto number = sent_;
+    if (done_.capacity() <= under_way_.size()) done_.reserve(2 * under_way_.size() + 1);
     lock.unlock();
-    future_access::observe(made, *new observer(this->shared_from_this(), number));  // deletes itself
+    std::map<std::size_t, future<R>> added;
+    auto& kept = added.emplace(number, std::move(made)).first->second;
+    future_access::observe(kept, std::make_unique<observer>(this->shared_from_this(), number));
     lock.lock();
-    under_way_.emplace(number, std::move(made));
+    under_way_.merge(added);
     ++sent_;
     changed_.notify_all();
   }
@@ -123,7 +126,7 @@ public:
   }
   /// Waits for those under way.
   void wait() MUSTER_EXCLUDES(mutex_) {
-    for (auto* each : all()) each->wait();
+    for (auto* each : all()) future_access::await_others(*each);
   }
   /// Forgets them. Requires: nobody sends any more.
   void clear() MUSTER_EXCLUDES(mutex_) {
@@ -185,7 +188,7 @@ private:
   mutex mutex_;
   condition changed_;
   std::map<std::size_t, future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);  // sent and not taken, by number
-  std::deque<std::size_t> done_ MUSTER_GUARDED_BY(mutex_);                // of those, as they ended
+  std::vector<std::size_t> done_ MUSTER_GUARDED_BY(mutex_);               // of those, as they ended
   std::size_t sent_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t taken_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t consumed_ MUSTER_GUARDED_BY(mutex_) = 0;

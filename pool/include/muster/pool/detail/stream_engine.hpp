@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/batch_run.hpp>
@@ -83,11 +84,12 @@ private:
   // Batches that are done: in the unordered case those to be handed out, in the ordered the one that is waited for.
   struct finished_batches {
     mutex guard;
-    std::deque<batch_run*> order MUSTER_GUARDED_BY(guard);
+    std::vector<batch_run*> order MUSTER_GUARDED_BY(guard);       // with room for all that are under way
     std::atomic<std::uint32_t> some = 0;                          // futex: 1 while `order` is not empty
     const batch_run* awaited MUSTER_GUARDED_BY(guard) = nullptr;  // nullptr: whichever
     std::function<void()> then MUSTER_GUARDED_BY(guard);          // to be called for that
 
+    void make_room(std::size_t under_way) MUSTER_EXCLUDES(guard);
     void add(batch_run& run) MUSTER_EXCLUDES(guard);
     batch_run* take() MUSTER_EXCLUDES(guard);
     void tell(const batch_run& run) MUSTER_EXCLUDES(guard);

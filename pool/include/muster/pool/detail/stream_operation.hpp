@@ -47,6 +47,24 @@ struct next_result {
   static type take(stream_source<R>& from) { return from.next(); }
 };
 
+/// How a wait for a stream's next result ended: takes the result, once.
+template <class R, class Next>
+struct next_ending {
+  using value = typename Next::type;
+
+  std::shared_ptr<future_home> home;
+  std::shared_ptr<stream_source<R>> from{};  // once it has ended
+  bool cancelled = false;
+
+  outcome<value> operator()() && {
+    return outcome<value>::of_call([&] {
+      if (cancelled) error_info(errc::cancelled, "the wait for the stream's next result was cancelled").raise();
+      return Next::take(*from);
+    });
+  }
+  [[nodiscard]] callback_executor* steps() const noexcept { return &home->steps(); }
+};
+
 /// A wait for a stream's next result: ends when there is one, or when it is cancelled, whichever comes first.
 ///
 /// It works as follows. Sources are for one thread at a time, and an input may make wait. So the wait is *busy* while
@@ -74,8 +92,6 @@ public:
 private:
   enum class phase { busy, waiting, ended };
   enum class news { none, ready, cancelled };
-  using value = typename Next::type;
-
   [[nodiscard]] std::optional<std::chrono::nanoseconds> look() {
     return from_->when_ready([self = this->shared_from_this()] { self->tell(news::ready); });
   }
@@ -107,10 +123,13 @@ private:
     }
     if (what != news::none) return end(what);
     if (!patience) return;
-    // Without a thread for that, and when the pool ends, it waits for the result alone.
-    static_cast<void>(steps->post_at(later(clock::now(), *patience), [weak = this->weak_from_this()] {
-      if (const auto self = weak.lock()) self->lose_patience();
-    }));
+    try {
+      static_cast<void>(steps->post_at(later(clock::now(), *patience), [weak = this->weak_from_this()] {
+        if (const auto self = weak.lock()) self->lose_patience();
+      }));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+      // Without memory or a thread for that, and when the pool ends, it waits for the result alone.
+    }
   }
 
   void lose_patience() MUSTER_EXCLUDES(mutex_) {
@@ -128,19 +147,12 @@ private:
   }
 
   // The source goes along to where the handler runs: its end may have to wait, and this thread may not.
-  void end(news how) {
-    if (how == news::ready) {
-      complete([from = std::move(from_)] { return outcome<value>::of_call([&] { return Next::take(*from); }); });
-    } else {
-      complete([from = std::move(from_)] {
-        return outcome<value>::of_error(
-            error_info(errc::cancelled, "the wait for the stream's next result was cancelled"));
-      });
-    }
-  }
-  void complete(ending<value> how) {
-    Operation::complete(std::move(operation_), std::move(how));
-    listening_.reset();  // now that it has its place in the loop
+  void end(news how) noexcept {
+    auto& told = operation_->how();
+    told.from = std::move(from_);
+    told.cancelled = how == news::cancelled;
+    const auto until_it_has_its_place_in_the_loop = std::move(listening_);
+    Operation::complete(std::move(operation_));
   }
 
   // Of who has made it busy, or ended.
@@ -165,10 +177,11 @@ public:
 
   template <class Handler>
   void operator()(Handler&& handler, const std::shared_ptr<stream_source<R>>& from) const {
-    using operation = async_operation<typename Next::form, std::decay_t<Handler>, ending<typename Next::type>>;
+    using operation = async_operation<typename Next::form, std::decay_t<Handler>, next_ending<R, Next>>;
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     auto wait = std::make_shared<next_wait<R, Next, operation>>(
-        from, std::make_unique<operation>(std::forward<Handler>(handler), otherwise_));
+        from, std::make_unique<operation>(std::forward<Handler>(handler), otherwise_,
+                                          next_ending<R, Next>{.home = from->home()}));
     if (slot.is_connected()) {
       slot.assign([wait](boost::asio::cancellation_type type) {
         if (type != boost::asio::cancellation_type::none) wait->cancel();

@@ -39,7 +39,7 @@ public:
     if (!home_->is_here()) return;
     for (auto& each : under_way_) each.cancel();
     for (auto& each : under_way_) {
-      if (waits_) each.wait();
+      if (waits_) future_access::await_others(each);
     }
   }
 
@@ -97,7 +97,7 @@ private:
   void observe_first() {
     if (first_ready_ != nullptr) return;
     first_ready_ = std::make_shared<readiness>();
-    future_access::observe(under_way_.front(), *new readiness_observer(first_ready_));  // deletes itself
+    future_access::observe(under_way_.front(), std::make_unique<readiness_observer>(first_ready_));
   }
 
   const std::shared_ptr<future_home> home_;
