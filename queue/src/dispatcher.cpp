@@ -25,8 +25,8 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
       timing_(board.sizes().workers) {
   const scoped_lock lock(mutex_);
   const auto& sizes = board_.sizes();
-  in_slot_.resize(sizes.slots);
-  generations_.resize(sizes.slots);
+  in_slot_.resize(sizes.task_slots);
+  generations_.resize(sizes.task_slots);
   lane_tails_.resize(board::shared_lanes + sizes.workers);
   lane_heads_.resize(lane_tails_.size());
   worker_pids_.resize(sizes.workers);
@@ -36,7 +36,8 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   finished_seen_.resize(sizes.workers);
   requests_.resize(sizes.workers);
   private_.resize(sizes.workers);
-  for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
+  for (std::size_t slot = sizes.task_slots; slot > 0; --slot)
+    free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
 }
 
 dispatcher::~dispatcher() = default;
