@@ -23,6 +23,7 @@
 #include "log_relay.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
+#include "pause_watch.hpp"
 #include "spawn.hpp"
 #include "start_delay.hpp"
 #include "supervisor_impl.hpp"
@@ -247,6 +248,8 @@ private:
 
   // Loop: crew_time.cpp.
   void next_check(clock::time_point when);
+  void sleep_a_step();
+  void note_pause();
   void check_times();
   void kill_for_task(worker& who, bool cancelled) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_leaving() const;
@@ -264,8 +267,9 @@ private:
   std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody
   boost::asio::steady_timer kill_timer_;                     // loop
   boost::asio::steady_timer audit_timer_;                    // loop
-  boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
+  boost::asio::steady_timer time_timer_;                     // loop: a step, while next_check_ is a time
   clock::time_point next_check_ = clock::time_point::max();  // loop
+  detail::pause_watch pause_watch_;                          // loop: of the sleep until then
   bool watching_ = false;                                    // loop: audits are due
   bool told_that_unbound_ = false;                           // loop: some worker's processors are gone
   bool replacing_ = false;                                   // loop: all are to be gone before one is started again

@@ -61,7 +61,7 @@ task_record& dispatcher::post(task_request&& request) {
   }
   const bool overflows = request.admitted == admission::limited && is_full();
   auto& record = new_record(request);
-  const bool is_late = record.has_terms_ && terms_.of(record).asked.deadline <= clock::now();
+  const bool is_late = record.has_terms_ && deadline_of(terms_.of(record).asked) <= clock::now();
   bool placed = false;
   if (overflows) {
     settle(record, task_reply(error_info(errc::overflow, describe_overflow("submit later"))), finished);
