@@ -24,7 +24,7 @@ void empty_task(muster::task_call&) {}
 
 core_pair::core_pair(std::size_t processor)
     : domain_({.arena_bytes = std::size_t{64} << 20U, .max_participants = 8}),
-      board_({.workers = 1, .slots = 64}, muster::spin_policy::calibrate()),
+      board_({.workers = 1, .task_slots = 64}, muster::spin_policy::calibrate()),
       functions_(board_.modules()),
       tasks_(board_, domain_.blocks(), {}),
       worker_id_(domain_.participants().enrol()),

@@ -46,7 +46,7 @@ void encode_vector(benchmark::State& state) {
 BENCHMARK(encode_vector)->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
 
 void token(benchmark::State& state) {
-  muster::board board({.workers = 1, .slots = 64}, {});
+  muster::board board({.workers = 1, .task_slots = 64}, {});
   muster::token_encoder functions(board.modules());
   while (state.KeepRunning()) benchmark::DoNotOptimize(functions.encode(&add));
 }

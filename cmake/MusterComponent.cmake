@@ -4,11 +4,12 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# muster_component(NAME  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
-# OPTIONAL: headers for programs that have another library, which the component itself does not link.
+# muster_component(NAME [CUDA]  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
+# OPTIONAL: headers for programs that have another library, which the component itself does not link. CUDA: programs that
+# link it take the CUDA Toolkit, and those without find an installation that has it all the same.
 # Where several sources are compiled as one (UNITY_BUILD), all of a component are: half of their time is its headers'.
 function(muster_component name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
   set(target muster_${name})
   add_library(${target} ${arg_SOURCES})
   add_library(muster::${name} ALIAS ${target})
@@ -28,7 +29,12 @@ function(muster_component name)
     UNITY_BUILD_BATCH_SIZE 0
     VERIFY_INTERFACE_HEADER_SETS ${MUSTER_VERIFY_HEADERS} INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   muster_use_precompiled(standard ${target})
-  install(TARGETS ${target} EXPORT musterTargets
+  set_property(GLOBAL APPEND PROPERTY MUSTER_COMPONENTS ${name})
+  set(export musterTargets)
+  if(arg_CUDA)
+    set(export musterCudaTargets)
+  endif()
+  install(TARGETS ${target} EXPORT ${export}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILE_SET details DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
@@ -36,12 +42,14 @@ endfunction()
 function(muster_install_package)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
   install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${where})
+  get_property(MUSTER_COMPONENTS GLOBAL PROPERTY MUSTER_COMPONENTS)
   configure_package_config_file(cmake/musterConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake
     INSTALL_DESTINATION ${where})
   write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake COMPATIBILITY SameMajorVersion)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake
     DESTINATION ${where})
   if(MUSTER_HAS_CUDA)
+    install(EXPORT musterCudaTargets NAMESPACE muster:: DESTINATION ${where})
     install(FILES cmake/MusterCudaImage.cmake DESTINATION ${where})
   endif()
 endfunction()

@@ -3,7 +3,8 @@
 # package of scikit-learn, of which nothing else is wanted: it is not installed.
 
 package_with_digits() {
-  apt-get download python3-sklearn || { as_root apt-get update && apt-get download python3-sklearn; }
+  local download=(apt-get "${apt_options[@]}" download python3-sklearn)
+  "${download[@]}" || { apt_get update; "${download[@]}"; }
 }
 
 unpack_digits() {

@@ -18,6 +18,37 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+apt_lock_timeout=600  # seconds
+apt_lock_pause=2
+# Packages that the network breaks off are fetched again.
+apt_options=(-o DPkg::Lock::Timeout=$apt_lock_timeout -o Acquire::Retries=3 -o APT::Update::Error-Mode=any)
+
+# apt_get WORD… : apt-get as root; waits while another apt-get runs. apt-get itself waits for the lock of dpkg alone: for
+# those of the lists and the archives it is called again.
+apt_get() {
+  local output status deadline=$((SECONDS + apt_lock_timeout))
+  while true; do
+    status=0
+    output=$(as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get "${apt_options[@]}" "$@" 2>&1) || status=$?
+    printf '%s\n' "$output"
+    [ "$status" != 0 ] && [ "$SECONDS" -lt "$deadline" ] && [[ $output == *"Could not get lock"* ]] || return "$status"
+    sleep "$apt_lock_pause"
+  done
+}
+
+# install_packages LOG PACKAGE… : the lists, then the packages; both once more where something could not be fetched. Lists
+# that are not all there are no failure: whether the packages can be had decides.
+install_packages() {
+  local log=$1 each
+  shift
+  for each in first second; do
+    apt_get update >"$log" || true
+    apt_get install -y --no-install-recommends "$@" >>"$log" && return
+    grep -qE "(Failed|Unable) to fetch" "$log" || return
+  done
+  return 1
+}
+
 # install_missing PACKAGE… : quiet and quick when all are there.
 install_missing() {
   local missing=() each
@@ -39,7 +70,7 @@ install_missing() {
   say "Installing ${#missing[@]} packages: ${missing[*]}"
   local log
   log=$(mktemp)
-  if ! { as_root apt-get update && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  if ! install_packages "$log" "${missing[@]}"; then
     tail -n 20 "$log" >&2
     fail "apt-get could not install them (the whole output: $log)"
   fi

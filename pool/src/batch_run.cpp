@@ -158,7 +158,7 @@ bool batch_run::next_range(range& next) {
 
 void batch_run::post_more() {
   const auto deadline = settings_.terms.deadline;
-  if (deadline != clock::time_point::max() && deadline <= clock::now()) return expire();
+  if (deadline != clock::time_point::max() && core_->tasks().is_over(settings_.terms)) return expire();
   const auto workers = settings_.route.workers(core_->workers());  // their number may have changed
   policy_.set_workers(workers);
   const auto most = chunks_in_flight(settings_.chunking, workers) + delayed_chunks();
@@ -339,7 +339,7 @@ void batch_run::account_timeout(const range& which, task_reply& reply, std::size
   account_finished(which, finished, reply);
   const auto& terms = settings_.terms;
   const bool again = may_try_again(finished == 0 ? which.attempt : 1) && terms.retry_on.after_timeout();
-  if (again && terms.deadline > clock::now()) return try_again(which, finished, finished == 0 ? which.deaths : 0);
+  if (again && !core_->tasks().is_over(terms)) return try_again(which, finished, finished == 0 ? which.deaths : 0);
   account_failure(which, finished, std::move(error));
 }
 

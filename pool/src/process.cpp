@@ -114,6 +114,7 @@ private:
   bool repair_start() noexcept override { return core_->repair_start(); }
   audit_report audit() noexcept override { return core_->audit(); }
   overdue_report check_times() noexcept override { return core_->check_times(); }
+  void host_paused(const host_pause& which) noexcept override { core_->host_paused(which); }
 
   const pid_t owner_ = ::getpid();
   const process_mark made_in_;

@@ -17,7 +17,7 @@ namespace muster {
 
 void crew::impl::start() {
   hub().run_on_loop([self = shared_from_this()] {
-    self->recovery_ = self->shared().recoveries().add(recovery_stage::slots,
+    self->recovery_ = self->shared().recoveries().add(recovery_stage::boards,
                                                       [raw = self.get()](participant_id dead) { raw->recover(dead); });
     self->hub().add(*self);
     self->note_where_unbound_run();

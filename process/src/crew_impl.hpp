@@ -25,6 +25,7 @@
 #include "loop_call.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
+#include "pause_watch.hpp"
 #include "spawn.hpp"
 #include "start_delay.hpp"
 #include "supervisor_impl.hpp"
@@ -257,6 +258,8 @@ private:
   // Loop: crew_time.cpp.
   void watch_earlier() noexcept;
   void next_check(clock::time_point when);
+  void sleep_a_step();
+  void note_pause();
   void check_times();
   void kill_for_task(worker& who, bool cancelled) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_leaving() const;
@@ -274,8 +277,9 @@ private:
   std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody
   boost::asio::steady_timer kill_timer_;                     // loop
   boost::asio::steady_timer audit_timer_;                    // loop
-  boost::asio::steady_timer time_timer_;                     // loop: armed while next_check_ is a time
+  boost::asio::steady_timer time_timer_;                     // loop: a step, while next_check_ is a time
   clock::time_point next_check_ = clock::time_point::max();  // loop
+  detail::pause_watch pause_watch_;                          // loop: of the sleep until then
   bool watching_ = false;                                    // loop: audits are due
   // What other threads ask the loop for, and what they say with it. Relaxed: the list of calls orders it.
   detail::member_call<impl, &impl::stop_as_ordered> stop_call_{*this};
@@ -283,6 +287,7 @@ private:
   detail::member_call<impl, &impl::begin_audits> watch_call_{*this};
   detail::member_call<impl, &impl::watch_earlier> time_call_{*this};
   std::atomic<clock::rep> wanted_check_ = clock::duration::max().count();
+  std::atomic<clock::rep> check_asked_ = 0;  // when watch_time() was called first since watch_earlier(); 0: not
   detail::member_call<impl, &impl::start_returning> return_call_{*this};
   std::vector<std::atomic<bool>> returning_;         // by worker
   bool told_that_unbound_ = false;                   // loop: some worker's processors are gone

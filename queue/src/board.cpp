@@ -48,12 +48,12 @@ struct layout {
   explicit layout(const board_sizes& sizes)
       : lines(round_up(sizeof(header))),
         slots(round_up(lines + sizes.workers * sizeof(worker_line))),
-        lanes(round_up(slots + sizes.slots * sizeof(task_slot))),
-        lane_bytes(lane_head_bytes + lane_entries_for(sizes.slots) * sizeof(word)),
+        lanes(round_up(slots + sizes.task_slots * sizeof(task_slot))),
+        lane_bytes(lane_head_bytes + lane_entries_for(sizes.task_slots) * sizeof(word)),
         rings(round_up(lanes + (board::shared_lanes + sizes.workers) * lane_bytes)),
-        requests(round_up(rings + sizes.workers * ring_entries_for(sizes.slots) * sizeof(word))),
+        requests(round_up(rings + sizes.workers * ring_entries_for(sizes.task_slots) * sizeof(word))),
         times(round_up(requests + sizes.workers * requests_per_worker * sizeof(request_cell))),
-        total(round_up(times + sizes.slots * sizeof(task_times))) {}
+        total(round_up(times + sizes.task_slots * sizeof(task_times))) {}
 
   static std::size_t round_up(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -68,13 +68,13 @@ struct layout {
 };
 
 bool in_range(const board_sizes& sizes) {
-  return sizes.workers >= 1 && sizes.workers <= most_workers && sizes.active <= sizes.workers && sizes.slots >= 2 &&
-         sizes.slots <= most_slots && std::has_single_bit(sizes.slots);
+  return sizes.workers >= 1 && sizes.workers <= most_workers && sizes.active <= sizes.workers &&
+         sizes.task_slots >= 2 && sizes.task_slots <= most_slots && std::has_single_bit(sizes.task_slots);
 }
 
 void check(const board_sizes& sizes) {
   if (in_range(sizes)) return;
-  throw error(errc::invalid_argument, text("a board of ", sizes.workers, " workers and ", sizes.slots,
+  throw error(errc::invalid_argument, text("a board of ", sizes.workers, " workers and ", sizes.task_slots,
                                            " slots was asked for; possible are 1 to ", most_workers,
                                            " workers, and a power of two of slots up to ", most_slots));
 }
@@ -97,7 +97,7 @@ board::board(unique_fd file) : file_(std::move(file)) {
   system_call("fstat", ::fstat, file_.get(), &status);
   std::array<std::uint64_t, header_words> words{};
   const auto got = system_call("pread", ::pread, file_.get(), words.data(), sizeof words, 0);
-  sizes_ = {.workers = words[1], .slots = words[2]};
+  sizes_ = {.workers = words[1], .task_slots = words[2]};
   spin_ = {.budget = std::chrono::nanoseconds(words[3]), .processors = static_cast<unsigned>(words[4])};
   if (got != static_cast<ssize_t>(sizeof words) || words[0] != magic || !in_range(sizes_) ||
       layout(sizes_).total != static_cast<std::size_t>(status.st_size)) {
@@ -116,9 +116,12 @@ void board::set_active(std::size_t workers) noexcept {
 
 bool board::restore_header() noexcept {
   auto* const words = reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
-  const std::array<std::uint64_t, header_words> right = {
-      magic,       sizes_.workers, sizes_.slots, static_cast<std::uint64_t>(spin_.budget.count()), spin_.processors,
-      kept_active_};
+  const std::array<std::uint64_t, header_words> right = {magic,
+                                                         sizes_.workers,
+                                                         sizes_.task_slots,
+                                                         static_cast<std::uint64_t>(spin_.budget.count()),
+                                                         spin_.processors,
+                                                         kept_active_};
   bool was_wrong = false;
   for (std::size_t index = 0; index < right.size(); ++index) {
     was_wrong |= std::atomic_ref(words[index]).exchange(right[index], std::memory_order_relaxed) != right[index];
@@ -144,17 +147,17 @@ void board::attach() {
   auto* const start = memory_.bytes().data();
   const layout where(sizes_);
   auto& first = *reinterpret_cast<header*>(start);
-  ring_entries_ = ring_entries_for(sizes_.slots);
-  slots_ = {reinterpret_cast<task_slot*>(start + where.slots), sizes_.slots};
+  ring_entries_ = ring_entries_for(sizes_.task_slots);
+  slots_ = {reinterpret_cast<task_slot*>(start + where.slots), sizes_.task_slots};
   lines_ = {reinterpret_cast<worker_line*>(start + where.lines), sizes_.workers};
   for (std::size_t index = 0; index < shared_lanes + sizes_.workers; ++index) {
     auto* const head = start + where.lanes + index * where.lane_bytes;
-    lanes_.emplace_back(*reinterpret_cast<word*>(head),
-                        std::span(reinterpret_cast<word*>(head + lane_head_bytes), lane_entries_for(sizes_.slots)));
+    lanes_.emplace_back(*reinterpret_cast<word*>(head), std::span(reinterpret_cast<word*>(head + lane_head_bytes),
+                                                                  lane_entries_for(sizes_.task_slots)));
   }
   rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
   requests_ = {reinterpret_cast<request_cell*>(start + where.requests), sizes_.workers * requests_per_worker};
-  times_ = {reinterpret_cast<task_times*>(start + where.times), sizes_.slots};
+  times_ = {reinterpret_cast<task_times*>(start + where.times), sizes_.task_slots};
   sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
   spinning_ = first.spinning;
   bell_armed_ = &first.bell_armed;

@@ -25,8 +25,8 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
       timing_(board.sizes().workers) {
   const scoped_lock lock(mutex_);
   const auto& sizes = board_.sizes();
-  in_slot_.resize(sizes.slots);
-  generations_.resize(sizes.slots);
+  in_slot_.resize(sizes.task_slots);
+  generations_.resize(sizes.task_slots);
   lane_tails_.resize(board::shared_lanes + sizes.workers);
   lane_heads_.resize(lane_tails_.size());
   worker_pids_.resize(sizes.workers);
@@ -36,9 +36,11 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   finished_seen_.resize(sizes.workers);
   requests_.resize(sizes.workers);
   private_.resize(sizes.workers);
-  for (std::size_t slot = sizes.slots; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
-  queued_.reserve(sizes.slots);
-  late_.reserve(sizes.slots);
+  for (std::size_t slot = sizes.task_slots; slot > 0; --slot) {
+    free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
+  }
+  queued_.reserve(sizes.task_slots);
+  late_.reserve(sizes.task_slots);
   make_requests(board_.used());
 }
 
@@ -63,7 +65,7 @@ task_record& dispatcher::post(task_request&& request) {
   }
   const bool overflows = request.admitted == admission::limited && is_full();
   auto& record = new_record(request);
-  const bool is_late = record.has_terms_ && terms_.of(record).asked.deadline <= clock::now();
+  const bool is_late = record.has_terms_ && deadline_of(terms_.of(record).asked) <= clock::now();
   bool placed = false;
   if (overflows) {
     settle(record, task_reply(error_info::described(errc::overflow, [&] { return describe_overflow("submit later"); })),

@@ -40,7 +40,8 @@ void dispatcher::wait_for(std::chrono::nanoseconds delay, task_record& record, f
   if (delay.count() == 0) return enter_waiting(record, record.attempt_ > 1, finished);  // it has waited longest
   auto& watched = terms_.of(record);
   watched.delayed = true;
-  set_due(record, std::min(watched.asked.deadline, later(clock::now(), delay)));
+  watched.next_attempt = later(clock::now(), delay);
+  set_due(record, std::min(deadline_of(watched.asked), watched.next_attempt));
   if (has_backlog()) feed();  // with the slot that it had
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tasks that may only run for so long, or must end by some time. The worker says when it begins; the parent looks when
 // the first can be overdue, binds the worker to the task (slot_protocol::try_doom) and has it killed. Its recovery then
-// ends the task.
+// ends the task. Pauses of the parent extend both times: a task that was stopped with it has not had its time.
 #include <algorithm>
 
 #include <muster/base/text.hpp>
@@ -49,7 +49,7 @@ void dispatcher::set_due(task_record& record, clock::time_point when) {
 void dispatcher::watch_waiting(task_record& record) {
   auto& watched = terms_.of(record);
   watched.delayed = false;
-  set_due(record, watched.asked.deadline);
+  set_due(record, deadline_of(watched.asked));
 }
 
 void dispatcher::watch_posted(task_record& record) {
@@ -57,8 +57,24 @@ void dispatcher::watch_posted(task_record& record) {
   const auto limit = watched.asked.timeout;
   watched.posted = clock::now();
   watched.waited.reset();
-  set_due(record,
-          limit.count() > 0 ? std::min(watched.asked.deadline, later(watched.posted, limit)) : watched.asked.deadline);
+  const auto deadline = deadline_of(watched.asked);
+  set_due(record, limit.count() > 0 ? std::min(deadline, later(watched.posted, limit)) : deadline);
+}
+
+void dispatcher::note_pause(const host_pause& which) {
+  const scoped_lock lock(mutex_);
+  pauses_.note(which);
+}
+
+bool dispatcher::is_over(const task_terms& terms) {
+  const scoped_lock lock(mutex_);
+  return deadline_of(terms) <= clock::now();
+}
+
+clock::time_point dispatcher::deadline_of(const task_terms& terms) const {
+  const auto deadline = terms.deadline;
+  if (deadline == clock::time_point::max()) return deadline;
+  return later(deadline, pauses_.extension(terms.since, deadline - terms.since));
 }
 
 overdue_report dispatcher::check_times() {
@@ -82,8 +98,13 @@ overdue_report dispatcher::check_times() {
 void dispatcher::look_at_time(task_record& record, clock::time_point now, overdue_report& report,
                               finished_list& finished) {
   const auto& watched = terms_.of(record);
-  if (watched.asked.deadline <= now && withdraw(record)) return fail_unbegun(record, finished);
-  if (watched.delayed) return enter_waiting(record, false, finished);
+  const auto deadline = deadline_of(watched.asked);
+  if (deadline <= now && withdraw(record)) return fail_unbegun(record, finished);
+  if (watched.delayed) {
+    if (watched.next_attempt <= now) return enter_waiting(record, false, finished);
+    return set_due(record, std::min(deadline, watched.next_attempt));
+  }
+  if (record.phase() == task_phase::waiting) return set_due(record, deadline);  // which was extended meanwhile
   const auto due = due_of(record);
   report.workers.reserve(report.workers.size() + 1);
   set_due(record, due > now ? due : clock::time_point::max());
@@ -108,7 +129,7 @@ clock::time_point dispatcher::due_of(task_record& record) {
   const auto found = slot_protocol::read(board_.slot(slot).word);
   if (found.state() == slot_state::done) return clock::time_point::max();
   const auto limit = watched.asked.timeout;
-  if (limit.count() <= 0) return watched.asked.deadline;
+  if (limit.count() <= 0) return deadline_of(watched.asked);
   auto since = clock::now();  // it has not begun
   if (found.state() == slot_state::claimed && is_possible(found, record)) {
     const std::size_t worker = found.owner() - 1;
@@ -117,7 +138,7 @@ clock::time_point dispatcher::due_of(task_record& record) {
     if (!begun && !watched.waited) watched.waited = since;
     since = begun ? start_of(watched, worker, since) : *watched.waited;
   }
-  return std::min(watched.asked.deadline, later(since, limit));
+  return std::min(deadline_of(watched.asked), later(later(since, limit), pauses_.extension(since, limit)));
 }
 
 // A worker that says something impossible is taken to have begun at once.
@@ -141,7 +162,7 @@ void dispatcher::fail_after_cancelling(task_record& record, finished_list& finis
 
 void dispatcher::fail_after_timeout(task_record& record, finished_list& finished) {
   const auto& asked = terms_.of(record).asked;
-  const bool expired = asked.deadline <= clock::now();
+  const bool expired = deadline_of(asked) <= clock::now();
   if (!expired && !record.chunk_ && may_try_again(record) && asked.retry_on.after_timeout()) {
     return try_again(record, finished);
   }

@@ -77,7 +77,7 @@ bool dispatcher::sleep_on_later(std::size_t lane, deadline until) noexcept {
   constexpr auto longest = std::chrono::microseconds(50);
   auto& tasks = board_.lane_at(lane);
   const auto later = tasks.peek(tasks.head() + tasks_ahead);
-  if (!later.some || later.hint.slot >= board_.sizes().slots) return false;
+  if (!later.some || later.hint.slot >= board_.sizes().task_slots) return false;
   auto& word = board_.slot(later.hint.slot).word;
   const auto found = slot_protocol::request(word, slot_flag::waiter);
   if (found.short_generation() != later.hint.generation || found.state() != slot_state::queued) return false;

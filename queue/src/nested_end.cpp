@@ -280,7 +280,7 @@ std::optional<nested_end::posted_task> nested_end::try_claim(std::size_t index) 
   auto& request = cell(index);
   const auto place = request.token;
   const auto slot = static_cast<std::size_t>(place & 0xffffU);
-  if (slot >= worker_.board_.sizes().slots) return std::nullopt;
+  if (slot >= worker_.board_.sizes().task_slots) return std::nullopt;
   auto& word = worker_.board_.slot(slot).word;
   const auto generation = static_cast<std::uint32_t>(place >> 16U);
   if (slot_protocol::read(word).state() == slot_state::queued) require_depth();
@@ -317,7 +317,7 @@ void nested_end::complete(const posted_task& task, task_call& call) {
 void nested_end::ask_to_stop(std::size_t index) noexcept {
   const auto place = cell(index).token;
   const auto slot = static_cast<std::size_t>(place & 0xffffU);
-  if (slot >= worker_.board_.sizes().slots) return;
+  if (slot >= worker_.board_.sizes().task_slots) return;
   auto& word = worker_.board_.slot(slot).word;
   auto found = slot_protocol::read(word);
   // By compare-and-swap: the slot may get another task at any time.

@@ -98,7 +98,7 @@ bool worker_end::claim(lane& from, claimed_task& task) {
   for (auto entry = from.look(); entry.some; entry = from.look()) {
     const auto owner = static_cast<unsigned>(options_.index) + 1;
     std::optional<slot_word> won;
-    if (entry.hint.slot < board_.sizes().slots) {
+    if (entry.hint.slot < board_.sizes().task_slots) {
       auto& word = board_.slot(entry.hint.slot).word;
       prefetch_for_write(&word);
       won = slot_protocol::try_claim(word, entry.hint.generation, owner);

@@ -280,7 +280,7 @@ TEST(Domain, BuryingWakesWhoSleepsOnDeaths) {
 TEST(Domain, BuryingRunsTheRegisteredRecoveries) {
   domain host({.arena_bytes = std::size_t{1} << 20U});
   participant_id told{};
-  const auto entry = host.recoveries().add(recovery_stage::slots, [&](participant_id who) { told = who; });
+  const auto entry = host.recoveries().add(recovery_stage::boards, [&](participant_id who) { told = who; });
   const auto id = host.participants().enrol();
   host.bury(id);
   EXPECT_EQ(told, id);

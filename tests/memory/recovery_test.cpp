@@ -14,9 +14,9 @@ TEST(RecoveryRegistry, RunsStageByStageThenInOrderOfRegistration) {
   std::vector<int> order;
   const auto note = [&order](int which) { return [&order, which](participant_id) { order.push_back(which); }; };
   const auto blocks = registry.add(recovery_stage::blocks, note(4));
-  const auto first = registry.add(recovery_stage::slots, note(1));
+  const auto first = registry.add(recovery_stage::boards, note(1));
   const auto groups = registry.add(recovery_stage::groups, note(3));
-  const auto second = registry.add(recovery_stage::slots, note(2));
+  const auto second = registry.add(recovery_stage::boards, note(2));
   registry.run(participant_id{7});
   EXPECT_THAT(order, testing::ElementsAre(1, 2, 3, 4));
 }
@@ -33,7 +33,7 @@ TEST(RecoveryRegistry, ADestroyedRegistrationIsNotRun) {
   recovery_registry registry;
   int runs = 0;
   {
-    const auto entry = registry.add(recovery_stage::slots, [&](participant_id) { ++runs; });
+    const auto entry = registry.add(recovery_stage::boards, [&](participant_id) { ++runs; });
     registry.run(participant_id{2});
   }
   registry.run(participant_id{2});

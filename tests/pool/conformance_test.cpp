@@ -8,9 +8,12 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <sstream>
 #include <string>
@@ -75,6 +78,28 @@ void nothing_of(int) {}
 std::string shout(const std::string& text) { return text + "!"; }
 std::unique_ptr<int> boxed(int x) { return std::make_unique<int>(x); }
 int unboxed(std::unique_ptr<int> box) { return *box; }
+int unboxed_sum(std::unique_ptr<int> box, int more) { return *box + more; }
+std::unique_ptr<int> doubled(std::unique_ptr<int> box) {
+  *box *= 2;
+  return box;
+}
+// It cannot be copied, as is that of a class with such a part, though the compiler says of a container that it can.
+struct parcel {
+  std::vector<std::unique_ptr<int>> boxes;
+  std::string label;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(boxes, label);
+  }
+};
+std::string opened(parcel given) { return given.label + std::to_string(*given.boxes.at(0)); }
+parcel relabelled(parcel given) {
+  given.label += "!";
+  return given;
+}
+std::size_t count_of(std::vector<std::unique_ptr<int>> boxes) { return boxes.size(); }
+int with_bound(const std::unique_ptr<int>& bound, std::unique_ptr<int> box) { return *bound + *box; }
 int fail_at_three(int x) { return x == 3 ? throw std::out_of_range("three") : x; }
 int hang(int x) {
   while (!this_task::stop_requested()) ::sched_yield();
@@ -242,6 +267,158 @@ TYPED_TEST(Conformance, MapsKeepTheOrder) {
   EXPECT_THAT(pool.map_async(call<square>, std::vector{1, 2, 3}).get(), ElementsAre(1, 4, 9));
   EXPECT_THAT(pool.map(call<shout>, std::vector<std::string>{"a", "b"}), ElementsAre("a!", "b!"));
   pool.map(call<nothing_of>, std::vector<int>(100));
+}
+
+std::vector<std::unique_ptr<int>> boxes_of(int count) {
+  std::vector<std::unique_ptr<int>> all;
+  for (int each = 0; each < count; ++each) all.push_back(std::make_unique<int>(each));
+  return all;
+}
+std::vector<std::pair<std::unique_ptr<int>, int>> box_pairs() {
+  std::vector<std::pair<std::unique_ptr<int>, int>> all;
+  for (int each = 0; each < 3; ++each) all.emplace_back(std::make_unique<int>(each), 10);
+  return all;
+}
+std::vector<parcel> parcels() {
+  std::vector<parcel> all(3);
+  for (auto& each : all) each = {.boxes = boxes_of(1), .label = "of "};
+  return all;
+}
+auto box_maker() {
+  return [next = 0]() mutable -> std::optional<std::unique_ptr<int>> {
+    return next == 4 ? std::nullopt : std::optional(std::make_unique<int>(next++));
+  };
+}
+template <class T>
+auto moved_range(std::vector<T>& from) {
+  return std::ranges::subrange(std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+template <class Stream>
+auto all_of(Stream stream) {
+  std::vector<typename Stream::value_type> all;
+  while (auto next = stream.next()) all.push_back(std::move(*next));
+  return all;
+}
+template <class Stream>
+auto sorted(Stream stream) {
+  auto all = all_of(std::move(stream));
+  std::ranges::sort(all);
+  return all;
+}
+const auto to_box = std::views::transform([](int x) { return std::make_unique<int>(x); });
+
+TYPED_TEST(Conformance, CallsTakeValuesThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  const auto mine = std::make_unique<int>(8);
+  EXPECT_EQ(pool.apply(call<unboxed>, mine), 8);
+  EXPECT_EQ(*mine, 8);
+  EXPECT_EQ(pool.apply(call<unboxed>, pool.apply_async(call<boxed>, 9)), 9);
+  EXPECT_THAT(pool.broadcast(call<unboxed>, mine), Each(8));
+  EXPECT_THAT(pool.broadcast(call<unboxed>, std::make_unique<int>(7)), Each(7));
+  EXPECT_EQ(pool.on(0).apply(call<opened>, std::move(parcels().front())), "of 0");
+}
+
+TYPED_TEST(Conformance, MapsTakeElementsThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  const auto mine = boxes_of(4);
+  EXPECT_THAT(pool.map(call<unboxed>, mine), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.map_async(call<unboxed>, mine).get(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.on(0).map(call<unboxed>, mine), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.with({.chunk = 3}).map(call<unboxed>, mine), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(*mine[3], 3) << "elements that were lent are the caller's still";
+  EXPECT_THAT(pool.map(call<unboxed>, boxes_of(4)), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.map_async(call<unboxed>, boxes_of(4)).get(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.map(call<unboxed>, std::views::iota(0, 4) | to_box), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(pool.map(call<unboxed>, boxes_of(4) | std::views::drop(2)), ElementsAre(2, 3));
+  auto given = boxes_of(4);
+  EXPECT_THAT(pool.map(call<unboxed>, moved_range(given)), ElementsAre(0, 1, 2, 3));
+  std::map<int, std::unique_ptr<int>> table;
+  for (int each = 0; each < 3; ++each) table.emplace(each, std::make_unique<int>(10));
+  EXPECT_THAT(pool.starmap(call<unboxed_sum>, table | std::views::transform([](const auto& each) {
+                                                return std::pair(std::make_unique<int>(*each.second), each.first);
+                                              })),
+              ElementsAre(10, 11, 12));
+  const auto pairs = box_pairs();
+  EXPECT_THAT(pool.starmap(call<unboxed_sum>, pairs), ElementsAre(10, 11, 12));
+  EXPECT_THAT(pool.starmap_async(call<unboxed_sum>, box_pairs()).get(), ElementsAre(10, 11, 12));
+  EXPECT_THAT(pool.map(call<opened>, parcels()), Each("of 0"));
+  std::vector<std::vector<std::unique_ptr<int>>> nested(2);
+  nested[1] = boxes_of(3);
+  EXPECT_THAT(pool.map(call<count_of>, nested), ElementsAre(0, 3));
+  EXPECT_THAT(pool.map(call<count_of>, std::move(nested)), ElementsAre(0, 3));
+}
+
+TYPED_TEST(Conformance, MapsGiveResultsThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  const auto found = pool.map(call<doubled>, boxes_of(3));
+  EXPECT_THAT(found, ElementsAre(testing::Pointee(0), testing::Pointee(2), testing::Pointee(4)));
+  auto later = pool.map_async(call<relabelled>, parcels()).get();
+  EXPECT_EQ(later.at(2).label, "of !");
+  auto collected = pool.with({}).collect_errors().map(call<doubled>, boxes_of(3));
+  EXPECT_EQ(*collected.at(2).value(), 4);
+  EXPECT_EQ(pool.with({}).collect_errors().map_async(call<relabelled>, parcels()).get().at(1).value().label, "of !");
+}
+
+TYPED_TEST(Conformance, StreamsTakeElementsThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  const auto mine = boxes_of(4);
+  for (const std::size_t chunk : {0U, 1U, 3U}) {
+    const auto calls = pool.with({.chunk = chunk});
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, mine)), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, mine)), ElementsAre(0, 1, 2, 3));
+    EXPECT_EQ(*mine[3], 3) << "elements that were lent are the caller's still";
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, boxes_of(4))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, boxes_of(4))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, box_maker())), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, box_maker())), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, std::views::iota(0, 4) | to_box)), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, quick(std::views::iota(0, 4) | to_box))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, quick(boxes_of(4)))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, slow(box_maker()))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, slow(mine))), ElementsAre(0, 1, 2, 3));
+    auto given = boxes_of(4);
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, moved_range(given))), ElementsAre(0, 1, 2, 3));
+    const auto odd = std::views::filter([](const auto& box) { return *box % 2 == 1; });
+    EXPECT_THAT(all_of(calls.imap(call<unboxed>, mine | odd)), ElementsAre(1, 3));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, mine | odd)), ElementsAre(1, 3));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<unboxed>, quick(mine | odd))), ElementsAre(1, 3));
+    const auto pairs = box_pairs();
+    EXPECT_THAT(all_of(calls.istarmap(call<unboxed_sum>, pairs)), ElementsAre(10, 11, 12));
+    EXPECT_THAT(all_of(calls.istarmap(call<unboxed_sum>, box_pairs())), ElementsAre(10, 11, 12));
+    EXPECT_THAT(all_of(calls.imap(call<opened>, parcels())), Each("of 0"));
+    EXPECT_THAT(all_of(calls.on(0).imap_unordered(call<opened>, parcels())), Each("of 0"));
+    EXPECT_THAT(sorted(calls.imap_unordered(call<count_of>, std::vector<std::vector<std::unique_ptr<int>>>(2))),
+                ElementsAre(0, 0));
+  }
+}
+
+TYPED_TEST(Conformance, StreamsAndFeedsGiveResultsThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  EXPECT_EQ(*all_of(pool.imap(call<doubled>, boxes_of(3))).at(2), 4);
+  EXPECT_EQ(*all_of(pool.imap_unordered(call<doubled>, std::views::iota(2, 3) | to_box)).at(0), 4);
+  EXPECT_EQ(all_of(pool.imap(call<relabelled>, parcels())).at(2).label, "of !");
+  EXPECT_EQ(all_of(pool.imap(call<relabelled>, parcels()).as_results()).at(2).value().label, "of !");
+  auto boxes = pool.template feed<std::unique_ptr<int>>(call<doubled>);
+  auto labelled = pool.template feed<parcel>(call<relabelled>);
+  EXPECT_TRUE(boxes.push(std::make_unique<int>(4)));
+  EXPECT_TRUE(labelled.push(std::move(parcels().front())));
+  EXPECT_EQ(**boxes.next(), 8);
+  EXPECT_EQ(labelled.next()->label, "of !");
+}
+
+TYPED_TEST(Conformance, MapsStreamsAndFeedsTakeBoundValuesThatCanOnlyBeMoved) {
+  const auto pool = TypeParam::make();
+  const auto plus_ten = [] { return muster::bind_front(call<with_bound>, std::make_unique<int>(10)); };
+  EXPECT_THAT(pool.map(plus_ten(), boxes_of(3)), ElementsAre(10, 11, 12));
+  EXPECT_THAT(pool.map_async(plus_ten(), boxes_of(3)).get(), ElementsAre(10, 11, 12));
+  EXPECT_THAT(all_of(pool.imap(plus_ten(), boxes_of(3))), ElementsAre(10, 11, 12));
+  EXPECT_THAT(sorted(pool.imap_unordered(plus_ten(), boxes_of(3))), ElementsAre(10, 11, 12));
+  EXPECT_THAT(all_of(pool.imap(plus_ten(), slow(box_maker()))), ElementsAre(10, 11, 12, 13));
+  EXPECT_EQ(pool.apply(plus_ten(), std::make_unique<int>(5)), 15);
+  EXPECT_THAT(pool.broadcast(plus_ten(), std::make_unique<int>(5)), Each(15));
+  auto feed = pool.template feed<std::unique_ptr<int>>(plus_ten());
+  EXPECT_TRUE(feed.push(std::make_unique<int>(4)));
+  EXPECT_EQ(*feed.next(), 14);
 }
 
 TYPED_TEST(Conformance, StarmapsUnpack) {

@@ -121,7 +121,7 @@ private:
   }
   std::size_t below(std::size_t count) { return random_() % count; }
   // Slots are used from the first on: those are the ones that hurt.
-  task_slot& some_slot() { return board_->slot(below(below(4) == 0 ? board_->sizes().slots : 24)); }
+  task_slot& some_slot() { return board_->slot(below(below(4) == 0 ? board_->sizes().task_slots : 24)); }
   worker_line& some_line() { return board_->line(below(board_->sizes().workers)); }
 
   word& some_word() {

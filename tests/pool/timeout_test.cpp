@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -74,6 +77,38 @@ TEST(Timeout, OneThatIsNegativeIsRefused) {
   EXPECT_THAT(refusal({.timeout = -5ms}), HasSubstr("timeout = -5 ms"));
   EXPECT_THAT(refusal({.retry_delay = -1ms}), HasSubstr("retry_delay = -1 ms"));
   EXPECT_EQ(pool.apply(add, 1, 2), 3);
+}
+
+int stop_all_and_work(pid_t group) {
+  ::kill(-group, SIGSTOP);  // the program, and this worker with it
+  timespec used{};
+  do {
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  } while (used.tv_sec == 0 && used.tv_nsec < 30'000'000);
+  return 42;
+}
+
+// It was ended when it went on, though it had hardly run.
+TEST(Timeout, TheTimeInWhichTheWholeProgramWasStoppedDoesNotCount) {
+  const auto ranks = test::spawn(1, [](std::size_t) {
+    ::setpgid(0, 0);
+    init(0, nullptr);  // a forked child is another process
+    auto options = quiet(1);
+    options.worker_groups = false;
+    const pool pool(options);
+    const auto timed = pool.with({.timeout = 1s}).apply_async(stop_all_and_work, ::getpid()).get_result();
+    const auto late = pool.with({.deadline = 3s}).apply_async(stop_all_and_work, ::getpid()).get_result();
+    return timed.has_value() && late.has_value() ? 0 : 1;
+  });
+  const auto program = ranks->pid(0);
+  for (const auto limit : {1s, 3s}) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(program, &status, WUNTRACED), program);
+    ASSERT_TRUE(WIFSTOPPED(status)) << status;
+    std::this_thread::sleep_until(clock::now() + limit + 500ms);  // longer than it may run
+    ::kill(-program, SIGCONT);
+  }
+  EXPECT_EQ(ranks->wait(0), exit_status::exited(0));
 }
 
 TEST(Timeout, ATaskThatRunsForTooLongIsEndedAndItsWorkerReplaced) {

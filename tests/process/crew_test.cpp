@@ -244,6 +244,45 @@ private:
   std::atomic<int> checks_ = 0;
 };
 
+/// Holds up the supervisor's thread until it is let go, and notes the pause that is told.
+class sleepy_client final : public crew_client {
+public:
+  void worker_started(std::size_t, pid_t) noexcept override {}
+  void worker_ended(std::size_t, const exit_status&, const last_words&) noexcept override {}
+  void crew_broken(const error_info&) noexcept override {}
+  void bell_rang() noexcept override {}
+  audit_report audit() noexcept override {
+    is_held_up_ = true;
+    is_held_up_.notify_all();
+    is_let_go_.wait(false);
+    return {};
+  }
+  overdue_report check_times() noexcept override {
+    overdue_report report;
+    report.next = clock::now() + 1h;
+    return report;
+  }
+  void host_paused(const host_pause& which) noexcept override {
+    lost_ = (which.end - which.due).count();
+    lost_.notify_all();
+  }
+
+  void wait_until_held_up() const { is_held_up_.wait(false); }
+  void let_go() {
+    is_let_go_ = true;
+    is_let_go_.notify_all();
+  }
+  [[nodiscard]] clock::duration lost() const {
+    lost_.wait(0);
+    return clock::duration(lost_);
+  }
+
+private:
+  std::atomic<bool> is_held_up_ = false;
+  std::atomic<bool> is_let_go_ = false;
+  std::atomic<clock::rep> lost_ = 0;
+};
+
 class Crew : public testing::Test {
 protected:
   crew& make(worker_entry* entry, std::size_t workers, crew_options options = {}) {
@@ -490,6 +529,22 @@ TEST_F(Crew, AKillThatIsRefusedLeavesAuditsAndTimersArmed) {
     const int checks = told.checks();
     EXPECT_TRUE(test::eventually([&] { return told.audits() > audits && told.checks() > checks + 1; }));
   }
+}
+
+// As SIGSTOP does; long before the time that is watched for.
+TEST_F(Crew, TheClientIsToldThatTheSupervisorDidNotRun) {
+  sleepy_client told;
+  board tasks(board_sizes{.workers = 1}, spin_policy{});
+  token_encoder functions(tasks.modules());
+  crew workers(watcher_, tasks, {.entry = functions.encode(&obey), .log = discard}, told);
+  workers.wait_until_greeted();
+  workers.watch_time(clock::now() + 1h);
+  workers.watch();
+  told.wait_until_held_up();
+  const auto begin = clock::now();
+  std::this_thread::sleep_until(begin + 1500ms);  // longer than a step
+  told.let_go();
+  EXPECT_GE(told.lost(), 400ms);
 }
 
 // Whoever wants a number has it as soon as the dead worker's is free, if he is quicker than the one who replaces it.

@@ -21,10 +21,10 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Board, AnAttachedOneIsTheSame) {
-  board made({.workers = 3, .slots = 64}, {.budget = 5us, .processors = 4});
+  board made({.workers = 3, .task_slots = 64}, {.budget = 5us, .processors = 4});
   board attached(unique_fd(::dup(made.file().get())));
   EXPECT_EQ(attached.sizes().workers, 3U);
-  EXPECT_EQ(attached.sizes().slots, 64U);
+  EXPECT_EQ(attached.sizes().task_slots, 64U);
   EXPECT_EQ(attached.spin().budget, 5us);
   EXPECT_EQ(attached.spin().processors, 4U);
   made.slot(63).word = 77;
@@ -41,21 +41,21 @@ TEST(Board, HasPagesFromTheStartAndWhenItIsRenewedWhereTheKernelNeverOvercommits
     EXPECT_EQ(::fstat(which.file().get(), &found), 0);
     return found.st_size - off_t{found.st_blocks} * 512;
   };
-  board populated({.workers = 3, .slots = 1024}, {}, memfd_pages::at_once);
+  board populated({.workers = 3, .task_slots = 1024}, {}, memfd_pages::at_once);
   EXPECT_EQ(untouched_bytes(populated), 0);
   populated.renew();
   EXPECT_EQ(untouched_bytes(populated), 0);
-  EXPECT_GT(untouched_bytes(board({.workers = 3, .slots = 1024}, {}, memfd_pages::when_touched)), 0);
+  EXPECT_GT(untouched_bytes(board({.workers = 3, .task_slots = 1024}, {}, memfd_pages::when_touched)), 0);
 }
 
 // Those that it has had are good as they are.
 TEST(Board, ThatCannotHaveOthersKeepsItsPagesWhenItIsRenewed) {
-  board populated({.workers = 1, .slots = 64}, {}, memfd_pages::at_once);
+  board populated({.workers = 1, .task_slots = 64}, {}, memfd_pages::at_once);
   populated.slot(63).word = 77;
   const test::refused_calls scope("fallocate", ENOSPC);
   populated.renew();
   EXPECT_EQ(populated.slot(63).word, 0U);
-  EXPECT_EQ(populated.sizes().slots, 64U);
+  EXPECT_EQ(populated.sizes().task_slots, 64U);
 }
 
 TEST(Board, TheNumberOfActiveWorkersIsTheParents) {
@@ -74,7 +74,7 @@ TEST(Board, TheNumberOfActiveWorkersIsTheParents) {
 }
 
 TEST(Board, LanesAndRingsAreSeparate) {
-  board made({.workers = 2, .slots = 4}, {});
+  board made({.workers = 2, .task_slots = 4}, {});
   for (std::size_t index = 0; index < board::shared_lanes + 2; ++index) {
     ASSERT_TRUE(made.lane_at(index).push(0, {.generation = 1, .slot = static_cast<std::uint16_t>(index)}));
   }
@@ -90,7 +90,7 @@ TEST(Board, LanesAndRingsAreSeparate) {
 TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
   for (const board_sizes wrong :
        {board_sizes{.workers = 0}, board_sizes{.workers = most_workers + 1}, board_sizes{.workers = 2, .active = 3},
-        board_sizes{.slots = 1000}, board_sizes{.slots = 65536}}) {
+        board_sizes{.task_slots = 1000}, board_sizes{.task_slots = 65536}}) {
     try {
       const board made(wrong, {});
       ADD_FAILURE();

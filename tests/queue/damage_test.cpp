@@ -497,7 +497,7 @@ TEST(Damage, WhoeverKeepsTheOldBoardWritesToNobody) {
   ASSERT_EQ(::fstat(old.file().get(), &before), 0);
   ASSERT_EQ(::fstat(world.shared_board().file().get(), &now), 0);
   EXPECT_NE(before.st_ino, now.st_ino);
-  for (std::size_t slot = 0; slot < old.sizes().slots; ++slot) old.slot(slot).word = ~std::uint64_t{0};
+  for (std::size_t slot = 0; slot < old.sizes().task_slots; ++slot) old.slot(slot).word = ~std::uint64_t{0};
   old.lane_at(1).reset(77);
   world.start_workers();
   ASSERT_TRUE(world.tasks().wait(record, deadline::after(30s)));

@@ -183,6 +183,83 @@ TEST_F(DispatcherTime, ADeadlineThatPassedWhileTheTaskWasPostedAgainEndsIt) {
   EXPECT_EQ(world_.tasks().take(record).error(), errc::timed_out);
 }
 
+// The program was stopped while a task ran, and all of its time seems to have passed when it goes on.
+TEST_F(DispatcherTime, APauseOfTheProgramDoesNotCountAgainstATimeout) {
+  auto& record = post();
+  const auto start = clock::now();
+  claim(record);
+  begin(record, start);
+  std::this_thread::sleep_until(start + 2 * limit);
+  world_.tasks().note_pause({.seen = start, .due = start, .end = start + 1h});
+  const auto found = world_.tasks().check_times();
+  EXPECT_THAT(found.workers, IsEmpty());
+  EXPECT_EQ(found.next, start + limit + 1h);
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::worker_died);
+}
+
+TEST_F(DispatcherTime, APauseBeforeATaskBeganGivesItNoMoreTime) {
+  const auto before = clock::now();
+  world_.tasks().note_pause({.seen = before - 1h, .due = before - 1h, .end = before});
+  auto& record = post({.timeout = limit, .deadline = before + 1h, .since = before});
+  claim(record);
+  begin(record, clock::now());
+  EXPECT_THAT(check_when_due(clock::now() + limit).workers, ElementsAre(overdue));
+  finish(record);
+}
+
+TEST_F(DispatcherTime, APauseOfTheProgramDoesNotCountAgainstADeadline) {
+  const auto since = clock::now();
+  const task_terms terms{.deadline = since + limit, .since = since};
+  auto& running = post(terms);
+  auto& queued = post(terms);
+  claim(running);
+  begin(running, since);
+  std::this_thread::sleep_until(since + limit);
+  EXPECT_TRUE(world_.tasks().is_over(terms));
+  world_.tasks().note_pause({.seen = since, .due = since, .end = since + 1h});
+  EXPECT_FALSE(world_.tasks().is_over(terms));
+  const auto found = world_.tasks().check_times();
+  EXPECT_THAT(found.workers, IsEmpty());
+  EXPECT_EQ(found.next, since + limit + 1h);
+  EXPECT_FALSE(world_.tasks().is_done(queued));
+  world_.tasks().stop(error_info(errc::pool_closed, "stopped"));
+  EXPECT_EQ(world_.tasks().take(running).error(), errc::pool_closed);
+  EXPECT_EQ(world_.tasks().take(queued).error(), errc::pool_closed);
+}
+
+// Of more tasks than there are slots the rest waits for one, and their deadline is looked at there.
+TEST_F(DispatcherTime, APauseDoesNotCountAgainstTheDeadlineOfATaskThatWaitsForASlot) {
+  const auto since = clock::now();
+  const task_terms terms{.deadline = since + limit, .since = since};
+  std::vector<task_record*> all;
+  while (all.size() < 100) all.push_back(&post(terms));
+  ASSERT_EQ(all.back()->phase(), task_phase::waiting);
+  std::this_thread::sleep_until(since + limit);
+  world_.tasks().note_pause({.seen = since, .due = since, .end = since + 1h});
+  EXPECT_EQ(world_.tasks().check_times().next, since + limit + 1h);
+  EXPECT_EQ(world_.tasks().pending(), all.size());
+  world_.start_workers();
+  for (auto* each : all) {
+    ASSERT_TRUE(world_.tasks().wait(*each));
+    EXPECT_EQ(test::value_of<int>(world_.tasks().take(*each)), 3);
+  }
+}
+
+TEST_F(DispatcherTime, APauseDoesNotBringADelayedAttemptForward) {
+  const auto since = clock::now();
+  auto& record = post({.deadline = since + limit, .since = since, .retry_delay = 1h}, 1);
+  claim(record);
+  begin(record, since);
+  world_.tasks().recover(0, exit_status::killed(SIGKILL));
+  std::this_thread::sleep_until(since + limit);
+  world_.tasks().note_pause({.seen = since, .due = since, .end = since + 10min});
+  EXPECT_EQ(world_.tasks().check_times().next, since + limit + 10min);
+  EXPECT_EQ(record.phase(), task_phase::waiting);
+  EXPECT_TRUE(world_.tasks().cancel(record));
+  EXPECT_EQ(world_.tasks().take(record).error(), errc::cancelled);
+}
+
 TEST_F(DispatcherTime, AnAttemptAfterATimeoutHasItsOwnTime) {
   auto& record = post({.timeout = limit, .retry_on = retry::timeout()}, 1);
   claim(record);

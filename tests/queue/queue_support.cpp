@@ -60,7 +60,7 @@ thread_world::thread_world(std::size_t workers, dispatcher::options settings, st
       blocks_(4096),
       file_(make_memfd("test", extents_in_test * extent_bytes)),
       payload_(file_, extents_in_test * extent_bytes, mapping::inherit::yes),
-      board_({.workers = workers, .slots = slots}, short_spin()),
+      board_({.workers = workers, .task_slots = slots}, short_spin()),
       functions_(board_.modules()),
       tasks_(board_, *arenas_.emplace_back(make_arena(participant_id::host)), settings),
       listener_(tasks_) {
@@ -99,7 +99,7 @@ void thread_world::stop_workers() {
 process_world::process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings,
                              std::size_t slots)
     : domain_({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64}),
-      board_({.workers = workers, .slots = slots}, spin),
+      board_({.workers = workers, .task_slots = slots}, spin),
       functions_(board_.modules()),
       tasks_(board_, domain_.blocks(), settings),
       listener_(tasks_),

@@ -16,7 +16,7 @@ namespace muster {
 /// that waits there for the dead one is let go. Queues are next: who is told of the death by the end of a task finds
 /// there what the dead one was reading. Blocks are last: until then, what a slot or queue still refers to is found and
 /// adopted.
-enum class recovery_stage { descriptors, queues, slots, groups, worlds, blocks };
+enum class recovery_stage { descriptors, queues, boards, groups, worlds, blocks };
 
 /// Where every shared structure says what must be done when a participant has died.
 ///

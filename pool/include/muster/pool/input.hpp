@@ -6,8 +6,10 @@
 //     for (double each : pool.imap(work_out, muster::quick(points | std::views::transform(scaled)))) use(each);
 //     for (auto& each : pool.imap(examine, muster::slow(std::views::istream<std::string>(std::cin)))) show(each);
 
+#include <array>
 #include <cstddef>
 #include <ranges>
+#include <type_traits>
 #include <utility>
 
 #include <muster/pool/detail/generated_view.hpp>
@@ -74,6 +76,55 @@ template <class View, std::size_t Index>
 inline constexpr input_speed speed_of<std::ranges::elements_view<View, Index>> = speed_of<View>;
 template <class View, input_speed Speed>
 inline constexpr input_speed speed_of<paced_view<View, Speed>> = Speed;
+
+/// Whether a range has its elements to itself, so that whoever was given the range may move them: containers, what
+/// std::views makes of those that were moved in, and what generators give.
+template <class Range>
+inline constexpr bool owns_elements = container<Range>;
+template <class T, std::size_t Size>
+inline constexpr bool owns_elements<std::array<T, Size>> = true;
+template <class Range>
+inline constexpr bool owns_elements<std::ranges::owning_view<Range>> = owns_elements<Range>;
+template <class View>
+inline constexpr bool owns_elements<std::ranges::take_view<View>> = owns_elements<View>;
+template <class View>
+inline constexpr bool owns_elements<std::ranges::drop_view<View>> = owns_elements<View>;
+template <class View>
+inline constexpr bool owns_elements<std::ranges::reverse_view<View>> = owns_elements<View>;
+template <class View>
+inline constexpr bool owns_elements<std::ranges::common_view<View>> = owns_elements<View>;
+template <class View, input_speed Speed>
+inline constexpr bool owns_elements<paced_view<View, Speed>> = owns_elements<View>;
+template <class Generator>
+inline constexpr bool owns_elements<generated_view<Generator>> = true;
+
+/// An element of a range `Range` of which each is taken once: moved where the range owns it.
+template <class Range, class Iterator>
+[[nodiscard]] decltype(auto) element_at(Iterator& at) {
+  if constexpr (owns_elements<Range>) {
+    return std::ranges::iter_move(at);
+  } else {
+    return *at;
+  }
+}
+
+/// Whether elements lie where they are until the range is changed, as those of containers do.
+template <class View>
+inline constexpr bool keeps_elements = std::ranges::contiguous_range<View>;
+template <container Range>
+inline constexpr bool keeps_elements<std::ranges::ref_view<Range>> = true;
+template <container Range>
+inline constexpr bool keeps_elements<std::ranges::owning_view<Range>> = true;
+template <class View>
+inline constexpr bool keeps_elements<std::ranges::take_view<View>> = keeps_elements<View>;
+template <class View>
+inline constexpr bool keeps_elements<std::ranges::drop_view<View>> = keeps_elements<View>;
+template <class View>
+inline constexpr bool keeps_elements<std::ranges::reverse_view<View>> = keeps_elements<View>;
+template <class View>
+inline constexpr bool keeps_elements<std::ranges::common_view<View>> = keeps_elements<View>;
+template <class View, input_speed Speed>
+inline constexpr bool keeps_elements<paced_view<View, Speed>> = keeps_elements<View>;
 
 template <input_speed Speed, stream_elements Xs>
 [[nodiscard]] auto paced(Xs&& xs) {

@@ -20,6 +20,7 @@
 #include <muster/pool/detail/local_stream.hpp>
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/make_as.hpp>
+#include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/slow_stream.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
@@ -40,10 +41,17 @@ namespace detail {
 /// The elements of a map, which it owns.
 template <class T, class Xs>
 std::vector<T> elements_of(Xs&& xs) {
-  std::vector<T> elements;
-  if constexpr (std::ranges::sized_range<Xs>) elements.reserve(std::ranges::size(xs));
-  for (auto&& each : xs) elements.emplace_back(std::forward<decltype(each)>(each));
-  return elements;
+  if constexpr (std::is_same_v<Xs, std::vector<T>>) {
+    return std::move(xs);
+  } else {
+    std::vector<T> elements;
+    if constexpr (std::ranges::sized_range<Xs>) elements.reserve(std::ranges::size(xs));
+    auto at = std::ranges::begin(xs);
+    for (const auto end = std::ranges::end(xs); at != end; ++at) {
+      elements.emplace_back(to_own<T>(element_at<Xs>(at)));  // Xs is a reference where the range is lent
+    }
+    return elements;
+  }
 }
 
 }  // namespace detail
@@ -54,9 +62,11 @@ std::vector<T> elements_of(Xs&& xs) {
 /// Everything is as there, but for this. Callables, arguments, elements and results stay in this process: they are
 /// copied or moved, need not be transportable, and callables may capture. Callables get what they would get in a worker
 /// process: arguments and elements as rvalues, bound values as const references, C strings as std::string. Threads of a
-/// map call a copy of its callable each, unless it cannot be copied. A reference, pointer or view must be valid for as
-/// long as the task may run. Exceptions arrive as they were thrown, of any type; from streams, and as data, as those
-/// of a worker process do, and they say which element, not which worker. A task that crashes takes the program along.
+/// map call a copy of its callable each, unless it cannot be copied. What is given as an rvalue is moved; what is lent
+/// and cannot be copied is copied by its serialize function, as a worker process would get it. A reference, pointer or
+/// view must be valid for as long as the task may run. Exceptions arrive as they were thrown, of any type; from
+/// streams, and as data, as those of a worker process do, and they say which element, not which worker. A task that
+/// crashes takes the program along.
 ///
 /// A map that fails or is cancelled, and a stream or feed that is destroyed, ask elements that run to stop
 /// (this_task::stop_requested()) and wait for them: they may refer to what belongs to the caller.
@@ -110,9 +120,8 @@ public:
   template <class F, class... Args>
   auto broadcast_async(F f, Args&&... args) const {
     Adapter::template check<F, sent_as<Args>...>();
-    const auto callable = Adapter::adapt(std::move(f));
-    using adapted = std::remove_const_t<decltype(callable)>;
-    detail::require_invocable<adapted, sent_as<Args>...>();
+    detail::require_invocable<decltype(Adapter::adapt(std::move(f))), sent_as<Args>...>();
+    const auto callable = detail::to_repeat(Adapter::adapt(std::move(f)));
     const auto& core = self().core();
     std::vector<decltype(detail::submit_local(core, self().route(), true, callable, args...))> all;
     all.reserve(core->workers());
@@ -161,9 +170,8 @@ public:
     using adapted = decltype(Adapter::adapt(std::move(f)));
     using R = typename detail::local_element<false, adapted, T>::result;
     return feed_stream<T, R>(
-        [core = self().core(), route = self().route(), callable = Adapter::adapt(std::move(f))](T element) {
-          return detail::submit_local(core, route, false, callable, std::move(element));
-        },
+        [core = self().core(), route = self().route(), callable = detail::to_repeat(Adapter::adapt(std::move(f)))](
+            T element) { return detail::submit_local(core, route, false, callable, std::move(element)); },
         window(), true);
   }
 
@@ -242,12 +250,13 @@ private:
     using R = typename detail::local_element<Unpack, adapted, T>::result;
     using input = detail::range_walk<std::views::all_t<Xs>>;
     const auto& core = self().core();
-    auto submit = [core, route = self().route(), callable = Adapter::adapt(std::move(f))](auto&& element) -> future<R> {
+    auto submit = [core, route = self().route(),
+                   callable = detail::to_repeat(Adapter::adapt(std::move(f)))](auto&& element) -> future<R> {
       const auto call = [&](auto&&... parts) {
         return detail::submit_local(core, route, false, callable, std::forward<decltype(parts)>(parts)...);
       };
       if constexpr (Unpack) {
-        return std::apply(call, T(std::forward<decltype(element)>(element)));
+        return std::apply(call, T(detail::to_own<T>(std::forward<decltype(element)>(element))));
       } else {
         return call(std::forward<decltype(element)>(element));
       }

@@ -17,6 +17,7 @@
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
+#include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/input.hpp>
@@ -98,7 +99,7 @@ public:
     }
     return *at_ != std::ranges::end(view_);
   }
-  [[nodiscard]] decltype(auto) element() const { return **at_; }
+  [[nodiscard]] decltype(auto) element() const { return element_at<View>(*at_); }
 
   /// Hands the next element to `take`; false at the end. `pace` learns how long it took to get, where it may be long.
   template <class Take>
@@ -128,9 +129,27 @@ public:
   range_input(std::shared_ptr<pool_core> core, transfer how, View view)
       : core_(std::move(core)), how_(how), walk_(std::move(view)) {}
 
-  taken pull(std::size_t most) override {
+  taken pull([[maybe_unused]] std::size_t most) override {
+    if constexpr (is_slow) {
+      return pull_one();
+    } else {
+      return pull_some(most);
+    }
+  }
+  [[nodiscard]] bool may_be_slow() const noexcept override { return is_slow; }
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return pace_.patience(); }
+
+private:
+  static constexpr bool is_slow = range_walk<View>::may_be_slow;
+  // Elements that stay where they are need not be copied or moved on their way into the batch.
+  using reference = std::ranges::range_reference_t<View>;
+  static constexpr bool stay = keeps_elements<View> && !array_element<T> && std::is_lvalue_reference_v<reference> &&
+                               std::is_same_v<std::remove_cvref_t<reference>, T>;
+  using gathered = std::conditional_t<stay, const T*, T>;
+
+  taken pull_some(std::size_t most) {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    std::vector<T> elements;
+    std::vector<gathered> elements;
     bool ended = false;
     try {
       ended = !gather(elements, most);
@@ -139,20 +158,46 @@ public:
       failure_ = std::current_exception();  // its place is behind those elements
     }
     if (elements.empty()) return {.batch = {}, .count = 0, .ended = ended};
-    auto batch = make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
-    return {.batch = std::move(batch), .count = elements.size(), .ended = ended};
+    return {.batch = batch_of(elements), .count = elements.size(), .ended = ended};
   }
-  [[nodiscard]] bool may_be_slow() const noexcept override { return range_walk<View>::may_be_slow; }
-  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return pace_.patience(); }
 
-private:
+  // One element, into a batch of its own: the engine asks for no more of an input that may make wait.
+  taken pull_one() {
+    taken found{.batch = {}, .count = 0, .ended = false};
+    found.ended = !walk_.next(pace_, [&](auto&& element) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(element)>, T>) {
+        found.batch = make_batch<T, R>(core_->memory(), std::addressof(element), 1, how_);
+      } else {
+        const T value(to_own<T>(std::forward<decltype(element)>(element)));
+        found.batch = make_batch<T, R>(core_->memory(), std::addressof(value), 1, how_);
+      }
+      found.count = 1;
+    });
+    return found;
+  }
+
   // False at the end.
-  bool gather(std::vector<T>& elements, std::size_t most) {
-    const auto keep = [&](auto&& element) { elements.push_back(std::forward<decltype(element)>(element)); };
+  bool gather(std::vector<gathered>& elements, std::size_t most) {
+    const auto keep = [&](auto&& element) {
+      if constexpr (stay) {
+        elements.push_back(std::addressof(element));
+      } else {
+        elements.push_back(to_own<T>(std::forward<decltype(element)>(element)));
+      }
+    };
     while (elements.size() < most) {
       if (!walk_.next(pace_, keep)) return false;
     }
     return true;
+  }
+
+  packed_batch batch_of(const std::vector<gathered>& elements) {
+    if constexpr (stay) {
+      const auto all = elements | std::views::transform([](const T* each) -> const T& { return *each; });
+      return make_batch<T, R>(core_->memory(), all.begin(), elements.size(), how_);
+    } else {
+      return make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
+    }
   }
 
   const std::shared_ptr<pool_core> core_;

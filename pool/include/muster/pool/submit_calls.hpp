@@ -218,15 +218,15 @@ public:
   template <class T, class F>
   [[nodiscard]] auto feed(F f) const {
     adapter::template check<F, T>();
-    auto callable = adapter::adapt(std::move(f));
-    detail::check_map<false, decltype(callable), T>();
-    using R = detail::map_result<false, decltype(callable), T>;
+    using adapted = decltype(adapter::adapt(std::move(f)));
+    detail::check_map<false, adapted, T>();
+    using R = detail::map_result<false, adapted, T>;
     const auto& core = self().core();
     const auto options = self().options();
     return feed_stream<T, R>(
         [core, options, terms = detail::terms_of(options), route = self().route(),
-         callable = std::move(callable)](const T& element) {
-          return detail::submit_call(core, options, terms, route, admission::unlimited, callable, element);
+         callable = std::make_shared<const adapted>(adapter::adapt(std::move(f)))](const T& element) {
+          return detail::submit_call(core, options, terms, route, admission::unlimited, *callable, element);
         },
         window_of(options));
   }

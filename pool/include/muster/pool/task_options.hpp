@@ -44,7 +44,8 @@ struct task_options {
   /// How long the whole call may take, from submitting it on: waiting for a worker, running, and being tried again. A
   /// task, or an element of a map or stream, that has not ended by then ends with errc::timed_out: at once if no worker
   /// has it, else by the death of its worker, as with `timeout`. Less than 0: it is over already. 0: no matter when,
-  /// and so is the longest time that there is.
+  /// and so is the longest time that there is. While the program is stopped (SIGSTOP, a debugger) its time stands
+  /// still, as that of `timeout`, as far as the pool can know: docs/design/tasks.md.
   std::chrono::nanoseconds deadline{};
   /// How often a task (of a map: an element) is run again after it failed for one of the reasons in `retry_on`. 0, the
   /// default, because only you know whether running it twice does harm. A task that has killed as many workers as
@@ -84,10 +85,12 @@ void require_valid(const task_options& options);
 
 /// What the dispatcher is to know of a call that begins now.
 [[nodiscard]] inline task_terms terms_of(const task_options& options) noexcept {
-  return {.timeout = options.timeout,
-          .deadline = options.deadline.count() == 0 ? clock::time_point::max() : later(clock::now(), options.deadline),
-          .retry_on = options.retry_on,
-          .retry_delay = options.retry_delay};
+  task_terms terms{.timeout = options.timeout, .retry_on = options.retry_on, .retry_delay = options.retry_delay};
+  if (options.deadline.count() != 0) {
+    terms.since = clock::now();
+    terms.deadline = later(terms.since, options.deadline);
+  }
+  return terms;
 }
 
 }  // namespace detail

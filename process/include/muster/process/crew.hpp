@@ -88,6 +88,9 @@ public:
   virtual audit_report audit() noexcept { return {}; }
   /// Finds workers that have been at a task for too long. Called when crew::watch_time said so, or the last report.
   virtual overdue_report check_times() noexcept { return {}; }
+  /// The supervisor's thread did not run for a while, as after SIGSTOP. Called while a time is awaited for which
+  /// crew::watch_time or the last report asked, and before check_times().
+  virtual void host_paused(const host_pause& /*which*/) noexcept {}
   /// All workers are gone and recovered, because damage was repeated: others are started after this.
   virtual void crew_replaced() noexcept {}
 

@@ -83,9 +83,9 @@ static_assert(sizeof(worker_line) == 256);
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct board_sizes {
-  std::size_t workers = 1;   ///< at most
-  std::size_t active = 0;    ///< at first; 0: as many
-  std::size_t slots = 1024;  ///< tasks in flight; a power of two, at most 32768
+  std::size_t workers = 1;        ///< at most
+  std::size_t active = 0;         ///< at first; 0: as many
+  std::size_t task_slots = 1024;  ///< tasks in flight; a power of two, at most 32768
 };
 
 /// The shared memory between a parent and the workers of one crew: slots, lanes, completion rings, who sleeps, and

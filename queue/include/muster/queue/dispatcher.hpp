@@ -25,6 +25,7 @@
 #include <muster/queue/dispatcher_options.hpp>
 #include <muster/queue/dispatcher_reports.hpp>
 #include <muster/queue/finished_list.hpp>
+#include <muster/queue/pause_log.hpp>
 #include <muster/queue/task_record.hpp>
 #include <muster/queue/task_reply.hpp>
 #include <muster/queue/task_request.hpp>
@@ -194,6 +195,11 @@ public:
   /// tried again later is posted when its time has come.
   /// Cost: of the tasks that are due, not of all that have times.
   [[nodiscard]] overdue_report check_times() MUSTER_EXCLUDES(mutex_);
+  /// This process did not run for a while, and its workers are taken to have been stopped with it: timeouts and
+  /// deadlines of what was under way are extended.
+  void note_pause(const host_pause& which) MUSTER_EXCLUDES(mutex_);
+  /// Whether a deadline has passed, extended by such pauses.
+  [[nodiscard]] bool is_over(const task_terms& terms) MUSTER_EXCLUDES(mutex_);
 
   /// As board::restore_header; counts as damage if something was wrong.
   bool restore_header() MUSTER_EXCLUDES(mutex_);
@@ -353,6 +359,7 @@ private:
   void look_at_time(task_record& record, clock::time_point now, overdue_report& report, finished_list& finished)
       MUSTER_REQUIRES(mutex_);
   clock::time_point due_of(task_record& record) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] clock::time_point deadline_of(const task_terms& terms) const MUSTER_REQUIRES(mutex_);
   [[nodiscard]] clock::time_point start_of(const watched_tasks::entry& watched, std::size_t worker,
                                            clock::time_point now) MUSTER_REQUIRES(mutex_);
   void fail_after_timeout(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
@@ -439,6 +446,7 @@ private:
   task_timing timing_ MUSTER_GUARDED_BY(mutex_);
   task_labels labels_ MUSTER_GUARDED_BY(mutex_);
   watched_tasks terms_ MUSTER_GUARDED_BY(mutex_);  // those with terms
+  pause_log pauses_ MUSTER_GUARDED_BY(mutex_);
   std::minstd_rand jitter_ MUSTER_GUARDED_BY(mutex_){std::random_device{}()};
   clock::time_point next_check_ MUSTER_GUARDED_BY(mutex_) = clock::time_point::max();
   std::optional<error_info> closed_ MUSTER_GUARDED_BY(mutex_);

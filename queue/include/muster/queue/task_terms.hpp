@@ -14,6 +14,7 @@ namespace muster {
 struct task_terms {
   std::chrono::nanoseconds timeout{};  ///< how long it, or an element of it, may run; 0: as long as it likes
   clock::time_point deadline = clock::time_point::max();  ///< when it must have ended
+  clock::time_point since{};                              ///< when the call began that the deadline is of
   retry_reasons retry_on = retry::death();
   std::chrono::nanoseconds retry_delay{};  ///< before the second attempt; twice as long before each further one
 

@@ -30,6 +30,7 @@ public:
     clock::time_point due = clock::time_point::max();  // when to look at it
     std::optional<clock::time_point> waited;           // since when it was seen claimed, and not begun
     bool delayed = false;                              // waits for the time of its next attempt, and for no slot
+    clock::time_point next_attempt;                    // when that is
   };
 
   void begin(task_record& record, const task_terms& terms) {

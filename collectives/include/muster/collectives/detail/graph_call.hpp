@@ -19,20 +19,20 @@ template <std::size_t>
 using tensor_each = const tensor&;
 
 /// A callable that takes each input as an argument of its own.
-template <class F, std::size_t... I>
-[[nodiscard]] graph_call graph_call_of(F function, std::index_sequence<I...> /*inputs*/) {
-  constexpr bool writes = std::is_invocable_v<F&, const tensor&, tensor_each<I>...>;
-  constexpr bool returns = std::is_invocable_r_v<tensor, F&, tensor_each<I>...>;
+template <class F, std::size_t... Index>
+[[nodiscard]] graph_call graph_call_of(F function, std::index_sequence<Index...> /*inputs*/) {
+  constexpr bool writes = std::is_invocable_v<F&, const tensor&, tensor_each<Index>...>;
+  constexpr bool returns = std::is_invocable_r_v<tensor, F&, tensor_each<Index>...>;
   static_assert(writes || returns,
                 "muster: a compute node's function takes its output and its inputs, each as const tensor&, and writes "
                 "the output's elements; or it takes the inputs and returns a tensor");
   if constexpr (writes) {
     return [function = std::move(function)](tensor& output, [[maybe_unused]] std::span<const tensor> inputs) mutable {
-      function(std::as_const(output), inputs[I]...);
+      function(std::as_const(output), inputs[Index]...);
     };
   } else {
     return [function = std::move(function)](tensor& output, [[maybe_unused]] std::span<const tensor> inputs) mutable {
-      output = function(inputs[I]...);
+      output = function(inputs[Index]...);
     };
   }
 }

@@ -15,6 +15,7 @@
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/pool/detail/local_state.hpp>
+#include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/serialize/callable.hpp>
 
@@ -203,6 +204,31 @@ decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
   }(std::make_index_sequence<std::tuple_size_v<typename local_callable<F>::bound_values>>{});
 }
 
+/// A callable that cannot be copied, for all tasks that call it, also at the same time.
+template <class F>
+class shared_callable {
+public:
+  explicit shared_callable(F whole) : of_(std::make_shared<local_callable<F>>(std::move(whole))) {}
+
+  template <class... Args>
+  decltype(auto) operator()(Args&&... args) const {
+    return call_locally(*of_, std::forward<Args>(args)...);
+  }
+
+private:
+  std::shared_ptr<local_callable<F>> of_;
+};
+
+/// A callable of which several tasks get a copy.
+template <class F>
+[[nodiscard]] auto to_repeat(F callable) {
+  if constexpr (std::is_copy_constructible_v<F>) {
+    return callable;
+  } else {
+    return shared_callable<F>(std::move(callable));
+  }
+}
+
 /// The call of `F` with `Args`, which it owns.
 template <class F, class... Args>
 class local_call final : public local_task<task_result<F, Args...>> {
@@ -216,7 +242,7 @@ public:
 private:
   struct parts {
     template <class... Given>
-    explicit parts(F f, Given&&... given) : callable(std::move(f)), args(std::forward<Given>(given)...) {}
+    explicit parts(F f, Given&&... given) : callable(std::move(f)), args(to_own<Args>(std::forward<Given>(given))...) {}
     local_callable<F> callable;
     std::tuple<Args...> args;
   };

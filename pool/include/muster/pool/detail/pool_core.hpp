@@ -112,6 +112,7 @@ public:
   bool repair_start() noexcept override;
   audit_report audit() noexcept override;
   overdue_report check_times() noexcept override;
+  void host_paused(const host_pause& which) noexcept override { tasks_.note_pause(which); }
   void crew_replaced() noexcept override;
 
 private:

@@ -19,6 +19,7 @@
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/progress.hpp>
 #include <muster/pool/task_options.hpp>
@@ -68,11 +69,13 @@ std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_
 /// The whole input of a map in one batch. Ranges that make their elements on the fly are gone over once.
 template <class T, class R, class Xs>
 packed_batch batch_of_range(arena& memory, transfer how, Xs&& xs) {
-  if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<std::ranges::range_reference_t<Xs>>) {
+  using reference = std::ranges::range_reference_t<Xs>;
+  if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<reference> &&
+                (std::is_same_v<std::remove_cvref_t<reference>, T> || copies<std::remove_cvref_t<reference>>)) {
     return make_batch<T, R>(memory, std::ranges::begin(xs), static_cast<std::size_t>(std::ranges::distance(xs)), how);
   } else {
     std::vector<T> elements;
-    for (auto&& each : xs) elements.push_back(std::forward<decltype(each)>(each));
+    for (auto&& each : xs) elements.push_back(to_own<T>(std::forward<decltype(each)>(each)));
     return make_batch<T, R>(memory, elements.begin(), elements.size(), how);
   }
 }
