@@ -37,9 +37,14 @@ arena::record& arena::record_of(std::uint32_t descriptor) {
   return records_[descriptor];
 }
 
+// What this process knows of it, without memory for more: for recovery and releases, which must not fail.
+arena::record arena::known_of(std::uint32_t descriptor) const noexcept {
+  return descriptor < records_.size() ? records_[descriptor] : record();
+}
+
 // Tells the others. Release: whoever finds the block by its word sees where it lies and what was written into it.
 void arena::publish(std::uint32_t descriptor, participant_id owner, block_state state) {
-  const block_ownership word{.generation = record_of(descriptor).generation, .owner = owner, .state = state};
+  const block_ownership word{.generation = known_of(descriptor).generation, .owner = owner, .state = state};
   blocks_.at(descriptor).word.store(word.pack(), std::memory_order_release);
 }
 
@@ -54,6 +59,7 @@ block arena::allocate_small(std::size_t bytes) {
     record_of(*descriptor).state = block_state::cached;  // it may have come back from a borrower just now
     return make_live(*descriptor, bytes);
   }
+  slab.make_room();
   auto offset = slab.cut();
   if (!offset) {
     static_cast<void>(admit(extent_bytes, 0));
@@ -264,10 +270,19 @@ void arena::release_here(std::uint32_t descriptor) {
   if (known.is_small()) {
     slabs_[detail::slab::class_of(known.capacity)]->put(descriptor);
   } else {
-    cache_.push_back(descriptor);
-    cached_bytes_ += known.run().size_bytes();
-    if (cached_bytes_ > options_.cache_bytes) trim_cache(cache_limit());
+    cache_run(descriptor);
   }
+}
+
+// Without memory to keep a record of it, it is not kept warm.
+void arena::cache_run(std::uint32_t descriptor) {
+  try {
+    cache_.push_back(descriptor);
+  } catch (const std::bad_alloc&) {
+    return drop_run(descriptor);
+  }
+  cached_bytes_ += record_of(descriptor).run().size_bytes();
+  if (cached_bytes_ > options_.cache_bytes) trim_cache(cache_limit());
 }
 
 void arena::release_orphan(std::uint32_t descriptor) {
@@ -281,7 +296,7 @@ void arena::release_orphan(std::uint32_t descriptor) {
 }
 
 void arena::forget(std::uint32_t descriptor) {
-  record_of(descriptor) = {};
+  if (descriptor < records_.size()) records_[descriptor] = {};
   blocks_.unbind(descriptor);
   block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
 }

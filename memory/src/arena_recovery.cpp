@@ -2,6 +2,8 @@
 // What a home does when a participant has died: its own, what was lent to the dead one, and what that was just doing.
 #include <muster/memory/arena.hpp>
 
+#include <new>
+
 namespace muster {
 
 void arena::recover(participant_id dead) noexcept {
@@ -14,12 +16,12 @@ void arena::recover(participant_id dead) noexcept {
 }
 
 void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
-  auto& known = record_of(descriptor);
+  const auto known = known_of(descriptor);
   if (known.state == block_state::live && known.home == dead) {  // adopted: its memory stays until it is released
-    known.home = options_.self;
+    record_of(descriptor).home = options_.self;
     blocks_.at(descriptor).home.store(static_cast<std::uint16_t>(options_.self), std::memory_order_release);
     extents_.transfer(dead, options_.self, known.run());
-    ++orphans_[known.run().first];
+    note_orphan(known);
     return;
   }
   const auto found = blocks_.read(descriptor);
@@ -45,6 +47,15 @@ void arena::recover_block(std::uint32_t descriptor, participant_id dead) {
     const block_ownership returned{
         .generation = found.owner.generation, .owner = found.home, .state = block_state::returned};
     blocks_.at(descriptor).word.store(returned.pack(), std::memory_order_release);
+  }
+}
+
+// A small block whose home is dead: its extent is freed with the last block in it. Without memory to note that, the
+// extent is kept, and its pieces are used again.
+void arena::note_orphan(const record& adopted) noexcept {
+  try {
+    ++orphans_[adopted.run().first];
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
   }
 }
 

@@ -272,12 +272,23 @@ void arena::take_over(std::uint64_t target) noexcept {
     return forget(descriptor);
   }
   extents_.unshare(descriptor, options_.self, run);
-  record_of(descriptor) = {.offset = found.offset,
-                           .capacity = found.capacity,
-                           .generation = mine.generation,
-                           .home = options_.self,
-                           .state = block_state::live};
   blocks_.at(descriptor).home.store(static_cast<std::uint16_t>(options_.self), relaxed);
+  keep_or_free(descriptor, {.offset = found.offset,
+                            .capacity = found.capacity,
+                            .generation = mine.generation,
+                            .home = options_.self,
+                            .state = block_state::live});
+}
+
+// In the cache; without memory for its record it is free.
+void arena::keep_or_free(std::uint32_t descriptor, const record& taken) noexcept {
+  try {
+    record_of(descriptor) = taken;
+  } catch (const std::bad_alloc&) {
+    forget(descriptor);
+    discard(taken.run());
+    return extents_.release(options_.self, taken.run());
+  }
   release_here(descriptor);
 }
 
@@ -307,7 +318,7 @@ void arena::recover_hold(std::uint32_t hold, participant_id dead) {
   const auto found = blocks_.read(hold).owner;
   const bool has_counted = found.state == block_state::hold || found.state == block_state::sent;
   const bool is_hold = has_counted || found.state == block_state::adding || found.state == block_state::dropping;
-  if (!is_hold || found.owner != dead || record_of(hold).state != block_state::free) return;
+  if (!is_hold || found.owner != dead || known_of(hold).state != block_state::free) return;
   auto mine = found;
   mine.owner = options_.self;
   mine.state = block_state::dropping;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 namespace muster::detail {
 
@@ -42,8 +43,24 @@ void slab::collect(block_table& blocks, participant_id self, std::size_t looks) 
   }
 }
 
+void slab::make_room() {
+  constexpr std::size_t least = 16;
+  const auto wanted = std::max(least, 2 * cut_);
+  if (free_.capacity() <= cut_) free_.reserve(wanted);
+  if (lent_.capacity() <= cut_) lent_.set_capacity(wanted);
+}
+
+// One that this slab has not cut came from a dead process: without memory for it, it stays unused.
+void slab::put(std::uint32_t descriptor) noexcept {
+  try {
+    free_.push_back(descriptor);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
 std::optional<std::size_t> slab::cut() noexcept {
   if (uncut_.bytes < chunk_bytes_) return std::nullopt;
+  ++cut_;
   const auto offset = uncut_.offset;
   uncut_.offset += chunk_bytes_;
   uncut_.bytes -= chunk_bytes_;
@@ -51,6 +68,7 @@ std::optional<std::size_t> slab::cut() noexcept {
 }
 
 void slab::put_back() noexcept {
+  --cut_;
   uncut_.offset -= chunk_bytes_;
   uncut_.bytes += chunk_bytes_;
 }

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
+
+#include <boost/circular_buffer.hpp>
 
 #include <muster/memory/block_table.hpp>
 #include <muster/memory/extent_map.hpp>
@@ -33,8 +34,11 @@ public:
 
   /// A cached descriptor, after a look whether lent ones have come back.
   std::optional<std::uint32_t> take(block_table& blocks, participant_id self);
-  void put(std::uint32_t descriptor) { free_.push_back(descriptor); }
-  void remember_lent(std::uint32_t descriptor) { lent_.push_back(descriptor); }
+  // Releasing and lending must not fail: there is room for all pieces that were cut.
+  void put(std::uint32_t descriptor) noexcept;
+  void remember_lent(std::uint32_t descriptor) noexcept { lent_.push_back(descriptor); }
+  /// Has that room for one piece more. Throws std::bad_alloc.
+  void make_room();
 
   /// The offset of the next uncut piece; nothing when a new extent is needed.
   std::optional<std::size_t> cut() noexcept;
@@ -52,7 +56,8 @@ private:
 
   std::size_t chunk_bytes_;
   std::vector<std::uint32_t> free_;
-  std::deque<std::uint32_t> lent_;  // oldest first
+  boost::circular_buffer<std::uint32_t> lent_;  // oldest first
+  std::size_t cut_ = 0;                         // pieces
   piece uncut_;
 };
 

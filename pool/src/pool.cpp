@@ -178,7 +178,7 @@ public:
     core_->tasks().set_active(workers);
     crew_->resize(workers, [done = std::move(done)](const error_info* failure) {
       done->complete(failure == nullptr ? detail::outcome<void>::of_value()
-                                        : detail::outcome<void>::of_error(*failure));
+                                        : detail::outcome<void>::of_error(error_info::copy_of(*failure)));
     });
   }
 

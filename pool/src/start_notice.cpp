@@ -6,7 +6,7 @@
 namespace muster::detail {
 
 outcome<void> start_notice::outcome_of(const std::optional<error_info>& why) {
-  return why ? outcome<void>::of_error(*why) : outcome<void>::of_value();
+  return why ? outcome<void>::of_error(error_info::copy_of(*why)) : outcome<void>::of_value();
 }
 
 void start_notice::end(std::optional<error_info> why) {

@@ -183,10 +183,14 @@ void crew::impl::start_process(worker& who) {
   }
   if (!who.stands_by) client_.worker_started(who.index, who.pid);
   publish(who);
-  watch(who);
-  listen(who);
-  for (const auto which : {output_stream::out, output_stream::err}) {
-    if (who.streams[static_cast<std::size_t>(which)].pipe) listen_to_output(who, which);
+  try {
+    watch(who);
+    listen(who);
+    for (const auto which : {output_stream::out, output_stream::err}) {
+      if (who.streams[static_cast<std::size_t>(which)].pipe) listen_to_output(who, which);
+    }
+  } catch (const std::exception& failure) {  // a process that nobody listens to is as one that cannot be answered
+    fail_handshake(who, failure);
   }
 }
 

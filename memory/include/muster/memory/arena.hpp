@@ -183,6 +183,9 @@ private:
   [[nodiscard]] bool is_run(const block_snapshot& found) const noexcept;
   [[nodiscard]] bool is_small(const block_snapshot& found) const noexcept;
   record& record_of(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] record known_of(std::uint32_t descriptor) const noexcept MUSTER_REQUIRES(mutex_);
+  void keep_or_free(std::uint32_t descriptor, const record& taken) noexcept MUSTER_REQUIRES(mutex_);
+  void note_orphan(const record& adopted) noexcept MUSTER_REQUIRES(mutex_);
   record& record_of_bound(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void publish(std::uint32_t descriptor, participant_id owner, block_state state) MUSTER_REQUIRES(mutex_);
 
@@ -195,6 +198,7 @@ private:
   void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t place_for(std::size_t extents) const noexcept MUSTER_REQUIRES(mutex_);
   void release_here(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
+  void cache_run(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void release_orphan(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void forget(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void drop_run(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);

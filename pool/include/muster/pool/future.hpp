@@ -36,24 +36,25 @@ struct future_traits<future<R>> {
 template <class T>
 inline constexpr bool is_future = future_traits<std::remove_cvref_t<T>>::is_future;
 
-/// Decodes a reply, in whichever thread wants the value. Values that are made in this process need not be
+/// Decodes a reply, in the thread that wants the value. What is thrown on the way is how the task ended. Values that are made in this process need not be
 /// transportable; a future of such a type never holds a task. `Reply`: task_reply or nested_reply.
 template <class R, class Reply>
-[[nodiscard]] outcome<R> decode_reply(const Reply& reply) {
-  if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
-  if constexpr (std::is_void_v<R>) {
-    return outcome<R>::of_value();
-  } else if constexpr (!transportable<R>) {
-    return outcome<R>::of_error(error_info(errc::not_serializable, "values of this type do not come from tasks"));
-  } else {
-    try {
+[[nodiscard]] outcome<R> decode_reply(const Reply& reply) noexcept {
+  try {
+    if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
+    if constexpr (std::is_void_v<R>) {
+      return outcome<R>::of_value();
+    } else if constexpr (!transportable<R>) {
+      return outcome<R>::of_error(error_info(errc::not_serializable, "values of this type do not come from tasks"));
+    } else {
       reply_attachments attachments(reply.shared());
       return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes(), &attachments)));
-    } catch (const error& failure) {
-      return outcome<R>::of_error(error_info(errc::not_serializable, failure.what()));
-    } catch (...) {  // of a serialize function
-      return outcome<R>::of_exception(std::current_exception());
     }
+  } catch (const error& failure) {
+    return outcome<R>::of_error(
+        error_info::described(errc::not_serializable, [&] { return std::string(failure.what()); }));
+  } catch (...) {  // of a serialize function, or for want of memory
+    return outcome<R>::of_exception(std::current_exception());
   }
 }
 
@@ -106,7 +107,7 @@ public:
         source_(std::move(source)),
         then_(std::move(then)) {}
 
-  void run() override { then_(source_->take()); }
+  void run() override { then_(take_outcome(*source_)); }
 
 private:
   void tell() noexcept override {
@@ -392,7 +393,7 @@ void detail::future_access::when_done(future<R>&& which, Then then) {
   which.require_valid();
   if (which.home_ != nullptr) return run_at_end(std::move(which), which.home_->steps(), std::move(then));
   // when_all of nothing: it is done, and belongs to no pool.
-  auto now = [source = which.source_, then = std::move(then)]() mutable { then(source->take()); };
+  auto now = [source = which.source_, then = std::move(then)]() mutable { then(take_outcome(*source)); };
   std::exchange(which.source_, nullptr)->when_done(std::make_unique<immediate_notice<decltype(now)>>(std::move(now)));
 }
 

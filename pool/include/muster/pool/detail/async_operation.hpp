@@ -42,9 +42,14 @@ public:
     post(std::move(call));
   }
 
-  /// Allocates what post() needs for `call`.
+  /// Allocates what post() needs for `call`, and starts the thread. Where none can be had, the call waits for one.
   void prepare(deferred_call& call) const {
-    if (thread_ != nullptr) thread_->reserve(call);
+    if (thread_ == nullptr) return;
+    thread_->reserve(call);
+    try {
+      thread_->prepare();
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch): as callback_executor::post says
+    }
   }
   /// Runs a call that was prepared, as execute() does; inside this call where there is neither a thread nor memory.
   void post(deferred_ptr call) const {
@@ -334,7 +339,7 @@ struct source_ending {
   std::shared_ptr<future_home> home;  // null for when_all of nothing, which belongs to no pool
   std::shared_ptr<future_source<R>> source;
 
-  outcome<R> operator()() && { return source->take(); }
+  outcome<R> operator()() && { return take_outcome(*source); }
   [[nodiscard]] callback_executor* steps() const noexcept { return home != nullptr ? &home->steps() : nullptr; }
 };
 

@@ -90,12 +90,12 @@ public:
   }
 
   /// Requires: !has_value().
-  [[nodiscard]] error_info error() const {
-    if (const auto* failed = std::get_if<1>(&content_)) return **failed;
+  [[nodiscard]] error_info error() const noexcept {
+    if (const auto* failed = std::get_if<1>(&content_)) return error_info::copy_of(**failed);
     try {
       std::rethrow_exception(std::get<2>(content_));
     } catch (const std::exception& exception) {
-      if (const auto* remote = remote_info(exception)) return *remote;
+      if (const auto* remote = remote_info(exception)) return error_info::copy_of(*remote);
       return capture_current_exception();
     } catch (...) {
       return capture_current_exception();
@@ -171,6 +171,16 @@ public:
   /// Whether the calling thread is inside of it: to wait for it would be to wait for itself.
   [[nodiscard]] virtual bool runs_here() const noexcept { return false; }
 };
+
+/// How it ended; also what take() throws, for want of memory, is how.
+template <class R>
+[[nodiscard]] outcome<R> take_outcome(future_source<R>& from) noexcept {
+  try {
+    return from.take();
+  } catch (...) {
+    return outcome<R>::of_exception(std::current_exception());
+  }
+}
 
 /// Whether the calling thread is one of a pool of threads: what it waits for may be behind it.
 [[nodiscard]] bool is_local_worker() noexcept;

@@ -144,7 +144,7 @@ private:
 
   void fail(const error_info& why) noexcept {
     forget_call();
-    finish(outcome<R>::of_error(why));
+    finish(outcome<R>::of_error(error_info::copy_of(why)));
   }
 
   void finish(outcome<R> how) noexcept {
