@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <muster/base/standard_streams.hpp>
@@ -61,6 +63,22 @@ bool is_dead(const std::vector<std::string>& stat) {
 bool may_look_at(const char* process) {
   struct stat owner{};
   return ::geteuid() == 0 || (::stat(process, &owner) == 0 && owner.st_uid == ::geteuid());
+}
+
+// The number under which /proc knows the process, which may be of another PID namespace than this process. 0: none.
+pid_t number_in_proc(int process) {
+  std::ifstream file(text("/proc/self/fdinfo/", process));
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view name = "Pid:";
+    if (line.starts_with(name)) return static_cast<pid_t>(std::max(0, std::stoi(line.substr(name.size()))));
+  }
+  return 0;
+}
+
+bool has_memory_of_its_own(const std::filesystem::path& thread) {
+  constexpr std::size_t virtual_bytes = 20;
+  const auto words = read_stat(thread);
+  return words.size() > virtual_bytes && words[virtual_bytes] != "0";
 }
 
 exit_status read_status(pid_t pid) {
@@ -114,6 +132,18 @@ bool all_threads_have_ended(pid_t pid) noexcept {
     return all_are_dead();  // while the first were looked at, one of them may have made another
   } catch (const std::exception&) {
     return false;
+  }
+}
+
+std::optional<bool> has_memory(int process) noexcept {
+  try {
+    const auto number = number_in_proc(process);
+    if (number == 0) return std::nullopt;
+    const std::filesystem::directory_iterator threads(text("/proc/", number, "/task"));
+    return std::any_of(begin(threads), end(threads),
+                       [](const auto& each) { return has_memory_of_its_own(each.path()); });
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
 }
 

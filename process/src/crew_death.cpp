@@ -23,6 +23,10 @@ bool has_begun(const worker_lifecycle& life) {
          (life.now() == worker_lifecycle::state::initializing && !life.has_failed());
 }
 
+constexpr const char* why_deserters_are_killed =
+    "it had closed its control socket, as exec and closefrom(3) do, and was killed for that: start other programs with "
+    "posix_spawn, and close only descriptors that the task has opened";
+
 }  // namespace
 
 // ---- killing
@@ -97,6 +101,20 @@ void crew::impl::look_again_later(worker& who) {
   who.death_timer.async_wait(handler(who, [this, &who] { look_for_death(who); }));
 }
 
+// The control socket is at its end. The kernel closes that of a process that exits, too, after it has taken its memory.
+// A process that has memory then has executed another program, or closed its descriptors: no message reaches it, and
+// only a signal ends it. Where /proc does not tell, SIGKILL changes nothing for a process that exits: its status stays.
+void crew::impl::end_deserter(worker& who) noexcept {
+  guard([&] {
+    if (is_dead(who)) return look_for_death(who);
+    const auto lives = has_memory(who.process->native_handle());
+    if (lives && !*lives) return look_again(who);
+    who.deserted = lives.has_value();
+    if (who.deserted) static_cast<void>(who.life.deserted());
+    kill(who);
+  });
+}
+
 // ---- burying
 
 // Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status.
@@ -115,6 +133,7 @@ void crew::impl::gather_words(worker& who) {
     end_output(who);
     who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
     if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+    if (who.deserted && who.how.signal() == SIGKILL) who.words.reason = why_deserters_are_killed;
   } catch (const std::exception& failure) {
     log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));
   }

@@ -106,6 +106,7 @@ private:
     bool too_big = false;                 // or for that, as it said
     bool unfit = false;                   // or because it said so
     bool leaves = false;                  // it is told to
+    bool deserted = false;                // its process lived on after it had closed its control socket
     bool stands_by = false;               // it is to follow another
     clock::time_point started;
     std::optional<clock::time_point> ready;
@@ -192,6 +193,7 @@ private:
   void lose(worker& who, const std::exception& failure) noexcept;
   void await_end(worker& who);
   void look_for_death(worker& who);
+  void end_deserter(worker& who) noexcept;
   [[nodiscard]] static bool is_dead(worker& who);
   void look_again(worker& who);
   void look_again_later(worker& who);

@@ -211,7 +211,7 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
   }
   who.pid = started.pid;
   who.serial = ++processes_;
-  who.lost = false;
+  who.lost = who.deserted = false;
 }
 
 void crew::impl::watch(worker& who) {

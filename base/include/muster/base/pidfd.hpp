@@ -38,6 +38,11 @@ bool send_signal_to_group(int process, pid_t pid, int signal) noexcept;
 /// them has not taken notice yet, and the pidfd is not readable. False where /proc does not say. Never blocks.
 [[nodiscard]] bool all_threads_have_ended(pid_t pid) noexcept;
 
+/// Whether some thread of the process has memory. A thread that exits gives up its memory before its descriptors: so a
+/// process whose descriptors are closed and that has memory does not exit, but has closed them itself, or has executed
+/// another program. Nothing where /proc does not tell. Never blocks.
+[[nodiscard]] std::optional<bool> has_memory(int process) noexcept;
+
 /// Waits for the child to end and reaps it. exit_status::lost() when somebody else did, or when SIGCHLD is ignored.
 /// Unblocked by: the end of the child; of one that is traced, the tracer's letting go of it.
 /// Requires: the descriptor is blocking, as open_pidfd makes it.
