@@ -67,7 +67,7 @@ void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
 // A process is dead when its pidfd is readable, whoever may keep it from being reaped. It is not readable while a
 // tracer that had seized several of its threads has not taken notice of their ends.
 bool crew::impl::is_dead(worker& who) {
-  return has_ended(who.process->native_handle()) || all_threads_have_ended(who.pid);
+  return has_ended(who.process->native_handle()) || all_threads_have_ended(who.process->native_handle());
 }
 
 void crew::impl::await_end(worker& who) {
@@ -117,13 +117,14 @@ void crew::impl::end_deserter(worker& who) noexcept {
 
 // ---- burying
 
-// Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status.
+// Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status. Its group is reaped too: of
+// a program that is the first of a container, or a subreaper, what the worker has started becomes a child when it dies.
 exit_status crew::impl::take_status(worker& who) {
   unique_fd process(who.process->release());
   who.process.reset();
-  if (const auto how = try_reap(process.get())) return *how;
-  const auto how = status_of_zombie(who.pid);
-  hub().have_reaped(std::move(process));
+  const auto reaped = try_reap(process.get());
+  const auto how = reaped ? *reaped : status_of_zombie(process.get());
+  hub().have_reaped(std::move(process), {}, options_.own_groups ? who.pid : 0);
   return how;
 }
 
