@@ -132,8 +132,11 @@ exit_status crew::impl::take_status(worker& who) {
 void crew::impl::gather_words(worker& who) {
   try {
     end_output(who);
-    who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
+    who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, command_.program)};
     if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+    if (who.life.now() == worker_lifecycle::state::starting && !who.life.has_failed()) {
+      who.words.reason = why_not_started();
+    }
     if (who.deserted && who.how.signal() == SIGKILL) who.words.reason = why_deserters_are_killed;
   } catch (const std::exception& failure) {
     log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));

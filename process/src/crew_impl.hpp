@@ -23,6 +23,7 @@
 #include "log_relay.hpp"
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
+#include "program_command.hpp"
 #include "spawn.hpp"
 #include "start_delay.hpp"
 #include "supervisor_impl.hpp"
@@ -39,6 +40,9 @@ public:
       : supervisor_(watcher),
         board_(tasks),
         options_(std::move(options)),
+        command_(options_.program.empty()
+                     ? detail::program_command::of_process()
+                     : detail::program_command{.file = options_.program, .program = options_.program}),
         log_(options_.log),
         client_(client),
         kill_timer_(hub().loop()),
@@ -168,6 +172,7 @@ private:
   // Loop: crew_start.cpp.
   void spawn(worker& who);
   void spawn_later(worker& who, std::chrono::nanoseconds delay);
+  [[nodiscard]] std::string why_not_started() const;
   void fail_start(worker& who, const std::exception& failure);
   void put_off(worker& who, const std::string& reason);
   void fail_handshake(worker& who, const std::exception& failure);
@@ -256,6 +261,7 @@ private:
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
   board& board_;
   const crew_options options_;
+  const detail::program_command command_;  // of the workers
   detail::log_relay log_;
   const detail::environment_copy environment_;  // of the workers
   crew_client& client_;
