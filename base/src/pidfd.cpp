@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <muster/base/standard_streams.hpp>
@@ -40,6 +42,28 @@ bool is_unreaped(int process) {
 // The kernel gives no number away that a process or a group has: a reaped leader's is its group's, while there is one.
 bool may_be_named(int leader, pid_t pid) { return is_unreaped(leader) || (::kill(pid, 0) == -1 && errno == ESRCH); }
 
+int try_to_signal_group(int process, pid_t pid, int signal) noexcept {
+  constexpr unsigned process_group = 1U << 2U;  // PIDFD_SIGNAL_PROCESS_GROUP of newer headers
+  const auto send = [](int fd, int which) { return ::pidfd_send_signal(fd, which, nullptr, process_group); };
+  if (try_system_call("pidfd_send_signal PROCESS_GROUP", send, process, signal) == 0) return 0;
+  if (errno != EINVAL) return -1;
+  if (may_be_named(process, pid)) return ::kill(-pid, signal);
+  errno = ESRCH;
+  return -1;
+}
+
+// A group keeps its number while it has anybody, zombies too. Who may not be signalled is there as well.
+bool has_members(int process, pid_t pid) noexcept {
+  return try_to_signal_group(process, pid, 0) == 0 || errno == EPERM;
+}
+
+// False when no child of this process is in the group. `info`: as wait_for.
+bool reap_one_of_group(int process, pid_t pid, int options, siginfo_t& info) noexcept {
+  info = {};
+  const auto wait = [&](pid_t group) { return ::waitid(P_PGID, static_cast<id_t>(group), &info, WEXITED | options); };
+  return has_members(process, pid) && try_system_call("waitid P_PGID", wait, pid) == 0;
+}
+
 exit_status status_of(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status) : exit_status::killed(info.si_status);
 }
@@ -53,6 +77,21 @@ std::vector<std::string> read_stat(const std::filesystem::path& where) {
   return {std::istream_iterator<std::string>(rest), {}};
 }
 
+// The number under which /proc knows the process, which may be of another PID namespace than this process. 0: none.
+pid_t number_in_proc(int process) {
+  std::ifstream file(text("/proc/self/fdinfo/", process));
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view name = "Pid:";
+    if (line.starts_with(name)) return static_cast<pid_t>(std::max(0, std::stoi(line.substr(name.size()))));
+  }
+  return 0;
+}
+
+// Likewise of this process.
+pid_t own_number_in_proc() {
+  return static_cast<pid_t>(std::stoi(std::filesystem::read_symlink("/proc/self").string()));
+}
+
 bool is_dead(const std::vector<std::string>& stat) {
   return !stat.empty() && (stat.front() == "Z" || stat.front() == "X");
 }
@@ -63,12 +102,18 @@ bool may_look_at(const char* process) {
   return ::geteuid() == 0 || (::stat(process, &owner) == 0 && owner.st_uid == ::geteuid());
 }
 
-exit_status read_status(pid_t pid) {
-  const auto where = text("/proc/", pid);
+bool has_memory_of_its_own(const std::filesystem::path& thread) {
+  constexpr std::size_t virtual_bytes = 20;
+  const auto words = read_stat(thread);
+  return words.size() > virtual_bytes && words[virtual_bytes] != "0";
+}
+
+exit_status read_status(int process) {
+  const auto where = text("/proc/", number_in_proc(process));
   constexpr std::size_t parent = 1;
   constexpr std::size_t exit_code = 49;
   const auto words = read_stat(where);
-  if (words.size() <= exit_code || !is_dead(words) || std::stoi(words[parent]) != ::getpid() ||
+  if (words.size() <= exit_code || !is_dead(words) || std::stoi(words[parent]) != own_number_in_proc() ||
       !may_look_at(where.c_str())) {
     return exit_status::lost();
   }
@@ -90,10 +135,20 @@ bool send_signal(int process, int signal) {
 }
 
 bool send_signal_to_group(int process, pid_t pid, int signal) noexcept {
-  constexpr unsigned process_group = 1U << 2U;  // PIDFD_SIGNAL_PROCESS_GROUP of newer headers
-  const auto send = [](int fd, int which) { return ::pidfd_send_signal(fd, which, nullptr, process_group); };
-  if (try_system_call("pidfd_send_signal PROCESS_GROUP", send, process, signal) == 0) return true;
-  return errno == EINVAL && may_be_named(process, pid) && ::kill(-pid, signal) == 0;
+  return try_to_signal_group(process, pid, signal) == 0;
+}
+
+bool reap_group(int process, pid_t pid) noexcept {
+  siginfo_t info{};
+  while (reap_one_of_group(process, pid, WNOHANG, info)) {
+    if (info.si_pid == 0) return true;
+  }
+  return false;
+}
+
+void wait_for_group(int process, pid_t pid) noexcept {
+  siginfo_t info{};
+  while (reap_one_of_group(process, pid, 0, info)) continue;
 }
 
 bool has_ended(int process) {
@@ -104,9 +159,9 @@ bool has_ended(int process) {
   return asked.revents != 0;
 }
 
-bool all_threads_have_ended(pid_t pid) noexcept {
+bool all_threads_have_ended(int process) noexcept {
   const auto all_are_dead = [&] {
-    const std::filesystem::directory_iterator threads(text("/proc/", pid, "/task"));
+    const std::filesystem::directory_iterator threads(text("/proc/", number_in_proc(process), "/task"));
     return std::all_of(begin(threads), end(threads), [](const auto& each) { return is_dead(read_stat(each.path())); });
   };
   try {
@@ -114,6 +169,18 @@ bool all_threads_have_ended(pid_t pid) noexcept {
     return all_are_dead();  // while the first were looked at, one of them may have made another
   } catch (const std::exception&) {
     return false;
+  }
+}
+
+std::optional<bool> has_memory(int process) noexcept {
+  try {
+    const auto number = number_in_proc(process);
+    if (number == 0) return std::nullopt;
+    const std::filesystem::directory_iterator threads(text("/proc/", number, "/task"));
+    return std::any_of(begin(threads), end(threads),
+                       [](const auto& each) { return has_memory_of_its_own(each.path()); });
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
 }
 
@@ -134,9 +201,9 @@ std::optional<exit_status> try_reap(int process) noexcept {
   return exit_status::lost();
 }
 
-exit_status status_of_zombie(pid_t pid) noexcept {
+exit_status status_of_zombie(int process) noexcept {
   try {
-    return read_status(pid);
+    return read_status(process);
   } catch (const std::exception&) {
     return exit_status::lost();
   }

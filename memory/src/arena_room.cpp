@@ -112,7 +112,7 @@ memory_budget arena::budget() const { return options_.budget ? options_.budget()
 
 std::size_t arena::untouched_bytes() const {
   struct stat file{};
-  system_call("fstat", ::fstat, memfd_, &file);
+  system_call("fstat", ::fstat, memfd_.get(), &file);
   const auto held = extents_.held_count() * extent_bytes;
   return held - std::min(held, static_cast<std::size_t>(file.st_blocks) * 512);
 }
@@ -152,7 +152,8 @@ void arena::trim_cache(std::size_t keep_bytes) noexcept {
 
 // Gives the pages back to the system; reading them afterwards finds zeros.
 void arena::discard(extent_run run) noexcept {
-  static_cast<void>(::fallocate(memfd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+  if (!memfd_.is_same()) return;  // user code has closed it, and may have opened another file with its number
+  static_cast<void>(::fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                 static_cast<off_t>(run.offset_bytes()), static_cast<off_t>(run.size_bytes())));
 }
 

@@ -14,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
@@ -29,7 +30,9 @@ constexpr std::chrono::nanoseconds slice = std::chrono::microseconds(10);
 constexpr std::chrono::nanoseconds loop_patience = std::chrono::milliseconds(10);
 
 unique_fd make_bell() {
-  return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+  auto bell = above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+  known_descriptor::mark(bell.get());  // workers write to it while tasks may close descriptors
+  return bell;
 }
 
 }  // namespace

@@ -140,14 +140,19 @@ std::optional<message> receive_message(int socket, wait_mode mode) {
   return received;
 }
 
-std::optional<message> receive_message_until(int socket, deadline until) {
-  pollfd look{.fd = socket, .events = POLLIN, .revents = 0};
+std::optional<message> receive_message_until(int socket, deadline until, int peer) {
+  std::array<pollfd, 2> looks{pollfd{.fd = socket, .events = POLLIN, .revents = 0},
+                              pollfd{.fd = peer, .events = POLLIN, .revents = 0}};  // poll ignores -1
   const auto left = std::max(until.when() - clock::now(), clock::duration(0));
   const auto whole = std::chrono::floor<std::chrono::seconds>(left);
   const timespec limit{.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
-  const auto wait = [&](int) { return ::ppoll(&look, 1, until.is_never() ? nullptr : &limit, nullptr); };
+  const auto wait = [&](int) {
+    return ::ppoll(looks.data(), looks.size(), until.is_never() ? nullptr : &limit, nullptr);
+  };
   if (wait(socket) < 0 && errno != EINTR) throw_system_error_with(errno, "ppoll", socket);
-  return receive_message(socket, wait_mode::poll);
+  auto received = receive_message(socket, wait_mode::poll);  // after the look at the peer: whatever it has sent is here
+  if (!received && looks[1].revents != 0) received.emplace().kind = message_kind::closed;
+  return received;
 }
 
 }  // namespace muster::detail

@@ -130,7 +130,8 @@ enum class wait_mode { block, poll };
 /// The next message, or message_kind::closed; nothing when, with wait_mode::poll, there is none yet.
 /// Throws errc::corrupted when the peer sends nonsense.
 [[nodiscard]] std::optional<message> receive_message(int socket, wait_mode mode);
-/// The same; nothing when there is none at the deadline, or, for no reason, before.
-[[nodiscard]] std::optional<message> receive_message_until(int socket, deadline until);
+/// The same; nothing when there is none at the deadline, or, for no reason, before. `peer`: a pidfd; when that process
+/// has ended, message_kind::closed follows its last message, also if another process holds its end of the socket.
+[[nodiscard]] std::optional<message> receive_message_until(int socket, deadline until, int peer = -1);
 
 }  // namespace muster::detail

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "conversation.hpp"
 
+#include <cerrno>
 #include <exception>
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
 
 namespace muster::detail {
 
@@ -31,7 +33,7 @@ private:
 std::optional<message> conversation::ask(message_kind what, descriptor_request& asked, std::span<const int> descriptors,
                                          deadline until) {
   const question awaited(*this, asked);
-  send_message(socket_, what, body_of(asked), descriptors);
+  send(what, body_of(asked), descriptors);
   return wait_for(asked.number, until);
 }
 
@@ -85,15 +87,29 @@ std::optional<message> conversation::take(request_number which) {
 // After what cannot be understood nobody knows what comes next.
 std::optional<conversation::numbered> conversation::read(deadline until) const noexcept {
   try {
-    auto heard = receive_message_until(socket_, until);
+    if (!socket_.is_same()) return end_of_connection();
+    auto heard = receive_message_until(socket_.get(), until, host_);
     if (!heard) return std::nullopt;
     const auto number = heard->kind == message_kind::answer ? heard->read<descriptor_answer>().number : word;
     return numbered{.number = number, .what = std::move(*heard)};
   } catch (const std::exception&) {
-    numbered ended;
-    ended.what.kind = message_kind::closed;
-    return ended;
+    return end_of_connection();
   }
+}
+
+conversation::numbered conversation::end_of_connection() {
+  numbered ended;
+  ended.what.kind = message_kind::closed;
+  return ended;
+}
+
+void conversation::send(message_kind what, std::span<const std::byte> body, std::span<const int> descriptors) const {
+  if (!socket_.is_same()) {
+    throw error(std::error_code(EPIPE, std::system_category()),
+                text("nothing can be sent to the host: code of this process has closed descriptor ", socket_.get(),
+                     ", the connection to it"));
+  }
+  send_message(socket_.get(), what, body, descriptors);
 }
 
 // An answer that nobody awaits came after its deadline.

@@ -8,6 +8,7 @@
 #include <span>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
 
 #include "channel.hpp"
@@ -23,15 +24,18 @@ namespace muster::detail {
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: belongs to the process that made it.
-/// Lifetime: borrows the socket.
+/// Lifetime: borrows both descriptors.
 class conversation {
 public:
-  explicit conversation(int socket) noexcept : socket_(socket) {}
+  /// `host`: a pidfd of the host, whose end ends the conversation too: children that it has made by a raw system call
+  /// (clone) may hold its end of the socket open. -1: only the socket tells.
+  explicit conversation(int socket, int host = -1) noexcept : socket_(socket), host_(host) {}
   conversation(const conversation&) = delete;
   conversation& operator=(const conversation&) = delete;
 
   /// Sends what is not answered, or is answered by word. Throws as send_message.
-  void say(message_kind what, std::span<const std::byte> body = {}) const { send_message(socket_, what, body); }
+  /// So it does when user code has closed the socket.
+  void say(message_kind what, std::span<const std::byte> body = {}) const { send(what, body); }
   /// Sends a question, with a new number, and waits for its answer, or message_kind::closed; nothing at the deadline:
   /// if it comes after that it is dropped by whoever reads next. What has come by then is found. Throws as
   /// send_message.
@@ -58,9 +62,13 @@ private:
   };
   [[nodiscard]] std::optional<message> take(request_number which) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::optional<numbered> read(deadline until) const noexcept;
+  [[nodiscard]] static numbered end_of_connection();
   void file(numbered&& heard) MUSTER_REQUIRES(mutex_);
 
-  const int socket_;
+  void send(message_kind what, std::span<const std::byte> body, std::span<const int> descriptors = {}) const;
+
+  const known_descriptor socket_;
+  const int host_;
 
   mutex mutex_;
   condition changed_;

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/sanitizer.hpp>
 
 #include "channel.hpp"
@@ -25,7 +26,7 @@ constexpr std::array crash_signals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 // All that the handler needs is there before: it may neither allocate nor lock.
 struct crash_state {
-  int control = -1;
+  known_descriptor control;
   pid_t owner = 0;  // a forked child has the handlers too, and is none of the parent's
   crash_record record;
   std::array<void*, crash_record::most_frames + 8> stack{};  // with the handler's own frames
@@ -37,14 +38,14 @@ crash_state& state() {
 }
 
 void send_record() {
-  if (state().control < 0) return;
+  if (!state().control.is_same()) return;  // the task has closed it
   auto kind = message_kind::crash;
   auto& record = state().record;
   std::array<iovec, 2> parts = {iovec{&kind, sizeof kind}, iovec{&record, sizeof record}};
   msghdr header{};
   header.msg_iov = parts.data();
   header.msg_iovlen = parts.size();
-  static_cast<void>(!::sendmsg(state().control, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
+  static_cast<void>(!::sendmsg(state().control.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 std::uint32_t index_of_module(const char* name) {
@@ -128,7 +129,7 @@ bool make_signal_stack() {
 
 void report_crashes(int control) {
   if (is_sanitized || !make_signal_stack()) return;
-  state().control = control;
+  state().control = known_descriptor(control);
   state().owner = ::getpid();
   ::backtrace(state().stack.data(), 2);  // loads what it needs, which is not allowed in the handler
   for (const int each : crash_signals) {

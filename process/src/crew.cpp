@@ -185,7 +185,7 @@ bool crew::impl::hear_next(worker& who) {
   try {
     auto heard = detail::receive_message(who.control->native_handle(), detail::wait_mode::poll);
     if (heard && heard->kind == detail::message_kind::closed) {
-      look_again(who);
+      end_deserter(who);
       return false;
     }
     if (heard) hear(who, *heard);

@@ -23,6 +23,10 @@ bool has_begun(const worker_lifecycle& life) {
          (life.now() == worker_lifecycle::state::initializing && !life.has_failed());
 }
 
+constexpr const char* why_deserters_are_killed =
+    "it had closed its control socket, as exec and closefrom(3) do, and was killed for that: start other programs with "
+    "posix_spawn, and close only descriptors that the task has opened";
+
 }  // namespace
 
 // ---- killing
@@ -63,7 +67,7 @@ void crew::impl::lose(worker& who, const std::exception& failure) noexcept {
 // A process is dead when its pidfd is readable, whoever may keep it from being reaped. It is not readable while a
 // tracer that had seized several of its threads has not taken notice of their ends.
 bool crew::impl::is_dead(worker& who) {
-  return has_ended(who.process->native_handle()) || all_threads_have_ended(who.pid);
+  return has_ended(who.process->native_handle()) || all_threads_have_ended(who.process->native_handle());
 }
 
 void crew::impl::await_end(worker& who) {
@@ -97,15 +101,30 @@ void crew::impl::look_again_later(worker& who) {
   who.death_timer.async_wait(handler(who, [this, &who] { look_for_death(who); }));
 }
 
+// The control socket is at its end. The kernel closes that of a process that exits, too, after it has taken its memory.
+// A process that has memory then has executed another program, or closed its descriptors: no message reaches it, and
+// only a signal ends it. Where /proc does not tell, SIGKILL changes nothing for a process that exits: its status stays.
+void crew::impl::end_deserter(worker& who) noexcept {
+  guard([&] {
+    if (is_dead(who)) return look_for_death(who);
+    const auto lives = has_memory(who.process->native_handle());
+    if (lives && !*lives) return look_again(who);
+    who.deserted = lives.has_value();
+    if (who.deserted) static_cast<void>(who.life.deserted());
+    kill(who);
+  });
+}
+
 // ---- burying
 
-// Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status.
+// Whoever traces it keeps the zombie, which is reaped when he lets go, but not its status. Its group is reaped too: of
+// a program that is the first of a container, or a subreaper, what the worker has started becomes a child when it dies.
 exit_status crew::impl::take_status(worker& who) {
   unique_fd process(who.process->release());
   who.process.reset();
-  if (const auto how = try_reap(process.get())) return *how;
-  const auto how = status_of_zombie(who.pid);
-  hub().have_reaped(std::move(process));
+  const auto reaped = try_reap(process.get());
+  const auto how = reaped ? *reaped : status_of_zombie(process.get());
+  hub().have_reaped(std::move(process), {}, options_.own_groups ? who.pid : 0);
   return how;
 }
 
@@ -113,8 +132,12 @@ exit_status crew::impl::take_status(worker& who) {
 void crew::impl::gather_words(worker& who) {
   try {
     end_output(who);
-    who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, options_.program)};
+    who.words = {.output = who.last_lines.take(), .crash = detail::describe_crash(who.crash, command_.program)};
     if (who.group && who.words.crash.empty()) who.words.crash = who.group->describe_kill();
+    if (who.life.now() == worker_lifecycle::state::starting && !who.life.has_failed()) {
+      who.words.reason = why_not_started();
+    }
+    if (who.deserted && who.how.signal() == SIGKILL) who.words.reason = why_deserters_are_killed;
   } catch (const std::exception& failure) {
     log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));
   }

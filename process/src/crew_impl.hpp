@@ -26,6 +26,7 @@
 #include "memory_group.hpp"
 #include "output_pipe.hpp"
 #include "pause_watch.hpp"
+#include "program_command.hpp"
 #include "spawn.hpp"
 #include "start_delay.hpp"
 #include "supervisor_impl.hpp"
@@ -42,6 +43,9 @@ public:
       : supervisor_(watcher),
         board_(tasks),
         options_(std::move(options)),
+        command_(options_.program.empty()
+                     ? detail::program_command::of_process()
+                     : detail::program_command{.file = options_.program, .program = options_.program}),
         log_(options_.log),
         client_(client),
         kill_timer_(hub().loop()),
@@ -111,6 +115,7 @@ private:
     bool too_big = false;                 // or for that, as it said
     bool unfit = false;                   // or because it said so
     bool leaves = false;                  // it is told to
+    bool deserted = false;                // its process lived on after it had closed its control socket
     bool stands_by = false;               // it is to follow another
     clock::time_point started;
     std::optional<clock::time_point> ready;
@@ -173,6 +178,7 @@ private:
   // Loop: crew_start.cpp.
   void spawn(worker& who);
   void spawn_later(worker& who, std::chrono::nanoseconds delay);
+  [[nodiscard]] std::string why_not_started() const;
   void fail_start(worker& who, const std::exception& failure);
   void put_off(worker& who, const std::string& reason);
   void fail_handshake(worker& who, const std::exception& failure);
@@ -198,6 +204,7 @@ private:
   void lose(worker& who, const std::exception& failure) noexcept;
   void await_end(worker& who);
   void look_for_death(worker& who);
+  void end_deserter(worker& who) noexcept;
   [[nodiscard]] static bool is_dead(worker& who);
   void look_again(worker& who);
   void look_again_later(worker& who);
@@ -267,6 +274,7 @@ private:
   supervisor& supervisor_;  // owned by the handle: handlers on its loop may be the last to hold this object
   board& board_;
   const crew_options options_;
+  const detail::program_command command_;  // of the workers
   detail::log_relay log_;
   const detail::environment_copy environment_;  // of the workers
   crew_client& client_;

@@ -75,12 +75,18 @@ void crew::impl::spawn(worker& who) {
   }
 }
 
+std::string crew::impl::why_not_started() const {
+  return options_.program.empty() ? detail::describe_foreign_start() : std::string();
+}
+
 // Not called again from here: a million tries neither nest nor keep the loop from others.
 void crew::impl::fail_start(worker& who, const std::exception& failure) {
+  const auto hint = why_not_started();
+  const auto reason = hint.empty() ? text(failure.what()) : text(failure.what(), "; ", hint);
   if (who.life.failures() == 0) {
-    log(log_level::warning, text(name_of(who.index), " could not be started: ", failure.what()));
+    log(log_level::warning, text(name_of(who.index), " could not be started: ", reason));
   }
-  static_cast<void>(who.life.failed(error_info(errc::start_failed, failure.what())));
+  static_cast<void>(who.life.failed(error_info(errc::start_failed, reason)));
   const auto next = who.life.ended(exit_status::lost());
   if (next != worker_lifecycle::action::spawn) return perform(who, next);
   spawn_later(who, std::chrono::nanoseconds(0));
@@ -159,7 +165,8 @@ void crew::impl::start_process(worker& who) {
     if (!options_.memory_group.empty()) {
       who.group = std::make_unique<detail::memory_group>(options_.memory_group, options_.memory_limit);
     }
-    auto started = execute(who.index, {.program = options_.program,
+    auto started = execute(who.index, {.program = command_.file,
+                                       .arguments = command_.arguments,
                                        .label = text("[muster worker ", options_.name, '#', who.index, ']'),
                                        .worker_mark = mark,
                                        .environment = environment_,
@@ -215,7 +222,7 @@ void crew::impl::connect(worker& who, detail::child& started, unique_fd& control
   }
   who.pid = started.pid;
   who.serial = ++processes_;
-  who.lost = false;
+  who.lost = who.deserted = false;
 }
 
 void crew::impl::watch(worker& who) {

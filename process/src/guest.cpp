@@ -121,7 +121,7 @@ void guest::look_for_death() {
 // The pidfd is asked first: while it says no, the number is its own. What cannot be asked now is asked again.
 bool guest::is_dead() {
   try {
-    return has_ended(process_.native_handle()) || all_threads_have_ended(who_.pid);
+    return has_ended(process_.native_handle()) || all_threads_have_ended(process_.native_handle());
   } catch (const error&) {
     return false;
   }

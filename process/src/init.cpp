@@ -19,6 +19,7 @@
 #include <muster/serialize/error_info.hpp>
 
 #include "channel.hpp"
+#include "program_command.hpp"
 #include "spawn.hpp"
 #include "unix_socket.hpp"
 #include "worker_main.hpp"
@@ -107,6 +108,7 @@ void require_parent() {
 
 void init(int /*argc*/, char** /*argv*/) {
   const bool is_first = initialized_process.exchange(::getpid()) == 0;
+  static_cast<void>(detail::program_command::of_process());  // the program may change its directory after this
   const char* found = std::getenv(detail::worker_variable);
   if (found == nullptr) {
     if (is_first) warn_if_late();

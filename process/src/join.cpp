@@ -12,7 +12,9 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/fork_count.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/base/pidfd.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
@@ -31,7 +33,10 @@ public:
   connection(const std::filesystem::path& path, const join_options& options)
       : timeout_(options.timeout), socket_(detail::connect_to(path, options.timeout)) {
     const auto host = detail::credentials_of_peer(socket_.get());
-    if (host.user == ::geteuid()) return;
+    if (host.user == ::geteuid()) {
+      require_host(path);
+      return;
+    }
     throw error(errc::invalid_argument, text("the process ", host.pid, " that listens at '", path.native(),
                                              "' is of user ", host.user, ", and this one of user ", ::geteuid()));
   }
@@ -78,9 +83,27 @@ public:
                      " instead of ", static_cast<std::uint32_t>(wanted)));
   }
 
-  [[nodiscard]] bool is_hung_up() const { return detail::is_hung_up(socket_.get()); }
+  [[nodiscard]] bool has_host() const {
+    return known_socket_.is_same() && !detail::is_hung_up(socket_.get()) && !has_ended(process_.get());
+  }
 
 private:
+  // None if the host has ended already.
+  static unique_fd process_of_host(int socket) {
+    try {
+      return detail::process_of_peer(socket);
+    } catch (const error& failure) {
+      if (failure.code() == std::errc::no_such_process) return {};
+      throw;
+    }
+  }
+  // A child of a host that was killed may hold the socket that listens: nobody would answer.
+  void require_host(const std::filesystem::path& path) const {
+    if (process_ && !has_ended(process_.get())) return;
+    throw error(std::error_code(ECONNREFUSED, std::system_category()),
+                text("the process that listened at '", path.native(), "' has ended"));
+  }
+
   // The answer to the latest question: the host answers one after the other, and what comes too late comes before.
   [[nodiscard]] std::optional<detail::message> hear_answer() MUSTER_REQUIRES(asking_) {
     const auto until = deadline::after(timeout_);
@@ -108,7 +131,10 @@ private:
   mutex asking_;
   std::size_t late_ MUSTER_GUARDED_BY(asking_) = 0;  // answers that nobody waits for any more
   unique_fd socket_;
-  const std::shared_ptr<detail::conversation> host_ = std::make_shared<detail::conversation>(socket_.get());
+  const known_descriptor known_socket_{socket_.get()};
+  const unique_fd process_ = process_of_host(socket_.get());
+  const std::shared_ptr<detail::conversation> host_ =
+      std::make_shared<detail::conversation>(socket_.get(), process_.get());
   std::optional<domain> shared_;
 };
 
@@ -139,7 +165,7 @@ std::vector<std::string> joined_domain::names() const {
   return all;
 }
 
-bool joined_domain::is_hosted() const { return !connection_->is_hung_up(); }
+bool joined_domain::is_hosted() const { return connection_->has_host(); }
 
 joined_domain join(const std::filesystem::path& path, const join_options& options) {
   if (domain::entered()) {

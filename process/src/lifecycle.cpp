@@ -54,6 +54,13 @@ worker_lifecycle::action worker_lifecycle::timed_out() {
   return failed(error_info(errc::start_failed, text("the worker was silent for too long ", hint_for(state_))));
 }
 
+worker_lifecycle::action worker_lifecycle::deserted() {
+  if (state_ == state::starting || state_ == state::initializing) {
+    return failed(error_info(errc::start_failed, text("the worker closed its control socket ", hint_for(state_))));
+  }
+  return state_ == state::absent ? action::none : action::kill;
+}
+
 worker_lifecycle::action worker_lifecycle::ended(const exit_status& how, const last_words& words) {
   const auto before = std::exchange(state_, state::absent);
   const bool excused = std::exchange(excused_, false);

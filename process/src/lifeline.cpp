@@ -2,11 +2,13 @@
 #include "lifeline.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 
 #include <muster/base/standard_streams.hpp>
@@ -39,6 +41,12 @@ unique_fd hold_lifeline(const unique_fd& read_end) {
   char nothing = 0;
   if (::read(own.get(), &nothing, 1) == 0) ::_exit(EXIT_FAILURE);  // closed before the signal was armed
   return own;
+}
+
+void die_with(pid_t parent) {
+  const auto set = [](int signal) { return ::prctl(PR_SET_PDEATHSIG, signal); };
+  system_call("prctl PR_SET_PDEATHSIG", set, SIGKILL);
+  if (::getppid() != parent) ::_exit(EXIT_FAILURE);  // it had ended before the signal was set
 }
 
 }  // namespace muster::detail

@@ -124,7 +124,10 @@ child spawn_worker(const spawn_request& request) {
   const child_environment environment(request);
   std::string name = program_invocation_name;
   std::string label = request.label;
-  const std::array<char*, 3> arguments = {name.data(), label.data(), nullptr};
+  std::vector<std::string> words(request.arguments.begin(), request.arguments.end());
+  std::vector<char*> arguments = {name.data()};
+  for (auto& each : words) arguments.push_back(each.data());
+  arguments.insert(arguments.end(), {label.data(), nullptr});
   child started;
   const auto start = [&] {
     return ::posix_spawn(&started.pid, request.program.c_str(), actions.get(), attributes.get(), arguments.data(),

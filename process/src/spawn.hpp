@@ -31,8 +31,9 @@ struct child {
 
 struct spawn_request {
   std::string program;
-  std::string label;        // shows up in ps
-  std::string worker_mark;  // value of worker_variable
+  std::span<const std::string> arguments{};  // in front of the label; borrowed
+  std::string label;                         // shows up in ps
+  std::string worker_mark;                   // value of worker_variable
   const environment_copy& environment;
   std::span<const std::string> own_environment{};  // `NAME=value`, in the place of what that has; borrowed
   unsigned threads_each = 1;                       // for OMP_NUM_THREADS and its like, where they are not set

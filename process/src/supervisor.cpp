@@ -10,6 +10,7 @@
 #include <boost/asio/bind_allocator.hpp>
 
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/of_process.hpp>
 #include <muster/base/signals_blocked.hpp>
@@ -25,7 +26,9 @@ namespace muster {
 namespace {
 
 unique_fd make_bell() {
-  return above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+  auto bell = above_standard_streams(unique_fd(system_call("eventfd", ::eventfd, 0U, EFD_CLOEXEC | EFD_NONBLOCK)));
+  known_descriptor::mark(bell.get());  // workers write to it while tasks may close descriptors
+  return bell;
 }
 
 // Goes with the program's domain (domain::hosted_by_program), which may outlive it: tensors need no supervisor.

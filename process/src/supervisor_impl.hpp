@@ -60,8 +60,9 @@ public:
   void add(supervised& crew) { crews_.push_back(&crew); }
   void remove(supervised& crew) { std::erase(crews_, &crew); }
   /// Loop: has a child reaped that is nobody's worker any more, and `when_dead` called if it has not ended yet.
-  void have_reaped(unique_fd process, std::function<void()> when_dead = {}) {
-    undertaker_.take(std::move(process), std::move(when_dead));
+  /// `group`: its number, if it led a process group, which is reaped too; else 0.
+  void have_reaped(unique_fd process, std::function<void()> when_dead = {}, pid_t group = 0) {
+    undertaker_.take(std::move(process), std::move(when_dead), group);
   }
   /// Loop: has a control group removed that is nobody's worker's any more, once all who were in it have ended.
   void have_removed(std::unique_ptr<detail::memory_group> group) { undertaker_.take(std::move(group)); }

@@ -18,13 +18,14 @@ namespace muster::detail {
 
 namespace {
 
-void wait_for(const unique_fd& process) {
+void wait_for(const unique_fd& process, pid_t group) {
   ::fcntl(process.get(), F_SETFL, 0);  // Asio has made it non-blocking
   try {
     static_cast<void>(reap(process.get()));
   } catch (const error&) {  // NOLINT(bugprone-empty-catch)
     // It cannot be waited for: whoever ends this program reaps it.
   }
+  if (group != 0) wait_for_group(process.get(), group);
 }
 
 // One that cannot be asked is asked again.
@@ -49,17 +50,18 @@ undertaker::~undertaker() {
 void undertaker::leave_children() noexcept {
   const signals_blocked scope;
   for (auto& each : children_) {
-    if (try_reap(each.process.get())) continue;
+    each.when_dead = {};
+    if (is_done(each)) continue;
     try {
-      std::thread([process = std::move(each.process)] { wait_for(process); }).detach();
+      std::thread([process = std::move(each.process), group = each.group] { wait_for(process, group); }).detach();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
       // No thread is to be had: it stays a zombie until this program ends.
     }
   }
 }
 
-void undertaker::take(unique_fd process, std::function<void()> when_dead) {
-  child made{.process = std::move(process), .when_dead = std::move(when_dead)};
+void undertaker::take(unique_fd process, std::function<void()> when_dead, pid_t group) {
+  child made{.process = std::move(process), .when_dead = std::move(when_dead), .group = group};
   if (is_done(made)) return;
   children_.push_back(std::move(made));
   try_again_soon();
@@ -79,7 +81,7 @@ void undertaker::stop() {
 bool undertaker::is_done(child& each) {
   const bool reaped = try_reap(each.process.get()).has_value();
   if (each.when_dead && (reaped || is_dead(each.process))) std::exchange(each.when_dead, {})();
-  return reaped;
+  return reaped && (each.group == 0 || !reap_group(each.process.get(), each.group));
 }
 
 bool undertaker::have_removed_groups() noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -20,6 +22,10 @@ namespace muster::detail {
 /// the supervisor ends there is a thread that waits for it and does nothing else, so that no zombie stays behind
 /// whenever its tracer lets go.
 ///
+/// Of a child that led a process group it also reaps what has been killed there and has become a child of this program,
+/// which is the first of its container, or a subreaper: in the same way, because no event tells of children whose
+/// numbers are not known.
+///
 /// Likewise it removes the control groups in which what a worker has started still dies when its worker is buried; when
 /// the supervisor ends they are waited for, for two seconds at most. What is left then (under version 1 nobody kills
 /// who has left the worker's process group) is removed by a later program: memory_group.
@@ -32,9 +38,10 @@ public:
   undertaker& operator=(const undertaker&) = delete;
   ~undertaker();
 
-  /// `process`: the pidfd of a child that nobody else waits for. `when_dead` is called once it has ended, unless the
-  /// supervisor ends before.
-  void take(unique_fd process, std::function<void()> when_dead = {});
+  /// `process`: the pidfd of a child that nobody else waits for, or that has been reaped. `when_dead` is called once it
+  /// has ended, unless the supervisor ends before. `group`: the number of the process group that it led; 0: it led
+  /// none.
+  void take(unique_fd process, std::function<void()> when_dead = {}, pid_t group = 0);
   void take(std::unique_ptr<memory_group> group);
   /// Has the loop end.
   void stop();
@@ -43,6 +50,7 @@ private:
   struct child {
     unique_fd process;
     std::function<void()> when_dead;
+    pid_t group = 0;
   };
   static bool is_done(child& each);
   void leave_children() noexcept;

@@ -65,10 +65,21 @@ std::optional<struct stat> look_at(const fs::path& path) {
   throw_system_error_with(errno, "lstat", path.native());
 }
 
+// The socket of a listener that was killed may still be open in a child of its that was made by a raw system call.
+bool peer_has_ended(int socket) {
+  try {
+    return has_ended(process_of_peer(socket).get());
+  } catch (const error& failure) {
+    if (failure.code() == std::errc::no_such_process) return true;
+    throw;
+  }
+}
+
 // A listener that answers, or is too busy to, or is of another kind, lives.
 bool is_deserted(const fs::path& path) {
   const auto probe = make_socket(SOCK_NONBLOCK);
-  return try_connect(probe.get(), address_of(path)) == ECONNREFUSED;
+  const int cause = try_connect(probe.get(), address_of(path));
+  return cause == ECONNREFUSED || (cause == 0 && peer_has_ended(probe.get()));
 }
 
 [[noreturn]] void throw_taken(const fs::path& path, const char* by) {

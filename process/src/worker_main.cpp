@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include <muster/base/fork_count.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 #include <muster/process/worker_environment.hpp>
@@ -22,6 +24,7 @@
 #include "lifeline.hpp"
 #include "remote_exchange.hpp"
 #include "spawn.hpp"
+#include "unix_socket.hpp"
 
 namespace muster {
 
@@ -96,15 +99,16 @@ int work(message answer, int control) {
   token_decoder functions(tasks.modules());
   const auto label = text(welcome.crew_name, '#', welcome.index);
   ::prctl(PR_SET_NAME, label.c_str());
-  worker_environment environment(
-      {.crew_name = std::move(welcome.crew_name),
-       .index = welcome.index,
-       .incarnation = welcome.incarnation,
-       .stands_by = welcome.stands_by,
-       .device = device::parse(welcome.device),
-       .payload = std::move(welcome.payload)},
-      *shared, tasks, functions,
-      {.supervisor = descriptors[4].get(), .loop = descriptors.size() > 5 ? descriptors[5].get() : -1}, *host);
+  worker_environment environment({.crew_name = std::move(welcome.crew_name),
+                                  .index = welcome.index,
+                                  .incarnation = welcome.incarnation,
+                                  .stands_by = welcome.stands_by,
+                                  .device = device::parse(welcome.device),
+                                  .payload = std::move(welcome.payload)},
+                                 *shared, tasks, functions,
+                                 {.supervisor = known_descriptor(descriptors[4].get()),
+                                  .loop = known_descriptor(descriptors.size() > 5 ? descriptors[5].get() : -1)},
+                                 *host);
   return functions.decode<worker_entry>(static_cast<function_token>(welcome.entry))(environment);
 }
 
@@ -113,8 +117,12 @@ int work(message answer, int control) {
 void run_worker() {
   ignore_background();
   const unique_fd control(control_descriptor);
+  // The parent must see the end of the connection when this process executes another program, also while children live
+  // that a task has forked.
+  const closed_in_children is_of_this_process(control.get());
   int code = EXIT_FAILURE;
   try {
+    die_with(credentials_of_peer(control.get()).pid);
     system_call("fcntl FD_CLOEXEC", [](int fd) { return ::fcntl(fd, F_SETFD, FD_CLOEXEC); }, control.get());
     auto answer = shake_hands(control.get());
     try {

@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
 #include <optional>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/kept_for_next_task.hpp>
+#include <muster/base/log.hpp>
 #include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/base/text.hpp>
 #include <muster/queue/bell.hpp>
 #include <muster/queue/parking.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -26,6 +29,7 @@ worker_end::worker_end(board& board, arena& memory, token_decoder& functions, op
       memory_(memory),
       functions_(functions),
       options_(settings),
+      stderr_(STDERR_FILENO),
       line_(board.line(settings.index)),
       spin_(board.spin()),
       nested_(std::make_shared<nested_end>(*this)) {}
@@ -197,10 +201,28 @@ void worker_end::announce(const claimed_task& task, const slot_word& asked) {
 void worker_end::ring_bell() {
   const auto whose = bell::take_armed(board_.bell_armed());
   if (whose == 0) return;
+  if ((whose & bell::of_supervisor) != 0) write_to(options_.bell);
+  if ((whose & bell::of_loop) != 0) write_to(options_.loop_bell);
+}
+
+// A task may have closed the bell, and opened a file of its own with that number. A worker that cannot wake the parent
+// exits: the parent then drains all rings, and starts another worker.
+void worker_end::write_to(const known_descriptor& bell) const {
+  if (!bell.is_same()) exit_without(bell);
   const std::uint64_t one = 1;
   // It can only fail when the counter is full, and then the parent has been woken often enough.
-  if ((whose & bell::of_supervisor) != 0) static_cast<void>(!::write(options_.bell, &one, sizeof one));
-  if ((whose & bell::of_loop) != 0) static_cast<void>(!::write(options_.loop_bell, &one, sizeof one));
+  static_cast<void>(!::write(bell.get(), &one, sizeof one));
+}
+
+void worker_end::exit_without(const known_descriptor& bell) const {
+  if (stderr_.is_same()) {
+    log_to_stderr(
+        log_level::error,
+        text("worker ", options_.index, " (process ", ::getpid(), ") exits: a task has closed descriptor ", bell.get(),
+             ", with which the worker wakes its program; a task may close only descriptors that "
+             "it has opened"));
+  }
+  ::_exit(EXIT_FAILURE);
 }
 
 // True when it has claimed a task; false when the budget is used up, or there is an order.

@@ -153,6 +153,7 @@ std::string error_info::describe() const {
   }
   whole += message_;
   for (const auto& inner : nested_) whole += text("; caused by ", inner.type_name, ": ", inner.message);
+  if (const auto& reason = words().reason; !reason.empty()) whole += "; " + reason;
   append_lines(whole, "\nit crashed:", "  ", crash());
   append_lines(whole, "\nit had written last:", "  | ", last_output());
   return whole;

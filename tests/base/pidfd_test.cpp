@@ -102,6 +102,36 @@ TEST(Pidfd, ASignalToAGroupThatIsNotThereReachesNobody) {
   EXPECT_FALSE(send_signal_to_group(process.get(), pid, SIGKILL));
 }
 
+// The test program is a subreaper.
+void expect_that_a_group_is_reaped_and_nobody_else() {
+  const auto other = fork_child(5);
+  const auto found = fork_family();
+  send_signal(found.process.get(), SIGKILL);
+  static_cast<void>(reap(found.process.get()));
+  EXPECT_TRUE(reap_group(found.process.get(), found.leader)) << "the child lives";
+  send_signal_to_group(found.process.get(), found.leader, SIGKILL);
+  wait_for_group(found.process.get(), found.leader);
+  EXPECT_EQ(::kill(found.child, 0), -1);
+  EXPECT_FALSE(reap_group(found.process.get(), found.leader));
+  EXPECT_EQ(reap(open_pidfd(other).get()), exit_status::exited(5)) << "it was in another group";
+}
+
+TEST(Pidfd, AGroupIsReapedAndNobodyElse) { expect_that_a_group_is_reaped_and_nobody_else(); }
+
+TEST(Pidfd, AGroupIsReapedAlsoBeforeLinux6_9) {
+  const test::refused_calls scope("pidfd_send_signal PROCESS_GROUP", EINVAL);
+  expect_that_a_group_is_reaped_and_nobody_else();
+}
+
+TEST(Pidfd, AProcessThatExitsHasNoMemoryAndOneThatRunsHas) {
+  EXPECT_EQ(has_memory(open_pidfd(::getpid()).get()), true);
+  const auto process = open_pidfd(fork_child(0));
+  EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
+  EXPECT_EQ(has_memory(process.get()), false);
+  static_cast<void>(reap(process.get()));
+  EXPECT_EQ(has_memory(process.get()), std::nullopt);
+}
+
 TEST(Pidfd, OpeningNobodyThrows) {
   const auto pid = fork_child(0);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
@@ -127,21 +157,23 @@ TEST(Pidfd, AChildThatDiesUnderATracerHasEndedAndSaysHow) {
   EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
   if (tracer.works()) {
     EXPECT_EQ(try_reap(process.get()), std::nullopt);
-    EXPECT_EQ(status_of_zombie(pid), exit_status::killed(SIGKILL));
+    EXPECT_EQ(status_of_zombie(process.get()), exit_status::killed(SIGKILL));
   }
   tracer.let_go();
   EXPECT_EQ(reap(process.get()), exit_status::killed(SIGKILL));
 }
 
-TEST(Pidfd, TheStatusOfAProcessThatRunsIsLost) { EXPECT_EQ(status_of_zombie(::getpid()), exit_status::lost()); }
+TEST(Pidfd, TheStatusOfAProcessThatRunsIsLost) {
+  EXPECT_EQ(status_of_zombie(open_pidfd(::getpid()).get()), exit_status::lost());
+}
 
 TEST(Pidfd, TheStatusOfAZombieIsFoundInEveryLocale) {
   const test::foreign_locale scope;
   const auto pid = fork_child(5);
   const auto process = open_pidfd(pid);
   EXPECT_TRUE(test::eventually([&] { return has_ended(process.get()); }));
-  EXPECT_TRUE(all_threads_have_ended(pid));
-  EXPECT_EQ(status_of_zombie(pid), exit_status::exited(5));
+  EXPECT_TRUE(all_threads_have_ended(process.get()));
+  EXPECT_EQ(status_of_zombie(process.get()), exit_status::exited(5));
   EXPECT_EQ(reap(process.get()), exit_status::exited(5));
 }
 

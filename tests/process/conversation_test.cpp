@@ -142,5 +142,17 @@ TEST_F(Conversation, NonsenseIsAsGoodAsGone) {
   EXPECT_EQ(talk_.hear_word(deadline::never())->kind, message_kind::closed);
 }
 
+TEST_F(Conversation, WritesNothingToAndReadsNothingFromAnotherSocketThatHasGotItsNumber) {
+  const auto others = make_channel();
+  send_message(others.first.get(), message_kind::begin, {});
+  ASSERT_EQ(::dup2(others.second.get(), ends_.second.get()), ends_.second.get());
+  EXPECT_THROW(talk_.say(message_kind::leave), error);
+  descriptor_request asked{.name = 7};
+  EXPECT_THROW(static_cast<void>(talk_.ask(message_kind::fetch, asked, {}, deadline::never())), error);
+  EXPECT_EQ(talk_.hear_word(deadline::never())->kind, message_kind::closed);
+  EXPECT_FALSE(receive_message(others.first.get(), wait_mode::poll)) << "it has written";
+  EXPECT_EQ(receive_message(others.second.get(), wait_mode::poll)->kind, message_kind::begin) << "it has read";
+}
+
 }  // namespace
 }  // namespace muster::detail::conversation_test

@@ -456,6 +456,31 @@ TEST_F(Join, AHostThatWasKilledIsSeenThoughAForkedChildOfItsLivesOn) {
   EXPECT_TRUE(test::eventually([&] { return ::waitpid(child, nullptr, WNOHANG) == child; }));
 }
 
+TEST_F(Join, AHostThatWasKilledIsSeenThoughAChildMadeByRawCloneLivesOn) {
+  for (const auto* const command : {"await_the_end_of_the_host", "await_a_descriptor"}) {
+    const std::string other = directory_.path() / command;
+    const auto host = start_at(other, "host_with_a_clone", other);
+    ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "listens"); }));
+    const auto guest = start_at(other, command);
+    ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(other + "child"); }));
+    host->kill(0);
+    static_cast<void>(host->wait(0));
+    EXPECT_EQ(guest->wait(0), exit_status::exited(0)) << command;
+    try {
+      static_cast<void>(join(other));
+      ADD_FAILURE() << "nobody listens there";
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), std::errc::connection_refused);
+    }
+    EXPECT_NO_THROW(listener(door_->watcher(), other)) << "nobody listens there";
+    pid_t child = 0;
+    std::ifstream(other + "child") >> child;
+    ASSERT_GT(child, 1);
+    EXPECT_EQ(::kill(child, SIGKILL), 0);
+    EXPECT_TRUE(test::eventually([&] { return ::waitpid(child, nullptr, WNOHANG) == child; }));
+  }
+}
+
 TEST_F(Join, AHostThatHasClosedIsSeenByWhoHasJoined) {
   auto watcher = std::make_shared<supervisor>(domain_options{.arena_bytes = 1 << 24});
   const std::string other = directory_.path() / "other";

@@ -47,6 +47,32 @@ TEST(Lifecycle, AnEndThatIsNoFaultOfItsOwnIsNoFailedStart) {
   EXPECT_EQ(life.ended(killed), action::give_up) << "the excuse was for one end";
 }
 
+TEST(Lifecycle, AWorkerThatClosesItsSocketIsKilledAndReplaced) {
+  auto life = working();
+  EXPECT_EQ(life.deserted(), action::kill);
+  EXPECT_EQ(life.ended(killed), action::spawn);
+  EXPECT_EQ(life.failures(), 0U);
+}
+
+TEST(Lifecycle, AWorkerThatClosesItsSocketBeforeItWorksIsAFailedStart) {
+  for (const bool greeted : {false, true}) {
+    worker_lifecycle life(1);
+    life.start();
+    if (greeted) life.greeted();
+    EXPECT_EQ(life.deserted(), action::kill);
+    EXPECT_EQ(life.ended(killed), action::give_up);
+    EXPECT_THAT(life.failure().message(), HasSubstr("closed its control socket"));
+  }
+}
+
+TEST(Lifecycle, AWorkerThatClosesItsSocketWhenItIsToldToLeaveIsKilledAndNotReplaced) {
+  auto life = working();
+  life.stop();
+  EXPECT_EQ(life.deserted(), action::kill);
+  EXPECT_EQ(life.ended(killed), action::none);
+  EXPECT_EQ(life.deserted(), action::none) << "there is no process";
+}
+
 TEST(Lifecycle, AWorkerThatDiesIsReplaced) {
   auto life = working();
   EXPECT_EQ(life.ended(killed), action::spawn);

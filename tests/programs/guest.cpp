@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // A program of its own that joins the domain of a test: guest PATH COMMAND [ARGUMENT]. tests/process/join_test.cpp.
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -264,6 +266,32 @@ int host_with_a_child(const std::string& path, const std::string& file) {
   });
 }
 
+// Has a child then that is made past the C library; says by a file who it is.
+int host_with_a_clone(const std::string& path, const std::string& file) {
+  return be_host(path, file, [&] {
+    const auto child = ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    std::ofstream(file + "child.new") << child;
+    std::rename((file + "child.new").c_str(), (file + "child").c_str());
+  });
+}
+
+// Waits for a descriptor that never comes while its host ends.
+int await_a_descriptor(const std::string& path, const std::string&) {
+  const auto host = join(path);
+  auto& exchange = host.shared()->descriptors();
+  const auto never_deposited = exchange.make_name();
+  host.get<event>("done").set();
+  try {
+    static_cast<void>(exchange.fetch(never_deposited, muster::deadline::never()));
+  } catch (const muster::error& failure) {
+    return failure.code() == std::errc::connection_reset ? 0 : 3;
+  }
+  return 4;
+}
+
 int join_twice(const std::string& path, const std::string&) {
   const auto host = join(path);
   try {
@@ -316,6 +344,8 @@ const std::map<std::string, std::function<int(const std::string&, const std::str
     {"await_the_end_of_the_host", await_the_end_of_the_host},
     {"host", host},
     {"host_with_a_child", host_with_a_child},
+    {"host_with_a_clone", host_with_a_clone},
+    {"await_a_descriptor", await_a_descriptor},
     {"join_twice", join_twice},
     {"join_again_after_leaving", join_again_after_leaving},
     {"get_unknown", get_unknown},

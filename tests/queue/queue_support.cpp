@@ -81,7 +81,8 @@ void thread_world::start_workers() {
   for (std::size_t worker = 0; worker < board_.sizes().workers; ++worker) {
     workers_.emplace_back([this, worker] {
       token_decoder functions(board_.modules());
-      worker_end end(board_, *arenas_[worker + 1], functions, {.index = worker, .bell = listener_.bell()});
+      worker_end end(board_, *arenas_[worker + 1], functions,
+                     {.index = worker, .bell = known_descriptor(listener_.bell())});
       while (end.run_next()) continue;
     });
   }
@@ -126,7 +127,7 @@ int process_world::work(std::size_t worker) {
                  .arena = unique_fd(::dup(domain_.files().arena.get()))},
                 ids_[worker]);
   token_decoder functions(board_.modules());
-  worker_end end(board_, joined.blocks(), functions, {.index = worker, .bell = listener_.bell()});
+  worker_end end(board_, joined.blocks(), functions, {.index = worker, .bell = known_descriptor(listener_.bell())});
   while (end.run_next()) continue;
   return 0;
 }

@@ -30,13 +30,27 @@ bool send_signal(int process, int signal);
 /// another's.
 bool send_signal_to_group(int process, pid_t pid, int signal) noexcept;
 
+/// Reaps the children of this process that have ended in the process group that the child behind a pidfd led. A program
+/// that is the first of a container, or a subreaper, gets them when their parents die. Other children are left alone.
+/// Returns whether the group has children of this process that have not ended. Never blocks.
+/// Requires: the leader has ended, and `pid` was its number.
+[[nodiscard]] bool reap_group(int process, pid_t pid) noexcept;
+
+/// The same, but waits until all children in the group have ended.
+void wait_for_group(int process, pid_t pid) noexcept;
+
 /// Whether the process has ended, with all its threads; reaped or not. Never blocks.
 /// Throws muster::error when the descriptor cannot be asked.
 [[nodiscard]] bool has_ended(int process);
 
 /// Whether all threads of the process have ended, as /proc says: so it is, too, while a tracer that had seized all of
 /// them has not taken notice yet, and the pidfd is not readable. False where /proc does not say. Never blocks.
-[[nodiscard]] bool all_threads_have_ended(pid_t pid) noexcept;
+[[nodiscard]] bool all_threads_have_ended(int process) noexcept;
+
+/// Whether some thread of the process has memory. A thread that exits gives up its memory before its descriptors: so a
+/// process whose descriptors are closed and that has memory does not exit, but has closed them itself, or has executed
+/// another program. Nothing where /proc does not tell. Never blocks.
+[[nodiscard]] std::optional<bool> has_memory(int process) noexcept;
 
 /// Waits for the child to end and reaps it. exit_status::lost() when somebody else did, or when SIGCHLD is ignored.
 /// Unblocked by: the end of the child; of one that is traced, the tracer's letting go of it.
@@ -50,6 +64,6 @@ bool send_signal_to_group(int process, pid_t pid, int signal) noexcept;
 
 /// How a child ended that nobody has reaped yet, which a tracer cannot keep from us: /proc says it.
 /// exit_status::lost() where it does not.
-[[nodiscard]] exit_status status_of_zombie(pid_t pid) noexcept;
+[[nodiscard]] exit_status status_of_zombie(int process) noexcept;
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <muster/base/fork_count.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/block.hpp>
@@ -238,7 +239,7 @@ private:
   const process_mark made_in_;
   const options options_;
   const std::span<std::byte> bytes_;
-  const int memfd_;  // borrowed
+  const known_descriptor memfd_;  // borrowed
   extent_map extents_;
   block_table blocks_;
 

@@ -38,7 +38,8 @@ struct process_options {
 };
 
 /// Runs `f(args...)` in a process of its own, which ends when the function does: with exit code 0 when it returned,
-/// whatever it returned; with another when it threw. The process is this program executed anew (muster::init), is
+/// whatever it returned; with another when it threw. A function that executes another program (exec), or closes all
+/// descriptors, has the process killed: watch() says so. The process is this program executed anew (muster::init), is
 /// supervised, and dies with this program.
 ///
 /// Callables and arguments are those that pools take (submit_calls.hpp): events, tensors and the like are shared.

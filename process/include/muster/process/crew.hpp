@@ -43,7 +43,7 @@ struct crew_options {
   /// 0: they count.
   std::chrono::nanoseconds start_patience = std::chrono::seconds(30);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);  ///< from start to ready
-  std::string program = "/proc/self/exe";
+  std::string program{};  ///< that workers execute; empty: this one, in the way in which it was started
   output_capture capture = output_capture::none;  ///< what becomes of the workers' stdout and stderr
   bool crash_reports = true;                      ///< who crashes says where; never under sanitizers
   bool leaves_signals = false;                    ///< SIGTERM, SIGHUP and SIGQUIT do nothing to workers, as SIGINT

@@ -50,9 +50,9 @@ public:
   /// Throws as get.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  /// Whether the host is there. When it is not, what lies in the domain can still be used, but nobody recovers what the
-  /// dead had, nobody wakes who slept on them, and nobody else can join: waits should have a deadline, after which this
-  /// is asked.
+  /// Whether the host is there: its process lives, and neither side has closed the connection. When it is not, what
+  /// lies in the domain can still be used, but nobody recovers what the dead had, nobody wakes who slept on them, and
+  /// nobody else can join: waits should have a deadline, after which this is asked.
   [[nodiscard]] bool is_hosted() const;
 
 private:

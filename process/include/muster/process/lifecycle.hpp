@@ -45,6 +45,8 @@ public:
   void excuse() noexcept { excused_ = state_ != state::absent; }
   /// Nothing was heard for too long after the start.
   action timed_out();
+  /// The process lives, and has closed its control socket: it can take no task any more.
+  action deserted();
   /// The process is gone. `words` go with the error, if that was a failed start.
   action ended(const exit_status& how, const last_words& words = {});
   /// It shall go and nobody take its place.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <muster/base/device.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/error_info.hpp>
@@ -37,8 +38,8 @@ public:
 
   /// Eventfds on which the parent may sleep.
   struct bells {
-    int supervisor = -1;
-    int loop = -1;
+    known_descriptor supervisor{};
+    known_descriptor loop{};
   };
 
   /// Lifetime: borrows all.

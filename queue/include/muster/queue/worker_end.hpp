@@ -8,6 +8,7 @@
 
 #include <muster/base/device.hpp>
 #include <muster/base/fork_count.hpp>
+#include <muster/base/known_descriptor.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/nested_end.hpp>
@@ -27,8 +28,8 @@ class worker_end {
 public:
   struct options {
     std::size_t index = 0;
-    int bell = -1;                                  ///< eventfd that the supervisor may sleep on; borrowed
-    int loop_bell = -1;                             ///< the same of the program's loop, if there is one; borrowed
+    known_descriptor bell{};                        ///< eventfd that the supervisor may sleep on; borrowed
+    known_descriptor loop_bell{};                   ///< the same of the program's loop, if there is one; borrowed
     std::uint64_t max_tasks = 0;                    ///< leave after so many; 0: never
     muster::device device{};                        ///< that it is pinned to, for errors
     const std::atomic<bool>* unfit = nullptr;       ///< once it is true: leave after the task at hand; borrowed
@@ -67,6 +68,8 @@ private:
   std::uint64_t note_end(std::size_t slot) noexcept;
   void announce(const claimed_task& task, const slot_word& asked);
   void ring_bell();
+  void write_to(const known_descriptor& bell) const;
+  [[noreturn]] void exit_without(const known_descriptor& bell) const;
   bool spin(claimed_task& task);
   void park();
   void wake_another();
@@ -87,6 +90,7 @@ private:
   arena& memory_;
   token_decoder& functions_;
   const options options_;
+  const known_descriptor stderr_;  // as it was when the worker began
   worker_line& line_;
   const spin_policy spin_;
   worker_cache cache_;

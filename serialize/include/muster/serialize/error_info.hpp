@@ -50,7 +50,9 @@ struct last_words {
   std::string output;  ///< the last lines that it wrote to stdout and stderr; empty where output is not captured
   std::string crash;   ///< its signal, the address, and the functions that it was in; empty when it did not crash
 
-  [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty(); }
+  std::string reason{};  ///< why the program killed it, where the task's error does not say so otherwise
+
+  [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty() || !reason.empty(); }
 };
 
 /// A failure as data: what a task's future holds instead of a value.
