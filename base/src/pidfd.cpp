@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/pidfd.hpp>
 
+#include <dirent.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +68,19 @@ bool reap_one_of_group(int process, pid_t pid, int options, siginfo_t& info) noe
 
 exit_status status_of(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status) : exit_status::killed(info.si_status);
+}
+
+// The directories of a process's threads in /proc; none where it has ended. Not by std::filesystem, whose iterators end
+// the program for want of memory (GCC 12: a noexcept function of theirs allocates).
+std::vector<std::filesystem::path> threads_of(pid_t number) {
+  const std::filesystem::path tasks(text("/proc/", number, "/task"));
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(tasks.c_str()), &::closedir);
+  std::vector<std::filesystem::path> found;
+  if (directory == nullptr) return found;
+  while (const auto* const entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] != '.') found.push_back(tasks / entry->d_name);
+  }
+  return found;
 }
 
 // What a stat file of /proc says behind the name in parentheses, which may hold anything: state, parent, …
@@ -161,8 +176,9 @@ bool has_ended(int process) {
 
 bool all_threads_have_ended(int process) noexcept {
   const auto all_are_dead = [&] {
-    const std::filesystem::directory_iterator threads(text("/proc/", number_in_proc(process), "/task"));
-    return std::all_of(begin(threads), end(threads), [](const auto& each) { return is_dead(read_stat(each.path())); });
+    const auto threads = threads_of(number_in_proc(process));
+    if (threads.empty()) return false;
+    return std::all_of(threads.begin(), threads.end(), [](const auto& each) { return is_dead(read_stat(each)); });
   };
   try {
     if (!all_are_dead()) return false;
@@ -176,9 +192,9 @@ std::optional<bool> has_memory(int process) noexcept {
   try {
     const auto number = number_in_proc(process);
     if (number == 0) return std::nullopt;
-    const std::filesystem::directory_iterator threads(text("/proc/", number, "/task"));
-    return std::any_of(begin(threads), end(threads),
-                       [](const auto& each) { return has_memory_of_its_own(each.path()); });
+    const auto threads = threads_of(number);
+    if (threads.empty()) return std::nullopt;
+    return std::any_of(threads.begin(), threads.end(), has_memory_of_its_own);
   } catch (const std::exception&) {
     return std::nullopt;
   }

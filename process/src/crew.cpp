@@ -20,6 +20,8 @@ void crew::impl::start() {
     self->recovery_ = self->shared().recoveries().add(recovery_stage::boards,
                                                       [raw = self.get()](participant_id dead) { raw->recover(dead); });
     self->hub().add(*self);
+    self->hub().expect_children(self->most_children());
+    self->expects_children_ = true;
     self->note_where_unbound_run();
     self->bell_rang();  // arms it
     for (std::size_t index = 0; index < self->size_; ++index) {
@@ -39,13 +41,13 @@ void crew::impl::leave() {
     hub().forget(time_call_);
     hub().forget(return_call_);
     recovery_ = {};
-    kill_timer_.cancel();
     audit_timer_.cancel();
     time_timer_.cancel();
     for (auto& each : workers_) disconnect(*each);
     for (auto& each : successors_) {
       if (each) disconnect(*each);
     }
+    if (std::exchange(expects_children_, false)) hub().expect_children(-most_children());
   });
   log_.end();
 }
@@ -58,13 +60,21 @@ void crew::impl::disconnect(worker& who) {
   who.clerk.reset();
   who.control.reset();
   for (auto& stream : who.streams) stream.pipe.reset();
-  if (who.group) hub().have_removed(std::move(who.group));  // what it had started may take a while to die
+  if (who.group) remove(std::move(who.group));
   if (!who.process) return;
   unique_fd process(who.process->release());
   who.process.reset();
   // What it has is given back when it is dead, though its crew may have gone by then.
-  const auto bury = [where = supervisor_.shared(), as = who.participant] { where->bury(as); };
-  hub().have_reaped(std::move(process), who.pid != 0 ? std::function<void()>(bury) : nullptr);
+  const auto where = who.pid != 0 ? supervisor_.shared() : nullptr;
+  hub().have_reaped(std::move(process), {.where = where, .participant = who.participant});
+}
+
+// What the worker had started may take a while to die. Without memory to remember the group, a later program removes it.
+void crew::impl::remove(std::unique_ptr<detail::memory_group> group) noexcept {
+  try {
+    hub().have_removed(std::move(group));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 bool crew::impl::all_are_greeted() const {
@@ -98,20 +108,13 @@ void crew::impl::stop_as_ordered() noexcept {
   });
 }
 
-void crew::impl::kill_at_last() {
+void crew::impl::kill_at_last() noexcept {
   client_.crew_will_be_killed();
   kill_all();
 }
 
-void crew::impl::kill_after(std::chrono::nanoseconds grace) {
-  hub().run_on_loop([&] {
-    if (grace <= grace.zero()) {
-      kill_at_last();
-      return;
-    }
-    kill_timer_.expires_at(deadline::after(grace).when());
-    kill_timer_.async_wait(handler([this] { kill_at_last(); }));
-  });
+void crew::impl::kill_now() {
+  hub().run_on_loop([this] { kill_at_last(); });
 }
 
 bool crew::impl::wait_until_gone(deadline until) {
@@ -369,8 +372,9 @@ bool crew::wait_until_gone(deadline until) { return impl_->wait_until_gone(until
 void crew::stop(std::chrono::nanoseconds grace, worker_order how) {
   constexpr auto longest_death = std::chrono::seconds(10);
   impl_->begin_stop(how);
-  impl_->kill_after(grace);
-  if (impl_->wait_until_gone(deadline::after(grace)) || impl_->wait_until_gone(deadline::after(longest_death))) return;
+  if (grace > grace.zero() && impl_->wait_until_gone(deadline::after(grace))) return;
+  impl_->kill_now();
+  if (impl_->wait_until_gone(deadline::after(longest_death))) return;
   impl_->log(log_level::error, "a worker process does not end although it was killed; it is left behind");
 }
 

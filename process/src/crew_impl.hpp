@@ -48,7 +48,6 @@ public:
                      : detail::program_command{.file = options_.program, .program = options_.program}),
         log_(options_.log),
         client_(client),
-        kill_timer_(hub().loop()),
         audit_timer_(hub().loop()),
         time_timer_(hub().loop()),
         returning_(board_.sizes().workers),
@@ -72,8 +71,8 @@ public:
   [[nodiscard]] bool all_are_greeted() const MUSTER_REQUIRES(mutex_);
   void wait_until_greeted() MUSTER_EXCLUDES(mutex_);
   void begin_stop(worker_order how) noexcept;
-  void kill_after(std::chrono::nanoseconds grace);
-  void kill_at_last();
+  void kill_now();
+  void kill_at_last() noexcept;
   using size_listener = std::function<void(const error_info*)>;
   void resize(std::size_t size, size_listener done);
   void call_back(std::size_t worker) noexcept;
@@ -162,6 +161,9 @@ private:
   void stop_as_ordered() noexcept;
   void perform(worker& who, worker_lifecycle::action what);
   void disconnect(worker& who);
+  void remove(std::unique_ptr<detail::memory_group> group) noexcept;
+  // Each worker, its successor, and a process that comes to nothing.
+  [[nodiscard]] std::ptrdiff_t most_children() const { return 3 * static_cast<std::ptrdiff_t>(workers_.size()); }
   void listen(worker& who);
   [[nodiscard]] bool hear_next(worker& who);
   void hear(worker& who, detail::message& heard);
@@ -283,7 +285,7 @@ private:
   std::uint64_t processes_ = 0;                              // loop: that were ever started
   std::vector<std::unique_ptr<worker>> workers_;             // loop
   std::vector<std::unique_ptr<worker>> successors_;          // loop: by index; those without a process are nobody
-  boost::asio::steady_timer kill_timer_;                     // loop
+  bool expects_children_ = false;                            // loop: the hub has room for them
   boost::asio::steady_timer audit_timer_;                    // loop
   boost::asio::steady_timer time_timer_;                     // loop: a step, while next_check_ is a time
   clock::time_point next_check_ = clock::time_point::max();  // loop

@@ -153,6 +153,7 @@ void crew::impl::end_lack(worker& who) {
 // ---- one process
 
 void crew::impl::start_process(worker& who) {
+  hub().make_room_for_children();
   auto [ours, theirs] = detail::make_channel();
   const auto mark = random_mark();
   who.started = clock::now();

@@ -59,11 +59,14 @@ public:
   /// Loop: whose bell it is.
   void add(supervised& crew) { crews_.push_back(&crew); }
   void remove(supervised& crew) { std::erase(crews_, &crew); }
-  /// Loop: has a child reaped that is nobody's worker any more, and `when_dead` called if it has not ended yet.
+  /// Loop: has a child reaped that is no worker any more, and buried when it has ended.
   /// `group`: its number, if it led a process group, which is reaped too; else 0.
-  void have_reaped(unique_fd process, std::function<void()> when_dead = {}, pid_t group = 0) {
-    undertaker_.take(std::move(process), std::move(when_dead), group);
+  void have_reaped(unique_fd process, detail::burial buried = {}, pid_t group = 0) {
+    undertaker_.take(std::move(process), std::move(buried), group);
   }
+  /// Loop: as undertaker::expect and undertaker::make_room.
+  void expect_children(std::ptrdiff_t count) noexcept { undertaker_.expect(count); }
+  void make_room_for_children() { undertaker_.make_room(); }
   /// Loop: has a control group removed that is nobody's worker's any more, once all who were in it have ended.
   void have_removed(std::unique_ptr<detail::memory_group> group) { undertaker_.take(std::move(group)); }
 

@@ -50,7 +50,7 @@ undertaker::~undertaker() {
 void undertaker::leave_children() noexcept {
   const signals_blocked scope;
   for (auto& each : children_) {
-    each.when_dead = {};
+    each.buried = {};
     if (is_done(each)) continue;
     try {
       std::thread([process = std::move(each.process), group = each.group] { wait_for(process, group); }).detach();
@@ -60,8 +60,8 @@ void undertaker::leave_children() noexcept {
   }
 }
 
-void undertaker::take(unique_fd process, std::function<void()> when_dead, pid_t group) {
-  child made{.process = std::move(process), .when_dead = std::move(when_dead), .group = group};
+void undertaker::take(unique_fd process, burial buried, pid_t group) {
+  child made{.process = std::move(process), .buried = std::move(buried), .group = group};
   if (is_done(made)) return;
   children_.push_back(std::move(made));
   try_again_soon();
@@ -80,7 +80,10 @@ void undertaker::stop() {
 
 bool undertaker::is_done(child& each) {
   const bool reaped = try_reap(each.process.get()).has_value();
-  if (each.when_dead && (reaped || is_dead(each.process))) std::exchange(each.when_dead, {})();
+  if (each.buried.where != nullptr && (reaped || is_dead(each.process))) {
+    const auto buried = std::exchange(each.buried, {});
+    buried.where->bury(buried.participant);
+  }
   return reaped && (each.group == 0 || !reap_group(each.process.get(), each.group));
 }
 
@@ -95,17 +98,21 @@ void undertaker::try_all() {
   if (!children_.empty() || !have_gone) try_again_later();
 }
 
-void undertaker::try_again_soon() {
+void undertaker::try_again_soon() noexcept {
   delay_ = first_death_delay;
   try_again_later();
 }
 
-void undertaker::try_again_later() {
+// Without memory for the wait, those that there are wait for the next one, or for the supervisor's end.
+void undertaker::try_again_later() noexcept {
   if (stopped_) return;
-  timer_.expires_after(std::exchange(delay_, next_death_delay(delay_)));  // ends an earlier wait
-  timer_.async_wait([this](boost::system::error_code cancelled) {
-    if (!cancelled) try_all();
-  });
+  try {
+    timer_.expires_after(std::exchange(delay_, next_death_delay(delay_)));  // ends an earlier wait
+    timer_.async_wait([this](boost::system::error_code cancelled) {
+      if (!cancelled) try_all();
+    });
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 }  // namespace muster::detail

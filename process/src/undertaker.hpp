@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -12,10 +12,19 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <muster/base/unique_fd.hpp>
+#include <muster/memory/domain.hpp>
 
 #include "memory_group.hpp"
 
 namespace muster::detail {
+
+/// What a process has in the domain, to be given back when the process is dead.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct burial {
+  std::shared_ptr<domain> where;  ///< nullptr: it has nothing there
+  participant_id participant = participant_id::none;
+};
 
 /// Reaps the children that cannot be reaped when their worker is buried: those that ended under a tracer, and those
 /// that were killed and have not ended when their crew does. They are asked again and again; for each that is left when
@@ -38,10 +47,13 @@ public:
   undertaker& operator=(const undertaker&) = delete;
   ~undertaker();
 
-  /// `process`: the pidfd of a child that nobody else waits for, or that has been reaped. `when_dead` is called once it
-  /// has ended, unless the supervisor ends before. `group`: the number of the process group that it led; 0: it led
-  /// none.
-  void take(unique_fd process, std::function<void()> when_dead = {}, pid_t group = 0);
+  /// That many children may come at once, less for a negative number.
+  void expect(std::ptrdiff_t children) noexcept { expected_ += children; }
+  /// Has room for those: take() allocates nothing then. Throws std::bad_alloc.
+  void make_room() { children_.reserve(children_.size() + static_cast<std::size_t>(expected_)); }
+  /// `process`: the pidfd of a child that nobody else waits for, or that has been reaped. `buried`: once it has ended,
+  /// unless the supervisor ends before. `group`: the number of the process group that it led; 0: it led none.
+  void take(unique_fd process, burial buried = {}, pid_t group = 0);
   void take(std::unique_ptr<memory_group> group);
   /// Has the loop end.
   void stop();
@@ -49,19 +61,20 @@ public:
 private:
   struct child {
     unique_fd process;
-    std::function<void()> when_dead;
+    burial buried;
     pid_t group = 0;
   };
   static bool is_done(child& each);
   void leave_children() noexcept;
   void try_all();
-  void try_again_soon();
-  void try_again_later();
+  void try_again_soon() noexcept;
+  void try_again_later() noexcept;
   [[nodiscard]] bool have_removed_groups() noexcept;
 
   boost::asio::steady_timer timer_;
   std::chrono::milliseconds delay_{};
   bool stopped_ = false;  // an expired timer cannot be cancelled
+  std::ptrdiff_t expected_ = 0;
   std::vector<child> children_;
   std::vector<std::unique_ptr<memory_group>> groups_;
 };

@@ -33,10 +33,10 @@ public:
         run_on(0);
         try {
           found = time_wake_ups();
-        } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
         }
       }).join();
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
     return found;
   }
