@@ -20,7 +20,6 @@ void crew::impl::start() {
     self->recovery_ = self->shared().recoveries().add(recovery_stage::slots,
                                                       [raw = self.get()](participant_id dead) { raw->recover(dead); });
     self->hub().add(*self);
-    self->note_where_unbound_run();
     self->bell_rang();  // arms it
     for (std::size_t index = 0; index < self->size_; ++index) {
       auto& who = *self->workers_[index];
