@@ -120,7 +120,7 @@ void mapping::map(const unique_fd& memfd, void* at, int options, opened at_first
     set_advice();
     if (at_first == opened::whole) open(bytes_);
   } catch (...) {
-    unmap();
+    if ((options & MAP_FIXED) == 0) unmap();  // else the range is given back by who has reserved it, and at once
     throw;
   }
 }
@@ -129,6 +129,7 @@ void mapping::map(const unique_fd& memfd, void* at, int options, opened at_first
 void mapping::open_more(std::size_t bytes) const {
   auto before = opened_bytes_.load(std::memory_order_acquire);
   const auto after = std::min(rounded_up(bytes, step_bytes), bytes_);
+  if (before >= after) return;  // by another thread, just now
   if (::mprotect(begin_ + before, after - before, PROT_READ | PROT_WRITE) != 0) throw_no_room(after, errno);
   while (before < after && !opened_bytes_.compare_exchange_weak(before, after, std::memory_order_acq_rel)) continue;
 }
