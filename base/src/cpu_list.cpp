@@ -2,10 +2,14 @@
 #include <muster/base/cpu_list.hpp>
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstddef>
+#include <exception>
+#include <memory>
 
 #include <muster/base/error.hpp>
 #include <muster/base/system_call.hpp>
@@ -42,6 +46,23 @@ void set_affinity(const cpu_list& cpus) {
   for (const auto cpu : cpus) mask.add(cpu);
   system_call("sched_setaffinity", ::sched_setaffinity, 0, mask.bytes(), mask.get());
 }
+
+cpu_list affinity_of(pid_t thread) {
+  for (std::size_t cpus = 1024; cpus < most_cpus; cpus *= 2) {  // the kernel's mask may be larger
+    cpu_mask mask(cpus);
+    if (::sched_getaffinity(thread, mask.bytes(), mask.get()) == 0) return mask.list();
+  }
+  cpu_mask mask(most_cpus);
+  system_call("sched_getaffinity", ::sched_getaffinity, thread, mask.bytes(), mask.get());
+  return mask.list();
+}
+
+// Readers may have the list of an earlier call, so that none is freed: there is one for each process that calls init.
+struct noted_cpus {
+  cpu_list cpus;
+  const noted_cpus* before;
+};
+constinit std::atomic<const noted_cpus*> noted = nullptr;
 
 // The number at the front of `text`, which it is taken from.
 std::optional<unsigned> take_number(std::string_view& text) {
@@ -86,14 +107,29 @@ std::string describe(const cpu_list& cpus) {
   return all;
 }
 
-cpu_list allowed_cpus() {
-  for (std::size_t cpus = 1024; cpus < most_cpus; cpus *= 2) {  // the kernel's mask may be larger
-    cpu_mask mask(cpus);
-    if (::sched_getaffinity(0, mask.bytes(), mask.get()) == 0) return mask.list();
+cpu_list allowed_cpus() { return affinity_of(0); }
+
+// The number of the process is that of its main thread.
+cpu_list process_cpus() {
+  const auto* const found = noted.load(std::memory_order_acquire);
+  return found != nullptr ? found->cpus : affinity_of(::getpid());
+}
+
+void detail::note_process_cpus() noexcept {
+  try {
+    const auto* before = noted.load(std::memory_order_acquire);
+    auto made = std::make_unique<noted_cpus>(noted_cpus{.cpus = affinity_of(::getpid()), .before = before});
+    noted.store(made.release(), std::memory_order_release);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is asked again when it is needed
   }
-  cpu_mask mask(most_cpus);
-  system_call("sched_getaffinity", ::sched_getaffinity, 0, mask.bytes(), mask.get());
-  return mask.list();
+}
+
+void detail::run_where_process_may() noexcept {
+  try {
+    const auto all = process_cpus();
+    if (allowed_cpus() != all) set_affinity(all);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): they have been taken from the program meanwhile
+  }
 }
 
 affinity_scope::affinity_scope(const cpu_list& cpus) : before_(allowed_cpus()) { set_affinity(cpus); }

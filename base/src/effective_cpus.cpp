@@ -5,7 +5,6 @@
 #include <limits>
 
 #include <muster/base/cgroup.hpp>
-#include <muster/base/cpu_list.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster {
@@ -44,9 +43,11 @@ double cpu_quota(const fs::path& system_root) {
 
 }  // namespace
 
-unsigned effective_cpus(const fs::path& system_root) {
-  const auto allowed = static_cast<double>(allowed_cpus().size());
-  return std::max(1U, static_cast<unsigned>(std::min(allowed, cpu_quota(system_root))));
+unsigned effective_cpus(const fs::path& system_root) { return effective_cpus_of(process_cpus(), system_root); }
+
+unsigned effective_cpus_of(const cpu_list& allowed, const fs::path& system_root) {
+  const auto count = static_cast<double>(allowed.size());
+  return std::max(1U, static_cast<unsigned>(std::min(count, cpu_quota(system_root))));
 }
 
 }  // namespace muster

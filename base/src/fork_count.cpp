@@ -48,10 +48,20 @@ unsigned fork_count() noexcept {
 
 process_mark::process_mark() noexcept : forks_(fork_count()), process_(::getpid()) {}
 
-closed_in_children::closed_in_children(int descriptor)
-    : place_((static_cast<void>(fork_count()), take_place(descriptor + 1))) {}
+closed_in_children::closed_in_children(int descriptor) : place_(take_place(descriptor + 1)) {}
 
-closed_in_children::~closed_in_children() { place_.store(0); }
+// In a child the place has been emptied, and may have been taken for a descriptor of the child's own.
+closed_in_children::~closed_in_children() {
+  if (made_in_.is_here()) place_.store(0);
+}
+
+void fork_stamp::throw_unmapped(const char* what) {
+  throw error(
+      errc::forked,
+      text(what, " in shared memory is used in process ", ::getpid(),
+           ", which does not have that memory: a forked child inherits none of its parent's. Take a copy before "
+           "fork(), or make the domain with domain_options::inherited"));
+}
 
 void process_mark::throw_forked(const char* what) const {
   throw error(errc::forked,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/base/text.hpp>
 
 #include "group_impl.hpp"
@@ -55,122 +56,140 @@ group::group(const group_ticket& ticket, std::size_t rank) {
 
 group::group(std::shared_ptr<impl> self) noexcept : self_(std::move(self)) {}
 group::group(group&&) noexcept = default;
-group& group::operator=(group&&) noexcept = default;
-group::~group() = default;
+group& group::operator=(group&& other) noexcept {
+  leave();
+  self_ = std::move(other.self_);
+  return *this;
+}
+group::~group() { leave(); }
+
+// A forked child has neither the group's thread nor its memory: leaving the group is its parent's.
+void group::leave() noexcept {
+  if (self_ != nullptr && !self_->end->is_here()) detail::leave_to_parent(std::move(self_));
+  self_.reset();
+}
+
+group::impl& group::joined() const {
+  self_->end->require_here();
+  return *self_;
+}
 
 std::size_t group::rank() const noexcept { return self_->end->rank(); }
 std::size_t group::size() const noexcept { return self_->end->size(); }
-device_way group::way_of_devices() const { return self_->calls.devices().way(); }
-bool group::is_whole() const noexcept { return !self_->end->is_broken(); }
+device_way group::way_of_devices() const { return joined().calls.devices().way(); }
+bool group::is_whole() const noexcept { return self_->end->is_here() && !self_->end->is_broken(); }
 group_traffic group::traffic() const noexcept { return self_->end->traffic(); }
-void group::abort(const std::string& reason) noexcept { self_->end->break_off(reason); }
+void group::abort(const std::string& reason) noexcept {
+  if (self_->end->is_here()) self_->end->break_off(reason);
+}
 
 std::vector<group_member> group::members() const {
   std::vector<group_member> all;
   all.reserve(size());
-  for (std::size_t rank = 0; rank < size(); ++rank) all.push_back(self_->end->member(rank));
+  const auto& end = *joined().end;
+  for (std::size_t rank = 0; rank < size(); ++rank) all.push_back(end.member(rank));
   return all;
 }
 
 // ---- collectives
 
 void group::barrier(const call_options& how) {
-  self_->make([&] { self_->calls.barrier(how); });
+  joined().make([&] { joined().calls.barrier(how); });
 }
 
 void group::broadcast(const tensor& what, std::size_t root, const call_options& how) {
-  self_->make([&] { self_->calls.broadcast(what, root, how); });
+  joined().make([&] { joined().calls.broadcast(what, root, how); });
 }
 
 void group::all_reduce(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
-  self_->make([&] { self_->calls.all_reduce(in, out, with, how); });
+  joined().make([&] { joined().calls.all_reduce(in, out, with, how); });
 }
 
 void group::all_reduce(std::span<const tensor> what, const reduction& with, const call_options& how) {
-  self_->make([&] { self_->calls.all_reduce(what, with, how); });
+  joined().make([&] { joined().calls.all_reduce(what, with, how); });
 }
 
 void group::reduce(const tensor& what, std::size_t root, const reduction& with, const call_options& how) {
-  self_->make([&] { self_->calls.reduce(what, nullptr, root, with, how); });
+  joined().make([&] { joined().calls.reduce(what, nullptr, root, with, how); });
 }
 
 void group::reduce(const tensor& in, const tensor& out, std::size_t root, const reduction& with,
                    const call_options& how) {
-  self_->make([&] { self_->calls.reduce(in, &out, root, with, how); });
+  joined().make([&] { joined().calls.reduce(in, &out, root, with, how); });
 }
 
 tensor group::gather(const tensor& in, std::size_t root, const call_options& how) {
-  return self_->make([&] { return self_->calls.gather(in, nullptr, root, how); });
+  return joined().make([&] { return joined().calls.gather(in, nullptr, root, how); });
 }
 
 void group::gather(const tensor& in, const tensor& out, std::size_t root, const call_options& how) {
-  self_->make([&] { self_->calls.gather(in, &out, root, how); });
+  joined().make([&] { joined().calls.gather(in, &out, root, how); });
 }
 
 tensor group::all_gather(const tensor& in, const call_options& how) {
-  return self_->make([&] { return self_->calls.all_gather(in, nullptr, how); });
+  return joined().make([&] { return joined().calls.all_gather(in, nullptr, how); });
 }
 
 void group::all_gather(const tensor& in, const tensor& out, const call_options& how) {
-  self_->make([&] { self_->calls.all_gather(in, &out, how); });
+  joined().make([&] { joined().calls.all_gather(in, &out, how); });
 }
 
 tensor group::scatter(const tensor& in, std::size_t root, const call_options& how) {
-  return self_->make([&] { return self_->calls.scatter(&in, root, how); });
+  return joined().make([&] { return joined().calls.scatter(&in, root, how); });
 }
 
 void group::scatter(const tensor& in, const tensor& out, std::size_t root, const call_options& how) {
-  self_->make([&] { self_->calls.scatter(&in, out, root, how); });
+  joined().make([&] { joined().calls.scatter(&in, out, root, how); });
 }
 
 void group::reduce_scatter(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
-  self_->make([&] { self_->calls.reduce_scatter(in, out, with, how); });
+  joined().make([&] { joined().calls.reduce_scatter(in, out, with, how); });
 }
 
 tensor group::all_to_all(const tensor& in, std::span<const std::size_t> rows, const call_options& how) {
-  return self_->make([&] { return self_->calls.all_to_all(in, rows, nullptr, how); });
+  return joined().make([&] { return joined().calls.all_to_all(in, rows, nullptr, how); });
 }
 
 void group::all_to_all(const tensor& in, const tensor& out, const call_options& how) {
-  self_->make([&] { self_->calls.all_to_all(in, out, how); });
+  joined().make([&] { joined().calls.all_to_all(in, out, how); });
 }
 
 // ---- asynchronous
 
 work group::barrier_async(const call_options& how) {
-  return self_->queue([calls = &self_->calls, how] { return calls->barrier(how), tensor(); });
+  return joined().queue([calls = &joined().calls, how] { return calls->barrier(how), tensor(); });
 }
 
 work group::broadcast_async(const tensor& what, std::size_t root, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->broadcast(what, root, how), what; });
+  return joined().queue([=, calls = &joined().calls] { return calls->broadcast(what, root, how), what; });
 }
 
 work group::all_reduce_async(const tensor& what, const reduction& with, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->all_reduce(what, what, with, how), what; });
+  return joined().queue([=, calls = &joined().calls] { return calls->all_reduce(what, what, with, how), what; });
 }
 
 work group::reduce_async(const tensor& what, std::size_t root, const reduction& with, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->reduce(what, nullptr, root, with, how), what; });
+  return joined().queue([=, calls = &joined().calls] { return calls->reduce(what, nullptr, root, with, how), what; });
 }
 
 work group::gather_async(const tensor& in, std::size_t root, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->gather(in, nullptr, root, how); });
+  return joined().queue([=, calls = &joined().calls] { return calls->gather(in, nullptr, root, how); });
 }
 
 work group::all_gather_async(const tensor& in, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->all_gather(in, nullptr, how); });
+  return joined().queue([=, calls = &joined().calls] { return calls->all_gather(in, nullptr, how); });
 }
 
 work group::scatter_async(const tensor& in, std::size_t root, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->scatter(&in, root, how); });
+  return joined().queue([=, calls = &joined().calls] { return calls->scatter(&in, root, how); });
 }
 
 work group::reduce_scatter_async(const tensor& in, const tensor& out, const reduction& with, const call_options& how) {
-  return self_->queue([=, calls = &self_->calls] { return calls->reduce_scatter(in, out, with, how), out; });
+  return joined().queue([=, calls = &joined().calls] { return calls->reduce_scatter(in, out, with, how), out; });
 }
 
 work group::all_to_all_async(const tensor& in, std::span<const std::size_t> rows, const call_options& how) {
-  return self_->queue([in, how, calls = &self_->calls, rows = std::vector(rows.begin(), rows.end())] {
+  return joined().queue([in, how, calls = &joined().calls, rows = std::vector(rows.begin(), rows.end())] {
     return calls->all_to_all(in, rows, nullptr, how);
   });
 }

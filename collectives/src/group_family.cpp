@@ -61,9 +61,9 @@ struct applicant {
 
 // In three calls: who belongs together; where the first of each has made their memory; whether everybody has it.
 std::optional<group> group::split(int color, int key, const call_options& how) {
-  return self_->make([&]() -> std::optional<group> {
-    auto& end = *self_->end;
-    const auto wishes = self_->calls.exchange_numbers(
+  return joined().make([&]() -> std::optional<group> {
+    auto& end = *joined().end;
+    const auto wishes = joined().calls.exchange_numbers(
         {static_cast<std::uint64_t>(std::int64_t{color}), static_cast<std::uint64_t>(std::int64_t{key})}, how);
     std::vector<applicant> members;
     for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
@@ -92,15 +92,15 @@ std::optional<group> group::split(int color, int key, const call_options& how) {
         name = end.where()->blocks().name_of(block);
       });
     }
-    const auto names = self_->calls.exchange_numbers({name, 0}, how);
+    const auto names = joined().calls.exchange_numbers({name, 0}, how);
     if (color >= 0 && leader != end.rank() && names[leader][0] != 0) {
       try_to([&] {
         block = hold(end, names[leader][0],
                      {.operation = "split", .sequence = end.sequence(), .timeout = how.timeout, .whom = leader});
       });
     }
-    const auto lacks = self_->calls.exchange_numbers({failure ? 1U : 0U, 0}, how);
-    self_->made += 2;
+    const auto lacks = joined().calls.exchange_numbers({failure ? 1U : 0U, 0}, how);
+    joined().made += 2;
     if (failure) std::rethrow_exception(failure);
     if (color < 0) return std::nullopt;
     for (const auto& each : members) {
@@ -245,11 +245,11 @@ private:
 }  // namespace
 
 group group::subset(std::span<const std::size_t> ranks, const call_options& how) {
-  auto& end = *self_->end;
+  auto& end = *joined().end;
   check_subset(ranks, end);
   const auto new_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), end.rank()) - ranks.begin());
   return as_subset([&] {
-    meeting others(end, *self_->mail, ranks, how);
+    meeting others(end, *joined().mail, ranks, how);
     auto block = new_rank == 0 ? others.lead() : others.follow();
     return group(std::make_shared<impl>(end.where(), std::move(block), new_rank));
   });

@@ -39,29 +39,30 @@ void wait_or_withdraw(detail::rank_end& end, detail::transfer& what, const call_
 }  // namespace
 
 work group::isend(const tensor& what, std::size_t to, std::uint32_t tag) {
-  return work(self_->mail->send(what, to, tag));
+  return work(joined().mail->send(what, to, tag));
 }
 
 work group::irecv(const tensor& into, std::size_t from, std::uint32_t tag) {
-  return work(self_->mail->receive(&into, from, tag));
+  return work(joined().mail->receive(&into, from, tag));
 }
 
-work group::irecv(std::size_t from, std::uint32_t tag) { return work(self_->mail->receive(nullptr, from, tag)); }
+work group::irecv(std::size_t from, std::uint32_t tag) { return work(joined().mail->receive(nullptr, from, tag)); }
 
 void group::send(const tensor& what, std::size_t to, std::uint32_t tag, const call_options& how) {
-  if (!self_->mail->send_now(what, to, tag)) wait_or_withdraw(*self_->end, *self_->mail->send(what, to, tag), how);
+  if (!joined().mail->send_now(what, to, tag))
+    wait_or_withdraw(*joined().end, *joined().mail->send(what, to, tag), how);
 }
 
 std::size_t group::recv(const tensor& into, std::size_t from, std::uint32_t tag, const call_options& how) {
-  if (self_->mail->receive_soon(into, from, tag)) return from;
-  const auto received = self_->mail->receive(&into, from, tag);
-  wait_or_withdraw(*self_->end, *received, how);
+  if (joined().mail->receive_soon(into, from, tag)) return from;
+  const auto received = joined().mail->receive(&into, from, tag);
+  wait_or_withdraw(*joined().end, *received, how);
   return received->source();
 }
 
 tensor group::recv(std::size_t from, std::uint32_t tag, const call_options& how) {
-  const auto received = self_->mail->receive(nullptr, from, tag);
-  wait_or_withdraw(*self_->end, *received, how);
+  const auto received = joined().mail->receive(nullptr, from, tag);
+  wait_or_withdraw(*joined().end, *received, how);
   return received->result();
 }
 
@@ -75,13 +76,13 @@ std::vector<std::uint8_t> group::as_elements(const std::vector<std::byte>& bytes
 
 void group::refuse(const call_options& how) {
   const auto failure = std::current_exception();
-  self_->make([&] { self_->calls.refuse(failure, how); });
+  joined().make([&] { joined().calls.refuse(failure, how); });
   std::rethrow_exception(failure);
 }
 
 std::vector<std::byte> group::broadcast_bytes(std::span<const std::byte> bytes, std::size_t root,
                                               const call_options& how) {
-  return self_->make([&] { return self_->calls.broadcast_bytes(bytes, root, how); });
+  return joined().make([&] { return joined().calls.broadcast_bytes(bytes, root, how); });
 }
 
 namespace {

@@ -195,10 +195,10 @@ private:
 }  // namespace
 
 group group::shrink(const call_options& how) {
-  auto& end = *self_->end;
+  auto& end = *joined().end;
   require_losses(end);
-  self_->queued.finish();  // they end, since the group is broken; and touch nobody's tensors after this
-  self_->calls.devices().drop();
+  joined().queued.finish();  // they end, since the group is broken; and touch nobody's tensors after this
+  joined().calls.devices().drop();
   succession all(end, how);
   all.announce();
   if (!all.settle()) {

@@ -34,6 +34,7 @@ group_ticket::group_ticket(std::shared_ptr<domain> where, shared_block block) no
 
 std::size_t group_ticket::ranks() const {
   if (!block_) throw error(errc::invalid_argument, "an empty group_ticket was used: it is for no group");
+  domain_->require_mapped("a group_ticket");
   return detail::group_memory::attach(block_.bytes()).shape().ranks;
 }
 

@@ -396,6 +396,8 @@ transfer::transfer(std::shared_ptr<mailbox> box, direction where, std::size_t pe
   if (what != nullptr) tensor_ = *what;
 }
 
+void transfer::require_here() const { box_->end().require_here(); }
+
 bool transfer::test() {
   if (!has_ended()) box_->advance();
   return has_ended();

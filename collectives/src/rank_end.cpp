@@ -46,7 +46,7 @@ rank_end::rank_end(std::shared_ptr<domain> where, shared_block block, std::size_
 rank_end::~rank_end() { depart(); }
 
 void rank_end::depart() noexcept {
-  if (has_left(rank_)) return;
+  if (!is_here() || has_left(rank_)) return;
   memory_.line(rank_).presence_.store(static_cast<std::uint32_t>(rank_line::presence::left), std::memory_order_seq_cst);
   raise_all();  // whoever waits for this rank waits in vain
 }

@@ -10,6 +10,7 @@ namespace muster {
 
 detail::work_state& work::state() const {
   if (state_ == nullptr) throw error(errc::invalid_argument, "an empty handle of work was used: it stands for nothing");
+  state_->require_here();
   return *state_;
 }
 

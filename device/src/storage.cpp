@@ -28,7 +28,9 @@ std::shared_ptr<void> heap_bytes(std::size_t bytes) {
 
 storage::storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
                  std::shared_ptr<const device_block> on_device) noexcept
-    : keeper_(std::move(keeper)), block_(std::move(block)), on_device_(std::move(on_device)), bytes_(bytes) {}
+    : keeper_(std::move(keeper)), block_(std::move(block)), on_device_(std::move(on_device)), bytes_(bytes) {
+  if (block_) stamp_ = block_.owner()->stamp();
+}
 
 std::shared_ptr<const storage> storage::allocate(std::size_t bytes, memory where) {
   if (bytes == 0) return nullptr;

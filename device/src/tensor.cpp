@@ -72,7 +72,8 @@ tensor::tensor(std::shared_ptr<const muster::storage> bytes, const detail::place
       shape_(where.shape),
       strides_(where.strides),
       type_(where.type),
-      on_device_(storage_ != nullptr && storage_->on_device() != nullptr) {}
+      on_device_(storage_ != nullptr && storage_->on_device() != nullptr),
+      stamp_(storage_ != nullptr ? storage_->stamp() : fork_stamp()) {}
 
 // ---- what it is
 
@@ -98,6 +99,7 @@ std::uintptr_t tensor::device_address() const {
 }
 
 void tensor::refuse_access() const {
+  stamp_.require_here("a tensor");
   throw error(errc::invalid_argument,
               text("elements of a tensor of shape ", shape_, " on ", device(),
                    " cannot be looked at "

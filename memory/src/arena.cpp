@@ -94,6 +94,7 @@ block arena::allocate_run(std::size_t bytes, unsigned copies) {
   }
   if (best == cache_.end()) return make_live(fresh_run(bytes, copies), bytes);
   const auto descriptor = *best;
+  reach(record_of(descriptor).offset + record_of(descriptor).capacity);  // another process may have claimed it
   cache_.erase(best);
   cached_bytes_ -= record_of(descriptor).run().size_bytes();
   return make_live(descriptor, bytes);
@@ -102,6 +103,7 @@ block arena::allocate_run(std::size_t bytes, unsigned copies) {
 block arena::make_live(std::uint32_t descriptor, std::size_t bytes) {
   auto& known = record_of(descriptor);
   MUSTER_ASSERT(known.state == block_state::cached && known.capacity >= bytes);
+  reach(known.offset + known.capacity);
   known.state = block_state::live;
   known.generation = std::max(known.generation + 1, 1U);
   blocks_.place(descriptor, known.home, known.offset, known.capacity);  // again: somebody may have overwritten it
@@ -186,7 +188,9 @@ block arena::adopt(block_ref ref) {
   auto mine = found.owner;
   mine.owner = options_.self;
   const bool known = record_of(ref.descriptor < blocks_.size() ? ref.descriptor : 0).state != block_state::free;
-  if (known || !resolves(found, ref) || !blocks_.change(ref.descriptor, found.owner, mine)) {
+  const bool is_there = !known && resolves(found, ref);
+  if (is_there) reach(found.offset + found.capacity);
+  if (!is_there || !blocks_.change(ref.descriptor, found.owner, mine)) {
     throw error(errc::corrupted,
                 text("block ", ref.descriptor, " of generation ", ref.generation, " and ", ref.size_bytes,
                      " bytes was handed over, but there is no such block (its descriptor has it at ", found.offset,
@@ -227,6 +231,7 @@ std::span<std::byte> arena::view(block_ref ref) const {
     throw error(errc::corrupted, text("block ", ref.descriptor, " of generation ", ref.generation,
                                       " was referred to, but there is no such block"));
   }
+  reach(found.offset + found.capacity);
   return bytes_.subspan(found.offset, std::min<std::uint64_t>(ref.size_bytes, found.capacity));
 }
 

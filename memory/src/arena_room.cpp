@@ -30,9 +30,20 @@ constexpr std::size_t round_up(std::size_t number, std::size_t step) { return (n
 
 }  // namespace
 
+// Whatever this process reads or writes begins here: a block of its own when its memory is claimed, or taken from the
+// cache, into which memory comes that another process has claimed; one of another process when its name is resolved.
+void arena::reach(std::size_t end) const {
+  if (options_.reserved != nullptr) options_.reserved->open(end);
+}
+
 // One call for many pages costs less than a fault for each. It may fail for want of support; then the pages come by
 // fault, as for a small run. False when there is no memory: a fault would be a SIGBUS. Then it has no pages.
 bool arena::populate(extent_run run) noexcept {
+  try {
+    reach(run.offset_bytes() + run.size_bytes());
+  } catch (const error&) {
+    return false;
+  }
   if (run.size_bytes() < populate_from_bytes && !options_.populates_all) return true;
   const auto populate_all = [&](int how) {
     return ::madvise(bytes_.data() + run.offset_bytes(), run.size_bytes(), how);
@@ -69,6 +80,7 @@ void arena::prefault(std::size_t bytes) {
   const scoped_lock lock(mutex_);
   static_cast<void>(admit(bytes, 0));
   const auto populate_all = [&] { return ::madvise(bytes_.data(), bytes, MADV_POPULATE_WRITE); };
+  reach(bytes);
   try {
     system_call("madvise MADV_POPULATE_WRITE", populate_all);
   } catch (const error& failure) {

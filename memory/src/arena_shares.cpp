@@ -73,6 +73,7 @@ shared_block arena::borrow(std::uint64_t name) {
 void arena::borrow_into(shared_block& handle, std::uint64_t name) {
   using enum detail::holding::manner;
   const auto found = find_shared(name);
+  reach(found.offset + found.capacity);
   const bool reusable = handle.is_unique() && handle.owner() == this && handle.holding_->how.load(relaxed) == borrowed;
   if (!reusable) handle = shared_block(std::make_unique<detail::holding>().release());
   auto& made = *handle.holding_;

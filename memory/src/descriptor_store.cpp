@@ -8,12 +8,21 @@
 #include <algorithm>
 
 #include <muster/base/error.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster {
 
 namespace {
+
+// Forked children have none of it: it may be memory, of a device too.
+struct deposited {
+  explicit deposited(unique_fd made) : descriptor(std::move(made)) {}
+
+  unique_fd descriptor;
+  const kept_from_children guard{descriptor};
+};
 
 using standing = descriptor_store::finding::standing;
 
@@ -59,7 +68,8 @@ void descriptor_store::deposit(descriptor_name name, unique_fd what, const share
   if (!what) throw error(errc::invalid_argument, "a descriptor was to be deposited, but none was given");
   const auto anchor_name = anchor ? memory_.name_of(anchor) : 0;
   if (anchor) memory_.keep(anchor);
-  auto kept = std::make_shared<const unique_fd>(std::move(what));
+  const auto made = std::make_shared<const deposited>(std::move(what));
+  kept_fd kept(made, &made->descriptor);
   const scoped_lock lock(mutex_);
   if (!lives(name)) {
     throw error(errc::invalid_argument,

@@ -25,6 +25,10 @@ namespace muster {
 
 namespace {
 
+constexpr std::size_t most_arena_bytes = std::size_t{1} << 46U;
+
+constexpr auto opened_as_used = mapping::opened::nothing;
+
 constexpr std::uint64_t magic = 0x6d75737465720005;  // "muster", layout version 5
 
 // The first bytes of the control file. Layout: docs/formats/domain.md.
@@ -75,8 +79,9 @@ std::size_t default_arena_bytes() {
     system_call("getrlimit", ::getrlimit, which, &found);
     return std::uint64_t{found.rlim_cur};
   };
-  return std::min({available_memory().limit_bytes, limit_of(RLIMIT_AS) / 2, limit_of(RLIMIT_FSIZE)}) / extent_bytes *
-         extent_bytes;
+  return std::min({available_memory().limit_bytes, limit_of(RLIMIT_AS) / 2, limit_of(RLIMIT_FSIZE),
+                   std::uint64_t{most_arena_bytes}}) /
+         extent_bytes * extent_bytes;
 }
 
 std::size_t default_block_count(std::size_t arena_bytes) {
@@ -87,7 +92,7 @@ table_counts sizes_of(const domain_options& options) {
   constexpr std::size_t fewest_extents = 16;
   const auto bytes = options.arena_bytes != 0 ? options.arena_bytes : default_arena_bytes();
   if (options.max_participants < 2 || options.max_participants > UINT16_MAX || options.max_blocks > UINT32_MAX ||
-      bytes > (std::size_t{1} << 46U)) {
+      bytes > most_arena_bytes) {
     throw error(errc::invalid_argument,
                 text("domain_options: arena_bytes ", bytes, " (at most 64 TiB), max_participants ",
                      options.max_participants, " (2 to 65535), max_blocks ", options.max_blocks, " (at most 2^32-1)"));
@@ -121,7 +126,7 @@ std::size_t cache_of(participant_id self, std::size_t arena_bytes) {
 
 std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, const mapping& payload,
                                   const unique_fd& file, participant_id self, domain& owner, huge_pages pages,
-                                  bool populates) {
+                                  bool populates, bool inherited) {
   auto& marks = *reinterpret_cast<header*>(control.bytes().data());
   return std::make_unique<arena>(
       extent_map(layout::table<extent_map::word>(control, where.extents, where.counts.extents),
@@ -137,6 +142,8 @@ std::unique_ptr<arena> make_arena(const layout& where, const mapping& control, c
           .huge_pages = pages,
           .populates_all = populates,
           .owner = &owner,
+          .reserved = &payload,
+          .inherited = inherited,
           .budget = [&owner] { return detail::budget_beside_neighbours(owner.blocks()); }});
 }
 
@@ -168,6 +175,12 @@ std::shared_ptr<domain> domain::hosted_by_program(const domain_options& options)
   auto& program = program_domains.get();
   const scoped_lock lock(program.guard);
   if (auto existing = program.hosted.lock(); existing && existing->made_in_.is_here()) {
+    if (options.inherited && !existing->inherited_) {
+      throw error(errc::invalid_argument,
+                  "a domain was asked for that forked children inherit (domain_options::inherited), but this program's "
+                  "pools and tensors share one already that they do not: ask for it before the first of them is made, "
+                  "and keep it");
+    }
     const auto size = existing->blocks().size_bytes();
     if (options.arena_bytes <= size) return existing;
     throw error(errc::invalid_argument,
@@ -191,19 +204,28 @@ void domain::enter(const std::shared_ptr<domain>& joined) {
   program.joined = joined;
 }
 
-domain::domain(const domain_options& options) : self_(participant_id::host) {
+// Before the files are mapped: a child that is forked in between has less.
+void domain::keep_from_children() {
+  if (inherited_) return;
+  control_kept_.emplace(files_.control);
+  arena_kept_.emplace(files_.arena);
+}
+
+domain::domain(const domain_options& options) : inherited_(options.inherited), self_(participant_id::host) {
   const layout where(sizes_of(options));
   const bool populates = options.populates.value_or(never_overcommits());
   files_.control =
       make_memfd("muster-control", where.total, populates ? memfd_pages::at_once : memfd_pages::when_touched);
   files_.arena = make_memfd("muster-arena", where.counts.extents * extent_bytes);
-  control_ = mapping(files_.control, where.total, mapping::inherit::yes);
-  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::yes, arena::alignment);
+  keep_from_children();
+  const auto children = inherited_ ? mapping::inherit::yes : mapping::inherit::no;
+  control_ = mapping(files_.control, where.total, children);
+  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, children, arena::alignment, opened_as_used);
   sizes_ = {.participants = where.counts.participants, .blocks = where.counts.blocks, .extents = where.counts.extents};
   restore_header();
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
   participants_ = std::make_unique<participant_table>(members_, ::getpid());
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages, populates);
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, options.huge_pages, populates, inherited_);
   neighbour_ = std::make_unique<detail::neighbour>(*arena_);
   arena_->prefault(options.prefault_bytes);
   deposits_ = std::make_unique<descriptor_store>(*arena_, *participants_, recoveries_);
@@ -214,12 +236,15 @@ domain::domain(const domain_options& options) : self_(participant_id::host) {
   arena_recovery_ = recoveries_.add(recovery_stage::blocks, [this](participant_id dead) { arena_->recover(dead); });
 }
 
-domain::domain(domain_files files, participant_id self) : files_(std::move(files)), self_(self) {
+domain::domain(domain_files files, participant_id self) : files_(std::move(files)), inherited_(false), self_(self) {
+  keep_from_children();
   const layout where(read_sizes(files_.control));
   control_ = mapping(files_.control, where.total, mapping::inherit::no);
-  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment);
+  payload_ = mapping(files_.arena, where.counts.extents * extent_bytes, mapping::inherit::no, arena::alignment,
+                     opened_as_used);
   members_ = layout::table<participant_entry>(control_, where.participants, where.counts.participants);
-  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none, never_overcommits());
+  arena_ = make_arena(where, control_, payload_, files_.arena, self_, *this, huge_pages::none, never_overcommits(),
+                      inherited_);
   neighbour_ = std::make_unique<detail::neighbour>(*arena_);
 }
 

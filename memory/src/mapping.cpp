@@ -4,12 +4,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <utility>
-
-#include <boost/interprocess/exceptions.hpp>
 
 #include <muster/base/system_call.hpp>
 
@@ -17,27 +16,32 @@ namespace muster {
 
 namespace {
 
-namespace bip = boost::interprocess;
-
 constexpr std::size_t page_bytes = 4096;
+// Opened at once: few calls for a large arena, and not much that mlockall(MCL_CURRENT) would have made in vain.
+constexpr std::size_t step_bytes = std::size_t{8} << 20U;
 
-// What mapped_region asks of a thing to map.
-struct mappable {
-  int fd;
-  [[nodiscard]] bip::mapping_handle_t get_mapping_handle() const noexcept { return {.handle = fd, .is_xsi = false}; }
-};
+constexpr std::size_t rounded_up(std::size_t number, std::size_t step) { return (number + step - 1) / step * step; }
 
-std::string address_space_limit() {
+std::string describe_limit(auto which, const char* name, const char* what_to_do) {
   rlimit limit{};
-  system_call("getrlimit", ::getrlimit, RLIMIT_AS, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return "RLIMIT_AS is unlimited";
-  return text("RLIMIT_AS is ", text_of_bytes(limit.rlim_cur),
-              ": raise it (ulimit -v), or ask for a smaller arena_bytes");
+  system_call("getrlimit", ::getrlimit, which, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return text(name, " is unlimited");
+  return text(name, " is ", text_of_bytes(limit.rlim_cur), ": ", what_to_do);
 }
 
-[[noreturn]] void throw_no_room(std::size_t bytes, const char* why) {
+// The kernel says EAGAIN for memory that it would have to lock, and does not say that it is for that.
+std::string limit_behind(int cause) {
+  if (cause == EAGAIN) {
+    return "this process has called mlockall(MCL_FUTURE), which counts all that is mapped, touched or not; " +
+           describe_limit(RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK",
+                          "raise it (ulimit -l), ask for a smaller arena_bytes, or lock memory by mlock()");
+  }
+  return describe_limit(RLIMIT_AS, "RLIMIT_AS", "raise it (ulimit -v), or ask for a smaller arena_bytes");
+}
+
+[[noreturn]] void throw_no_room(std::size_t bytes, int cause) {
   throw error(errc::out_of_memory, text("mapping ", text_of_bytes(bytes), " of shared memory failed in process ",
-                                        ::getpid(), ": ", why, "; ", address_space_limit()));
+                                        ::getpid(), ": ", std::strerror(cause), "; ", limit_behind(cause)));
 }
 
 // Addresses that nobody uses, for a mapping that is put over the middle of them.
@@ -45,7 +49,8 @@ class address_range {
 public:
   explicit address_range(std::size_t bytes) : bytes_(bytes) {
     begin_ = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (begin_ == MAP_FAILED) throw_no_room(bytes, std::strerror(errno));
+    if (begin_ == MAP_FAILED) throw_no_room(bytes, errno);
+    ::munlock(begin_, bytes);  // under mlockall(MCL_FUTURE) it would count beside what is put over it
   }
   address_range(const address_range&) = delete;
   address_range& operator=(const address_range&) = delete;
@@ -74,56 +79,72 @@ private:
 
 }  // namespace
 
-mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children) : children_(children) {
-  map(memfd, bytes, nullptr, 0);
+mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children) : children_(children), bytes_(bytes) {
+  map(memfd, nullptr, 0, opened::whole);
 }
 
-mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children, std::size_t alignment)
-    : children_(children) {
+mapping::mapping(const unique_fd& memfd, std::size_t bytes, inherit children, std::size_t alignment, opened at_first)
+    : children_(children), bytes_(bytes) {
   address_range reserved(bytes + alignment);
   auto* const at = reserved.aligned(alignment);
-  map(memfd, bytes, at, MAP_FIXED);
-  reserved.keep(at, (bytes + page_bytes - 1) / page_bytes * page_bytes);
+  map(memfd, at, MAP_FIXED, at_first);
+  reserved.keep(at, rounded_up(bytes, page_bytes));
 }
 
 mapping& mapping::operator=(mapping&& other) noexcept {
-  leave_to_parent();
+  if (this == &other) return *this;
+  unmap();
   made_in_ = other.made_in_;
   children_ = other.children_;
-  region_ = std::move(other.region_);
+  begin_ = std::exchange(other.begin_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  opened_bytes_ = other.opened_bytes_.exchange(0);
   return *this;
 }
 
 // A forked child has a hole where the bytes would be, which the kernel fills with what the child maps next: its own
-// buffers, stacks and libraries. They are not the region's to unmap.
-void mapping::leave_to_parent() noexcept {
-  if (children_ == inherit::no && region_.get_size() != 0 && !made_in_.is_here()) {
-    detail::leave_to_parent(std::move(region_));
+// buffers, stacks and libraries. They are not the mapping's to unmap.
+void mapping::unmap() noexcept {
+  if (begin_ != nullptr && (children_ == inherit::yes || made_in_.is_here())) ::munmap(begin_, bytes_);
+  begin_ = nullptr;
+  bytes_ = 0;
+}
+
+// Without access at first: mlockall(MCL_FUTURE) has the kernel make all pages that can be accessed when they are
+// mapped, and none when shared memory becomes accessible.
+void mapping::map(const unique_fd& memfd, void* at, int options, opened at_first) {
+  auto* const made = ::mmap(at, bytes_, PROT_NONE, MAP_SHARED | MAP_NORESERVE | options, memfd.get(), 0);
+  if (made == MAP_FAILED) throw_no_room(bytes_, errno);
+  begin_ = static_cast<std::byte*>(made);
+  try {
+    set_advice();
+    if (at_first == opened::whole) open(bytes_);
+  } catch (...) {
+    if ((options & MAP_FIXED) == 0) unmap();  // else the range is given back by who has reserved it, and at once
+    throw;
   }
 }
 
-void mapping::map(const unique_fd& memfd, std::size_t bytes, void* at, int options) {
-  try {
-    region_ = bip::mapped_region(mappable{memfd.get()}, bip::read_write, 0, bytes, at, MAP_NORESERVE | options);
-  } catch (const bip::interprocess_exception& failure) {
-    throw_no_room(bytes, failure.what());
-  }
-  set_advice();
+// Several threads may open the same bytes, and nobody closes any.
+void mapping::open_more(std::size_t bytes) const {
+  auto before = opened_bytes_.load(std::memory_order_acquire);
+  const auto after = std::min(rounded_up(bytes, step_bytes), bytes_);
+  if (before >= after) return;  // by another thread, just now
+  if (::mprotect(begin_ + before, after - before, PROT_READ | PROT_WRITE) != 0) throw_no_room(after, errno);
+  while (before < after && !opened_bytes_.compare_exchange_weak(before, after, std::memory_order_acq_rel)) continue;
 }
 
 void mapping::replace(const unique_fd& memfd) {
-  // The kernel swaps the two under one lock; the region still unmaps the same range in the end.
-  const auto* const at = ::mmap(region_.get_address(), region_.get_size(), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memfd.get(), 0);
-  if (at == MAP_FAILED) detail::throw_system_error_with(errno, "mmap MAP_FIXED", text(region_.get_size(), " bytes"));
+  // The kernel swaps the two under one lock; the range is still unmapped in the end.
+  const auto* const at =
+      ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memfd.get(), 0);
+  if (at == MAP_FAILED) detail::throw_system_error_with(errno, "mmap MAP_FIXED", text(bytes_, " bytes"));
   set_advice();
 }
 
-void mapping::set_advice() {
-  system_call("madvise MADV_DONTDUMP", ::madvise, region_.get_address(), region_.get_size(), MADV_DONTDUMP);
-  if (children_ == inherit::no) {
-    system_call("madvise MADV_DONTFORK", ::madvise, region_.get_address(), region_.get_size(), MADV_DONTFORK);
-  }
+void mapping::set_advice() const {
+  system_call("madvise MADV_DONTDUMP", ::madvise, begin_, bytes_, MADV_DONTDUMP);
+  if (children_ == inherit::no) system_call("madvise MADV_DONTFORK", ::madvise, begin_, bytes_, MADV_DONTFORK);
 }
 
 }  // namespace muster

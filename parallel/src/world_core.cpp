@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/spin_policy.hpp>
@@ -18,7 +17,7 @@ namespace {
 
 world_shape shape_of(const world_options& options) {
   static const auto spin = spin_policy::calibrate().budget;  // of the machine, and the same for all worlds
-  const std::size_t processors = effective_cpus();
+  const std::size_t processors = options.pin.processors();
   const auto ranks = ranks_of(options, processors);
   return {.ranks = ranks, .spin = spin, .is_crowded = ranks > processors, .master = options.master_rank};
 }

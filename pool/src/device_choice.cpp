@@ -65,7 +65,7 @@ std::string visible_to(device own, const std::vector<device>& peers, const detai
 // None, if they are all that the program may use: that needs no saying.
 cpu_list usable_near(const std::string& address, const fs::path& system_root) {
   if (address.empty()) return {};
-  const auto allowed = allowed_cpus();
+  const auto allowed = process_cpus();
   auto near = detail::in_both(detail::cpus_near(system_root, address).value_or(cpu_list()), allowed);
   if (near == allowed) near.clear();
   return near;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <muster/base/cpu_list.hpp>
+#include <muster/base/effective_cpus.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
@@ -43,7 +45,8 @@ local_core::local_core(const thread_pool_options& options, std::size_t threads, 
       initializer_(options.initializer),
       finalizer_(options.finalizer),
       log_(callable(options.log)),
-      spin_(threads == 0 ? spin_policy() : measured_spin()),
+      as_caller_(options.as_caller),
+      spin_(threads == 0 || (as_caller_ && effective_cpus_of(allowed_cpus()) < 2) ? spin_policy() : measured_spin()),
       waits_(checked(threads)),
       sleeping_((checked(threads) + 63) / 64),
       spinning_(sleeping_.size()) {
@@ -95,6 +98,7 @@ void local_core::prepare(std::size_t index, const context_maker& make_context) n
 }
 
 void local_core::work(std::size_t index, const context_maker& make_context) noexcept {
+  if (!as_caller_) run_where_process_may();
   auto& self = workers_[index]->self;
   const local_worker::scope scope(self);
   prepare(index, make_context);  // the maker is not there any more after this

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <muster/base/cgroup.hpp>
+#include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 
@@ -42,9 +43,11 @@ cpu_list detail::in_both(const cpu_list& one, const cpu_list& other) {
 class pinning::resolver {
 public:
   explicit resolver(const fs::path& system_root)
-      : system_root_(system_root), system_(system_root / "sys"), allowed_(allowed_cpus()) {}
+      : system_root_(system_root), system_(system_root / "sys"), allowed_(process_cpus()) {}
 
   std::vector<cpu_list> operator()(const none& /*nothing*/) const { return {}; }
+
+  std::vector<cpu_list> operator()(const caller& /*whichever*/) const { return {allowed_cpus()}; }
 
   // Processors of one core share what makes it fast.
   std::vector<cpu_list> operator()(const each_cpu& /*one each*/) const {
@@ -114,6 +117,11 @@ private:
   const fs::path system_;  // its /sys
   const cpu_list allowed_;
 };
+
+unsigned pinning::processors(const fs::path& system_root) const {
+  return std::holds_alternative<caller>(choice_) ? effective_cpus_of(allowed_cpus(), system_root)
+                                                 : effective_cpus(system_root);
+}
 
 std::vector<cpu_list> pinning::resolve(const fs::path& system_root) const {
   return std::visit(resolver(system_root), choice_);

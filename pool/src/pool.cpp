@@ -19,17 +19,24 @@ namespace muster {
 
 namespace {
 
-std::size_t worker_count(std::size_t asked, std::size_t most, const char* hint = "") {
-  const std::size_t count = asked != 0 ? asked : effective_cpus();
+std::size_t worker_count(std::size_t asked, std::size_t most, unsigned processors, const char* hint = "") {
+  const std::size_t count = asked != 0 ? asked : processors;
   if (count <= most) return count;
-  throw error(errc::invalid_argument,
-              text("a pool of ", count, " workers was asked for; possible are 1 to ", most,
-                   ", or 0 for as many as there are processors (", effective_cpus(), ')', hint));
+  throw error(errc::invalid_argument, text("a pool of ", count, " workers was asked for; possible are 1 to ", most,
+                                           ", or 0 for as many as there are processors (", processors, ')', hint));
+}
+
+// Workers that share the only processor of the thread that has made them take it from one another by spinning.
+spin_policy spin_for(const pinning& pin, spin_policy found) {
+  found.processors = std::min(found.processors, pin.processors());
+  if (found.processors < 2) found.budget = std::chrono::nanoseconds(0);
+  return found;
 }
 
 board_sizes sizes_of(const pool_options& options, std::size_t devices) {
   constexpr std::size_t usual = 64;
-  const auto workers = worker_count(options.workers != 0 ? options.workers : devices, most_workers);
+  const auto workers =
+      worker_count(options.workers != 0 ? options.workers : devices, most_workers, options.pin.processors());
   if (options.max_workers == 0) return {.workers = std::max(workers, usual), .active = workers};
   if (options.max_workers >= workers && options.max_workers <= most_workers)
     return {.workers = options.max_workers, .active = workers};
@@ -340,8 +347,8 @@ pool::pool(const pool_options& options, detail::lane_route route, std::span<cons
       .arena_bytes = options.arena_bytes, .prefault_bytes = options.prefault_bytes, .huge_pages = options.huge_pages};
   auto devices = options.devices.resolve();
   auto watcher = options.isolated ? std::make_shared<supervisor>(size, options.log) : supervisor::of_program(size);
-  core_ = std::make_shared<detail::pool_core>(watcher->shared(), watcher->spin(), sizes_of(options, devices.size()),
-                                              options, loop, devices);
+  core_ = std::make_shared<detail::pool_core>(watcher->shared(), spin_for(options.pin, watcher->spin()),
+                                              sizes_of(options, devices.size()), options, loop, devices);
   if (loop != nullptr) core_->attendant()->attend(core_);
   try {
     impl_ = std::make_unique<impl>(options, std::move(devices), contexts, std::move(watcher), core_);
@@ -385,7 +392,7 @@ future<void> pool::drain_async() {
 
 future<void> pool::resize_async(std::size_t workers) {
   const auto wanted = workers != 0 ? workers : own().devices();
-  const auto count = worker_count(wanted, core_->most_workers(), " (pool_options::max_workers)");
+  const auto count = worker_count(wanted, core_->most_workers(), effective_cpus(), " (pool_options::max_workers)");
   if (own().is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
   auto resized = std::make_shared<detail::local_state<void>>();
   own().resize(count, resized);

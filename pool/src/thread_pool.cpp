@@ -24,7 +24,8 @@ task_options checked_for_threads(const task_options& options) {
 }
 
 std::size_t thread_count(const thread_pool_options& options) {
-  return options.workers != 0 ? options.workers : effective_cpus();
+  if (options.workers != 0) return options.workers;
+  return options.as_caller ? effective_cpus_of(allowed_cpus()) : effective_cpus();
 }
 
 std::size_t thread_count(const thread_pool_options& options, std::size_t contexts) {

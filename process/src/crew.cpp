@@ -22,7 +22,6 @@ void crew::impl::start() {
     self->hub().add(*self);
     self->hub().expect_children(self->most_children());
     self->expects_children_ = true;
-    self->note_where_unbound_run();
     self->bell_rang();  // arms it
     for (std::size_t index = 0; index < self->size_; ++index) {
       auto& who = *self->workers_[index];

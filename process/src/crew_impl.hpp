@@ -191,7 +191,6 @@ private:
   void watch(worker& who);
 
   // Loop: crew_place.cpp.
-  void note_where_unbound_run();
   [[nodiscard]] detail::child execute(std::size_t index, detail::spawn_request request);
   void tell_that_unbound(std::size_t index);
   [[nodiscard]] const cpu_list& cpus_of(std::size_t index) const;
@@ -280,7 +279,6 @@ private:
   detail::log_relay log_;
   const detail::environment_copy environment_;  // of the workers
   crew_client& client_;
-  cpu_list unbound_cpus_ = allowed_cpus();  // constant after start: of who makes the crew; empty: as the loop's
 
   std::uint64_t processes_ = 0;                              // loop: that were ever started
   std::vector<std::unique_ptr<worker>> workers_;             // loop

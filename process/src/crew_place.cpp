@@ -47,20 +47,14 @@ unsigned crew::impl::threads_of(std::size_t index) const {
   return std::max(1U, std::min(static_cast<unsigned>(cpus.size()), usable) / std::max(1U, sharing));
 }
 
-// The supervisor's thread may run where the one might that was the first to need it. Where there is no difference
-// nothing is bound: what is not bound gets the processors, too, that the program gets later.
-void crew::impl::note_where_unbound_run() {
-  if (unbound_cpus_ == allowed_cpus()) unbound_cpus_.clear();
-}
-
-// What a thread starts may run where the thread may.
+// What a thread starts may run where the thread may: what is not bound runs where the supervisor's does, which is where
+// the process may, whichever thread has made the pool. So it gets the processors, too, that the program gets later.
 detail::child crew::impl::execute(std::size_t index, detail::spawn_request request) {
   request.own_group = options_.own_groups;
   request.threads_each = threads_of(index);
   const auto& cpus = cpus_of(index);
   std::optional<affinity_scope> thread;
   if (!cpus.empty() && !try_to_bind(thread, cpus)) tell_that_unbound(index);
-  if (!thread && !unbound_cpus_.empty()) static_cast<void>(try_to_bind(thread, unbound_cpus_));
   return detail::spawn_worker(request);
 }
 
@@ -69,7 +63,7 @@ void crew::impl::tell_that_unbound(std::size_t index) {
   log(log_level::warning,
       text(name_of(index), " cannot be bound to processors ", describe(cpus_of(index)),
            ", which have been taken from this program: it runs where it may (the program may use ",
-           describe(allowed_cpus()), "), and so will others whose processors are gone, without a further message"));
+           describe(process_cpus()), "), and so will others whose processors are gone, without a further message"));
 }
 
 std::string crew::impl::name_of(std::size_t index) const {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 
+#include <muster/base/cpu_list.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/text.hpp>
@@ -107,7 +108,9 @@ void require_parent() {
 }  // namespace
 
 void init(int /*argc*/, char** /*argv*/) {
-  const bool is_first = initialized_process.exchange(::getpid()) == 0;
+  const auto before = initialized_process.exchange(::getpid());
+  const bool is_first = before == 0;
+  if (before != ::getpid()) detail::note_process_cpus();
   static_cast<void>(detail::program_command::of_process());  // the program may change its directory after this
   const char* found = std::getenv(detail::worker_variable);
   if (found == nullptr) {

@@ -45,7 +45,7 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
     : owner_(::getpid()),
       log_(std::move(log)),
       domain_(std::move(watched)),
-      measured_(spin_policy::calibrate(), allowed_cpus().size()),
+      measured_(spin_policy::calibrate(), process_cpus().size()),
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
   bell_stream_.assign(bell_.get());
@@ -152,7 +152,7 @@ const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl
 
 spin_policy supervisor::spin() const {
   const auto& [found, cpus] = impl_->measured();
-  return allowed_cpus().size() == cpus ? found : spin_policy::calibrate();
+  return process_cpus().size() == cpus ? found : spin_policy::calibrate();
 }
 
 std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {

@@ -81,18 +81,20 @@ void check(const board_sizes& sizes) {
 
 }  // namespace
 
-board::board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages)
+board::board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages, mapping::inherit children)
     : sizes_(sizes), spin_(spin), pages_(pages) {
   check(sizes);
   const auto bytes = layout(sizes).total;
   file_ = make_memfd("muster-board", bytes, pages_);
-  memory_ = mapping(file_, bytes, mapping::inherit::yes);
+  if (children == mapping::inherit::no) file_kept_.emplace(file_);
+  memory_ = mapping(file_, bytes, children);
   set_active(sizes.active != 0 ? sizes.active : sizes.workers);
   restore_header();
   attach();
 }
 
 board::board(unique_fd file) : file_(std::move(file)) {
+  file_kept_.emplace(file_);
   struct stat status{};
   system_call("fstat", ::fstat, file_.get(), &status);
   std::array<std::uint64_t, header_words> words{};
@@ -129,11 +131,19 @@ bool board::restore_header() noexcept {
   return was_wrong;
 }
 
+void board::replace_file(unique_fd other) noexcept {
+  if (file_kept_) {
+    file_kept_->replace(std::move(other));
+  } else {
+    file_ = std::move(other);
+  }
+}
+
 void board::renew() noexcept {
   try {
     auto fresh = make_memfd("muster-board", memory_.bytes().size(), pages_);
     memory_.replace(fresh);
-    file_ = std::move(fresh);
+    replace_file(std::move(fresh));
   } catch (const error&) {  // no descriptor, no memory: then the old file serves, which somebody may still map
     auto* const words = reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
     for (std::size_t index = 0; index < memory_.bytes().size() / sizeof *words; ++index) {

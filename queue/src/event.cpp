@@ -22,8 +22,9 @@ event::event(std::shared_ptr<domain> where)
   new (block_.data()) std::atomic<std::uint64_t>(0);
 }
 
-std::atomic<std::uint64_t>& event::word() const noexcept {
+std::atomic<std::uint64_t>& event::word() const {
   MUSTER_ASSERT(block_);
+  domain_->require_mapped("an event");
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(block_.data());
 }
 
@@ -32,9 +33,9 @@ void event::set() const {
   if (event_protocol::set(word())) futex_wake(futex_address(word()), INT_MAX, futex_scope::shared);
 }
 
-void event::clear() const noexcept { event_protocol::clear(word()); }
+void event::clear() const { event_protocol::clear(word()); }
 
-bool event::is_set() const noexcept { return event_protocol::is_set(word().load(std::memory_order_acquire)); }
+bool event::is_set() const { return event_protocol::is_set(word().load(std::memory_order_acquire)); }
 
 bool event::wait_until(deadline until) const { return detail::event_wait::run(*this, *domain_, until); }
 
@@ -61,7 +62,7 @@ void event::load(input_archive& archive) {
 
 // ---- several
 
-bool combined_event::is_set() const noexcept {
+bool combined_event::is_set() const {
   const bool wanted = how_ == manner::any;
   for (const auto& each : events_) {
     if (each.is_set() == wanted) return wanted;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/cpu_list.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/start_thread.hpp>
@@ -61,23 +62,13 @@ private:
     return samples[rounds / 2];
   }
 
-  static cpu_set_t allowed_processors() noexcept {
-    cpu_set_t all;
-    CPU_ZERO(&all);
-    ::sched_getaffinity(0, sizeof all, &all);
-    return all;
-  }
-
-  // Binds the calling thread to the `index`-th of the allowed processors. If that fails, it runs where it likes.
+  // Binds the calling thread to the `index`-th of the process's processors. If that fails, it runs where it likes.
   void run_on(std::size_t index) const noexcept {
-    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &allowed_) || index-- > 0) continue;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      ::sched_setaffinity(0, sizeof one, &one);
-      return;
-    }
+    if (index >= allowed_.size() || allowed_[index] >= CPU_SETSIZE) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(allowed_[index], &one);
+    ::sched_setaffinity(0, sizeof one, &one);
   }
 
   void answer() {
@@ -99,7 +90,7 @@ private:
     }
   }
 
-  const cpu_set_t allowed_ = allowed_processors();
+  const cpu_list allowed_ = process_cpus();
   word ping_ = 0;
   word pong_ = 0;
 };

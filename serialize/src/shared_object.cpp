@@ -56,8 +56,9 @@ struct shared_image::held {
 };
 
 shared_image::shared_image(shared_block block, std::size_t bytes, std::shared_ptr<domain> keeper)
-    : held_(std::make_shared<const held>(held{.keeper = std::move(keeper), .block = std::move(block)})),
-      bytes_(bytes) {}
+    : bytes_(bytes), stamp_(block.owner()->stamp()) {
+  held_ = std::make_shared<const held>(held{.keeper = std::move(keeper), .block = std::move(block)});
+}
 
 shared_image::shared_image(std::size_t bytes, std::shared_ptr<domain> where) {
   if (where == nullptr) where = domain::of_program();

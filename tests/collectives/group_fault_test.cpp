@@ -78,8 +78,8 @@ protected:
     futex_wake(futex_address(line.bell), INT_MAX, futex_scope::shared);
   }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_participants = 16, .max_blocks = 512});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{64} << 20U, .max_participants = 16, .max_blocks = 512, .inherited = true});
 };
 
 // The news comes after any of the looks before a sleep, and then its sender leaves.

@@ -70,8 +70,8 @@ protected:
     }));
   }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{128} << 20U, .max_participants = 64, .max_blocks = 4096});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{128} << 20U, .max_participants = 64, .max_blocks = 4096, .inherited = true});
 };
 
 // ---- each operation

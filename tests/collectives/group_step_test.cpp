@@ -317,8 +317,8 @@ protected:
     test::run_all_reduce(*last, {.count = short_count});
   }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{16} << 20U, .max_participants = 16, .max_blocks = 256});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{16} << 20U, .max_participants = 16, .max_blocks = 256, .inherited = true});
 };
 
 TEST_P(GroupStep, AKillAtAnyInstructionLeavesTheOthersRightOrTold) {
@@ -341,7 +341,8 @@ INSTANTIATE_TEST_SUITE_P(Groups, GroupStep, testing::ValuesIn(scenarios),
 
 // A rank looks for another one, which leaves and ends after any of its instructions.
 TEST(GroupStepOfALook, WhoLeavesAndEndsMeanwhileIsNotTakenForDead) {
-  const auto shared = domain::of_program({.arena_bytes = std::size_t{16} << 20U, .max_participants = 16});
+  const auto shared =
+      domain::of_program({.arena_bytes = std::size_t{16} << 20U, .max_participants = 16, .inherited = true});
   {
     const group_ticket ticket(2, options);
     detail::rank_end end(shared, ticket.block(), 0);

@@ -52,7 +52,7 @@ private:
 };
 
 rank_processes::rank_processes(std::size_t ranks, const rank_body& run_rank, const group_options& options)
-    : domain_(domain::of_program()), ended_(ranks) {
+    : domain_(domain::of_program({.inherited = true})), ended_(ranks) {
   const group_ticket ticket(ranks, options, domain_);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     ids_.push_back(domain_->participants().enrol());

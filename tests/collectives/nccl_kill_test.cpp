@@ -77,8 +77,8 @@ protected:
     EXPECT_TRUE(rest.way_of_devices().is_direct) << rest.way_of_devices().how;
   }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{128} << 20U, .max_participants = 64, .max_blocks = 4096});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{128} << 20U, .max_participants = 64, .max_blocks = 4096, .inherited = true});
 };
 
 class NcclKillIn : public NcclKill, public testing::WithParamInterface<operation> {

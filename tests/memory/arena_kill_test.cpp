@@ -35,7 +35,7 @@ int churn(const domain_files& files, participant_id self, std::atomic<std::uint6
 }
 
 TEST(ArenaKill, KilledParticipantsLeaveNothingBehind) {
-  domain host({.arena_bytes = std::size_t{256} << 20U, .max_participants = 8});
+  domain host({.arena_bytes = std::size_t{256} << 20U, .max_participants = 8, .inherited = true});
   const test::shared<std::atomic<std::uint64_t>> handed;
   std::vector<participant_id> ids = {host.participants().enrol(), host.participants().enrol()};
   std::minstd_rand random(test::seed());

@@ -6,6 +6,8 @@
 
 #include <fstream>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +61,22 @@ TEST(Mapping, BeginsWhereItIsToAndLeavesNothingAround) {
     if (!sanitized) {
       EXPECT_EQ(mapped_bytes(), before);
     }
+  }
+}
+
+TEST(Mapping, IsOpenedAsItIsUsedByThreadsThatDoNotWaitForOneAnother) {
+  constexpr std::size_t bytes = std::size_t{64} << 20U;
+  for (int round = 0; round < 200; ++round) {
+    const auto file = make_memfd("test", bytes);
+    const mapping memory(file, bytes, mapping::inherit::no, std::size_t{2} << 20U, mapping::opened::nothing);
+    const auto use = [&](std::size_t from) {
+      for (std::size_t at = from; at < bytes; at += std::size_t{1} << 20U) {
+        memory.open(at + 1);
+        memory.bytes()[at] = std::byte{7};
+      }
+    };
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < 4; ++thread) threads.emplace_back(use, thread * 4096);
   }
 }
 

@@ -137,7 +137,7 @@ struct pair {
         domain_files{.control = duplicate(host.files().control), .arena = duplicate(host.files().arena)}, ids[rank]);
   }
 
-  domain host{{.arena_bytes = arena_bytes, .max_participants = 8}};
+  domain host{{.arena_bytes = arena_bytes, .max_participants = 8, .inherited = true}};
   participant_id ids[2];
   const test::shared<meeting> together;
 };

@@ -136,7 +136,8 @@ protected:
     expect_descriptors_are_free();
   }
 
-  domain host_{{.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors}};
+  domain host_{
+      {.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors, .inherited = true}};
 
 private:
   void expect_descriptors_are_free() {

@@ -13,11 +13,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/cpu_list.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/pool/thread_pool.hpp>
 
 #include "made_up_gpus.hpp"
+#include "processes.hpp"
 #include "refused_calls.hpp"
 #include "temporary_directory.hpp"
 
@@ -136,25 +139,60 @@ TEST_F(Pinning, WorkersWhoseProcessorsAreTakenFromTheProgramGoOnWithoutBeingBoun
   EXPECT_EQ(log.find(told), log.rfind(told)) << "once";
 }
 
-// The thread that starts the workers of all pools of a program may run where the thread might that made the first.
-TEST_F(Pinning, WorkersThatAreNotBoundRunWhereTheMakerOfTheirPoolMay) {
+// An OpenMP runtime or a database driver may have bound it.
+TEST_F(Pinning, WorkersRunWhereTheProcessMayWhateverTheCallingThreadIsBoundTo) {
   if (mine_.size() < 2) GTEST_SKIP() << "this program may use one processor only";
   const auto seen = [] { return allowed_cpus(); };
   const auto threads = [] { return std::string(std::getenv("OMP_NUM_THREADS")); };
   const test::variable unset("OMP_NUM_THREADS");
-  std::optional<pool> first;
-  {
+  const auto all = std::to_string(effective_cpus());
+  const affinity_scope one({mine_.back()});
+  EXPECT_EQ(process_cpus(), mine_);
+  EXPECT_EQ(std::to_string(effective_cpus()), all);
+  pool first({.workers = 1});  // makes the thread that starts the workers of all
+  EXPECT_EQ(first.apply(seen), mine_);
+  EXPECT_EQ(first.apply(threads), all);
+  first.resize(2);
+  EXPECT_EQ(first.on(1).apply(seen), mine_);
+  EXPECT_EQ(pool({}).workers().size(), effective_cpus());
+  EXPECT_THAT(pool({.workers = 2, .pin = pinning::one_each()}).broadcast(seen),
+              testing::UnorderedElementsAre(cpu_list{mine_[0]}, cpu_list{mine_[1]}));
+  EXPECT_EQ(allowed_cpus(), cpu_list{mine_.back()}) << "the thread itself stays where it is";
+}
+
+TEST_F(Pinning, ThreadsOfPoolsRunWhereTheProcessMayWhateverTheCallingThreadIsBoundTo) {
+  if (mine_.size() < 2) GTEST_SKIP() << "this program may use one processor only";
+  const auto seen = [] { return allowed_cpus(); };
+  const affinity_scope one({mine_.back()});
+  thread_pool pool({});
+  EXPECT_EQ(pool.size(), effective_cpus());
+  EXPECT_THAT(pool.broadcast(seen), testing::Each(mine_));
+  thread_pool bound({.as_caller = true});
+  EXPECT_EQ(bound.size(), 1U);
+  EXPECT_EQ(bound.apply(seen), cpu_list{mine_.back()});
+}
+
+TEST_F(Pinning, WorkersRunWhereTheCallingThreadMayWhenAskedTo) {
+  if (mine_.size() < 2) GTEST_SKIP() << "this program may use one processor only";
+  const auto seen = [] { return allowed_cpus(); };
+  const auto threads = [] { return std::string(std::getenv("OMP_NUM_THREADS")); };
+  const test::variable unset("OMP_NUM_THREADS");
+  const affinity_scope one({mine_.back()});
+  pool pool({.pin = pinning::as_caller()});
+  EXPECT_EQ(pool.workers().size(), 1U);
+  EXPECT_EQ(pool.apply(seen), cpu_list{mine_.back()});
+  EXPECT_EQ(pool.apply(threads), "1");
+}
+
+// By taskset, say, before it calls muster::init.
+TEST_F(Pinning, AProcessThatWasBoundOnPurposeKeepsToIt) {
+  const auto child = test::spawn(1, [&](std::size_t) {
     const affinity_scope one({mine_.back()});
-    first.emplace(pool_options{.workers = 1});
-  }
-  pool later({.workers = 1});
-  EXPECT_EQ(first->apply(seen), cpu_list{mine_.back()});
-  EXPECT_EQ(later.apply(seen), mine_);
-  EXPECT_EQ(later.apply(threads), std::to_string(effective_cpus()));
-  later.resize(2);
-  EXPECT_EQ(later.on(1).apply(seen), mine_);
-  const affinity_scope other({mine_.front()});
-  EXPECT_EQ(pool({.workers = 1}).apply(seen), cpu_list{mine_.front()});
+    init(0, nullptr);
+    pool pool({.log = [](log_level, std::string_view) {}});
+    return pool.workers().size() == 1 && pool.apply([] { return allowed_cpus(); }) == cpu_list{mine_.back()} ? 0 : 1;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
 }
 
 TEST_F(Pinning, LibrariesAreToldOfAsManyThreads) {

@@ -127,6 +127,12 @@ int fork_in_a_task() {
 
 void to_journal(log_level, std::string_view) {}
 
+TEST(ServicesPage, ProcessorsAndMemory) {
+  const auto kept = muster::domain::of_program({.inherited = true});
+  muster::pool here({.pin = muster::pinning::as_caller()});
+  EXPECT_EQ(here.apply(square, 3), 9);
+}
+
 TEST(ServicesPage, ForksRightsCallbacks) {
   ::setenv("LEVEL", "2", 1);
   muster::pool noted({.workers = 2, .log = to_journal});
@@ -159,7 +165,7 @@ TEST(ServicesPage, UserAndGroupAreSetBeforePoolsAreMade) {
 }
 
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 26);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 28);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

@@ -115,7 +115,7 @@ std::unique_ptr<test::processes> spawn_sleeper(board& where) {
 }
 
 TEST(Board, WakesASleepingWorkerInAnotherProcess) {
-  board made({.workers = 2}, {});
+  board made({.workers = 2}, {}, memfd_pages::when_touched, mapping::inherit::yes);
   const auto ranks = spawn_sleeper(made);
   EXPECT_TRUE(test::eventually([&] { return made.wake_any(); }));
   EXPECT_TRUE(ranks->wait(0).success());
@@ -132,7 +132,7 @@ TEST(Board, ABitOfNobodyIsNoSleeper) {
 }
 
 TEST(Board, AWorkerIsWokenAlthoughWhoeverWasToWakeItDied) {
-  board made({.workers = 2}, {});
+  board made({.workers = 2}, {}, memfd_pages::when_touched, mapping::inherit::yes);
   const auto ranks = spawn_sleeper(made);
   EXPECT_TRUE(test::eventually([&] { return made.sleeping().remove(1); }));  // as far as the waker got
   EXPECT_FALSE(made.wake_any());

@@ -90,7 +90,8 @@ protected:
     for (;;) ::pause();
   }
 
-  const std::shared_ptr<domain> host_ = std::make_shared<domain>(domain_options{.arena_bytes = std::size_t{16} << 20U});
+  const std::shared_ptr<domain> host_ =
+      std::make_shared<domain>(domain_options{.arena_bytes = std::size_t{16} << 20U, .inherited = true});
 };
 
 TEST_P(EventStep, AKillAtAnyInstructionHarmsNobodyElse) {

@@ -30,7 +30,7 @@ using testing::HasSubstr;
 
 class Event : public testing::Test {
 protected:
-  std::shared_ptr<domain> domain_ = domain::of_program();
+  std::shared_ptr<domain> domain_ = domain::of_program({.inherited = true});
 };
 
 TEST_F(Event, IsClearUntilItIsSetAndAfterItWasCleared) {

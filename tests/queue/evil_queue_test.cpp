@@ -338,8 +338,8 @@ private:
     EXPECT_EQ(other.end().code(), 0);
   }
 
-  const std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{4} << 30U, .max_participants = 64, .max_blocks = 1U << 18U});
+  const std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{4} << 30U, .max_participants = 64, .max_blocks = 1U << 18U, .inherited = true});
   const test::shared<tally> seen_;
 };
 

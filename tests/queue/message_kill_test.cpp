@@ -170,8 +170,8 @@ class MessageKill : public testing::Test {
 protected:
   void TearDown() override { EXPECT_TRUE(test::is_all_free(*domain_)); }
 
-  const std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096});
+  const std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .max_blocks = 4096, .inherited = true});
 };
 
 // Any of them, one after the other, for about so long.

@@ -74,8 +74,8 @@ protected:
 
   void TearDown() override { EXPECT_TRUE(test::is_all_free(*domain_)); }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{64} << 20U, .max_participants = 64, .max_blocks = 512});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{64} << 20U, .max_participants = 64, .max_blocks = 512, .inherited = true});
 };
 
 using kinds = testing::Types<shared_kind, p2p_kind>;

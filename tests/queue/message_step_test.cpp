@@ -166,8 +166,8 @@ protected:
     for (const auto each : sent) memory.receive(each).reset();
   }
 
-  std::shared_ptr<domain> domain_ =
-      domain::of_program({.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors});
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{16} << 20U, .max_participants = 8, .max_blocks = descriptors, .inherited = true});
 };
 
 TEST_P(MessageStep, AKillAtAnyInstructionLosesNothingThatWasPromised) {

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/unique_fd.hpp>
+
 namespace muster {
 
 /// How often this process and its ancestors have forked since one of them first asked.
@@ -29,6 +31,33 @@ void leave_to_parent(Things&&... things) {
 
 }  // namespace detail
 
+/// A process, in four bytes: for values that lead to memory which a forked child does not have.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class fork_stamp {
+public:
+  /// Of every process.
+  constexpr fork_stamp() noexcept = default;
+
+  /// Throws errc::forked, with what to do, where the memory is not. `what` it is that lies there: "a tensor".
+  void require_here(const char* what) const {
+    if (!is_here()) [[unlikely]]
+      throw_unmapped(what);
+  }
+  [[nodiscard]] bool is_here() const noexcept {
+    return forks_ == everywhere || forks_ == detail::forks.load(std::memory_order_relaxed);
+  }
+
+private:
+  friend class process_mark;
+  static constexpr unsigned everywhere = ~0U;
+
+  explicit constexpr fork_stamp(unsigned forks) noexcept : forks_(forks) {}
+  [[noreturn]] static void throw_unmapped(const char* what);
+
+  unsigned forks_ = everywhere;
+};
+
 /// The process in which it was made, of which a forked child is not: for objects whose threads, workers and shared
 /// memory belong to their process alone.
 ///
@@ -39,6 +68,7 @@ public:
   process_mark() noexcept;
 
   [[nodiscard]] bool is_here() const noexcept { return detail::forks.load(std::memory_order_relaxed) == forks_; }
+  [[nodiscard]] fork_stamp stamp() const noexcept { return fork_stamp(forks_); }
   /// Throws errc::forked, with what to do, in a forked child. `what` it is that is used there: "a pool".
   void require_here(const char* what) const {
     if (!is_here()) [[unlikely]]
@@ -53,9 +83,11 @@ private:
 };
 
 /// While it lives, forked children close the descriptor before they do anything else: for ends of pipes whose closing
-/// says that this process has ended. In a child nobody may use the number after that.
+/// says that this process has ended, and for files that are memory. In a child nobody may use the number after that.
 ///
-/// Thread safety: safe.
+/// Children are seen by way of pthread_atfork: one that raw clone has made keeps the descriptor.
+/// Thread safety: safe, except change().
+/// Process safety: the child's copy of the object does nothing.
 /// Cost: a forked child looks at as many as there ever were at once.
 class closed_in_children {
 public:
@@ -64,8 +96,39 @@ public:
   closed_in_children& operator=(const closed_in_children&) = delete;
   ~closed_in_children();
 
+  /// Names another descriptor in place of the first.
+  void change(int descriptor) noexcept { place_.store(descriptor + 1); }
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+
 private:
+  const process_mark made_in_;
   std::atomic<int>& place_;
+};
+
+/// The same for the descriptor of `owner`, which owns nothing in a forked child once this is destroyed there: the
+/// number may be that of another file by then.
+///
+/// Thread safety: safe, except replace().
+/// Lifetime: borrows the owner; destroyed before it.
+class kept_from_children {
+public:
+  /// Requires: `owner` has a descriptor.
+  explicit kept_from_children(unique_fd& owner) : owner_(owner), closed_(owner.get()) {}
+  kept_from_children(const kept_from_children&) = delete;
+  kept_from_children& operator=(const kept_from_children&) = delete;
+  ~kept_from_children() {
+    if (!closed_.is_here()) static_cast<void>(owner_.release());
+  }
+
+  /// Closes the owner's descriptor and gives the owner another one. Requires: called in the process that made this.
+  void replace(unique_fd other) noexcept {
+    closed_.change(other.get());
+    owner_ = std::move(other);
+  }
+
+private:
+  unique_fd& owner_;
+  closed_in_children closed_;
 };
 
 }  // namespace muster

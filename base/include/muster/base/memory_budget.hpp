@@ -20,14 +20,15 @@ struct memory_budget {
 };
 
 /// Looks at MemAvailable and at every control group above this process (version 1 and 2); page cache that can be
-/// dropped counts as available. `system_root` is the root of the file system; a test passes a made-up one.
-/// Cost: reads a few files of /proc and /sys, about 0.1 ms.
-/// Thread safety: safe.
+/// dropped counts as available. Where there is no /proc/meminfo (ProcSubset=pid), at the NUMA nodes of /sys, and
+/// without those at sysinfo(2), which does not count page cache: so what is unknown is never taken for much. A limit of
+/// a control group that cannot be read is none. `system_root` is the root of the file system; a test passes a made-up
+/// one. Cost: reads a few files of /proc and /sys, about 0.1 ms. Thread safety: safe.
 [[nodiscard]] memory_budget available_memory(const std::filesystem::path& system_root = "/");
 
 /// Whether the kernel gives no page that it cannot promise (vm.overcommit_memory = 2). It answers a page fault on
 /// shared memory with SIGBUS then where somebody else has taken what there was a moment ago; who populates what it has
-/// claimed gets an error instead.
+/// claimed gets an error instead. False where the kernel does not say (ProcSubset=pid).
 ///
 /// Thread safety: safe.
 [[nodiscard]] bool never_overcommits(const std::filesystem::path& system_root = "/");

@@ -67,7 +67,8 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// into the tensors of the call that it was stopped in when it continues: after errc::timed_out, go on with others.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe, but abort() and handles of work.
-/// Process safety: any member may be killed at any instruction; the others throw peer_lost, and no memory is lost.
+/// Process safety: any member may be killed at any instruction; the others throw peer_lost, and no memory is lost. In a
+/// forked child calls throw errc::forked, those of handles of work too, and destructors change nothing.
 /// Visibility: what a rank did before a call is visible to all others after it; what it did before a send, to who
 /// received it.
 /// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended. Who waits for a rank
@@ -242,6 +243,9 @@ public:
 private:
   struct impl;
   explicit group(std::shared_ptr<impl> self) noexcept;
+  /// Throws errc::forked in a forked child.
+  [[nodiscard]] impl& joined() const;
+  void leave() noexcept;
 
   // Before a call: the others, who make it, are told why this rank cannot.
   template <class Make>

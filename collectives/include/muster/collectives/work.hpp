@@ -27,6 +27,9 @@ public:
   work_state& operator=(const work_state&) = delete;
   virtual ~work_state() = default;
 
+  /// Throws errc::forked in a forked child.
+  virtual void require_here() const = 0;
+
   /// Brings it forward if it can be; true when it has ended.
   virtual bool test() = 0;
   /// The same, and ends it where wait() would throw.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/device/device.hpp>
 #include <muster/memory/shared_block.hpp>
 
@@ -23,6 +24,8 @@ enum class memory {
 /// Thread safety: distinct objects: safe. Shared objects: safe, all members are const. The bytes need their own
 /// discipline.
 /// Lifetime: the bytes are there as long as it is; one in shared memory keeps the domain too.
+/// Process safety: a forked child does not have the bytes of one in shared memory, unless its domain is inherited
+/// (domain_options::inherited).
 class storage {
 public:
   /// Every storage that is allocated here begins at a multiple of this.
@@ -51,6 +54,8 @@ public:
   [[nodiscard]] const device_block* on_device() const noexcept { return on_device_.get(); }
   /// The block it is, or an empty handle where the memory is not shared.
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
+  /// Of the process that has the bytes; of every process where forked children have them too.
+  [[nodiscard]] fork_stamp stamp() const noexcept { return stamp_; }
 
 private:
   struct only_here {};
@@ -65,6 +70,7 @@ private:
   shared_block block_;
   std::shared_ptr<const device_block> on_device_;
   std::span<std::byte> bytes_;
+  fork_stamp stamp_;
 };
 
 }  // namespace muster

@@ -81,7 +81,9 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 ///
 /// Thread safety: distinct objects: safe, also such that look at the same elements; those need their own discipline.
 /// Shared objects: unsafe while somebody assigns to one.
-/// Process safety: the memory is the same for all processes that have the tensor, as long as one of them has it.
+/// Process safety: the memory is the same for all processes that have the tensor, as long as one of them has it. In a
+/// forked child what reads or writes elements in shared memory throws errc::forked, unless the domain is inherited
+/// (domain_options::inherited); elements in memory::local are the child's own.
 /// Visibility: what a worker wrote before its task's result was sent is visible to whoever got the result, and what
 /// was written before a task was submitted is visible to that task.
 /// Lifetime: a tensor keeps its memory, a slice that of the tensor it was cut from. One that was moved from is
@@ -216,7 +218,7 @@ public:
 
   /// The first element, whatever its type. The others are where the strides say.
   [[nodiscard]] std::byte* data() const {
-    if (on_device_) refuse_access();
+    if (on_device_ || !stamp_.is_here()) refuse_access();
     return data_;
   }
   template <tensor_element T>
@@ -325,6 +327,7 @@ private:
     std::swap(strides_, other.strides_);
     std::swap(type_, other.type_);
     std::swap(on_device_, other.on_device_);
+    std::swap(stamp_, other.stamp_);
   }
   [[noreturn]] void refuse_access() const;
   void require(muster::dtype asked) const;
@@ -342,6 +345,7 @@ private:
   tensor_strides strides_;
   muster::dtype type_ = muster::dtype::f32;
   bool on_device_ = false;
+  fork_stamp stamp_;
 };
 
 template <tensor_element T, std::size_t N>

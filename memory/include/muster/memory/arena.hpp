@@ -19,6 +19,7 @@
 #include <muster/memory/block.hpp>
 #include <muster/memory/block_table.hpp>
 #include <muster/memory/extent_map.hpp>
+#include <muster/memory/mapping.hpp>
 #include <muster/memory/share_protocol.hpp>
 #include <muster/memory/shared_block.hpp>
 
@@ -65,6 +66,8 @@ public:
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
     bool populates_all = false;  ///< short runs and small blocks' extents too: what the kernel lacks is an error then
     domain* owner = nullptr;     ///< the domain that it is a part of, if it is of one
+    const mapping* reserved = nullptr;  ///< what the memory is a part of, where that is opened as it is used
+    bool inherited = false;             ///< whether forked children have the memory too
     /// What memory there is, asked before something is claimed and again afterwards; none: available_memory(). Called
     /// under the arena's lock.
     std::function<memory_budget()> budget = {};
@@ -156,6 +159,8 @@ public:
   [[nodiscard]] std::size_t untouched_bytes() const;
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] domain* owner() const noexcept { return options_.owner; }
+  /// Of the process that has the memory; of every process where forked children inherit it.
+  [[nodiscard]] fork_stamp stamp() const noexcept { return options_.inherited ? fork_stamp() : made_in_.stamp(); }
 
 private:
   friend class block;
@@ -195,6 +200,7 @@ private:
   block make_live(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
   std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
+  void reach(std::size_t end) const;
   [[nodiscard]] bool populate(extent_run run) noexcept MUSTER_REQUIRES(mutex_);
   void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t place_for(std::size_t extents) const noexcept MUSTER_REQUIRES(mutex_);

@@ -48,6 +48,10 @@ struct domain_options {
   /// the kernel lacks is an error and not SIGBUS. nullopt: where it never overcommits (vm.overcommit_memory = 2), where
   /// those of all others have it too.
   std::optional<bool> populates = std::nullopt;
+  /// Whether children that this process forks keep the memory: mapped, at the same addresses, and open, for as long as
+  /// they live, even when this process is dead. They may read and write it, and take no part in the domain. false: they
+  /// have nothing of it.
+  bool inherited = false;
 };
 
 /// The two files that make up a domain's shared memory, for sending to a process that joins.
@@ -63,13 +67,16 @@ struct domain_files {
 /// call. Layout: docs/formats/domain.md.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: the process that made it is the *host* and the only one that recovers; others join.
-/// Lifetime: the memory lives as long as any process maps it.
+/// Process safety: the process that made it is the *host* and the only one that recovers; others join. A forked child
+/// of any of them has neither the mappings nor the files, unless domain_options::inherited says so: reading the memory
+/// there ends the child by SIGSEGV. A child that raw clone has made, without the C library, has no mapping either, but
+/// keeps the files open.
+/// Lifetime: the memory lives as long as any process maps it or has its files open.
 class domain : public std::enable_shared_from_this<domain> {
 public:
   /// The one that this process takes part in: of a program it is made when first asked for, and goes with its last
   /// user; a worker's is its program's. Throws errc::invalid_argument when it exists already with a smaller arena than
-  /// `options` asks for.
+  /// `options` asks for, or is not inherited by forked children and they ask for that.
   [[nodiscard]] static std::shared_ptr<domain> of_program(const domain_options& options = {});
   /// The one that this process is the host of: the same, but in a worker, where it serves the worker's own pools.
   [[nodiscard]] static std::shared_ptr<domain> hosted_by_program(const domain_options& options = {});
@@ -96,6 +103,12 @@ public:
 
   [[nodiscard]] const domain_files& files() const noexcept { return files_; }
   [[nodiscard]] participant_id self() const noexcept { return self_; }
+  /// Whether this process has the memory: a forked child has not, unless domain_options::inherited says so.
+  [[nodiscard]] bool is_mapped() const noexcept { return inherited_ || made_in_.is_here(); }
+  /// Throws errc::forked where it has not. `what` it is that lies there: "an event".
+  void require_mapped(const char* what) const {
+    if (!inherited_) made_in_.require_here(what);
+  }
   [[nodiscard]] arena& blocks() noexcept { return *arena_; }
   /// This process's way to the descriptors that participants hand to one another.
   /// Throws errc::invalid_argument where there is none: this process has no connection to the host, as workers and
@@ -130,6 +143,8 @@ public:
   void bury(participant_id dead);
 
 private:
+  void keep_from_children();
+
   // The sizes in the control file's header, as they were made.
   struct table_sizes {
     std::uint64_t participants = 0;
@@ -139,6 +154,9 @@ private:
 
   const process_mark made_in_;  // in a forked child it is of no use
   domain_files files_;
+  const bool inherited_;
+  std::optional<kept_from_children> control_kept_;
+  std::optional<kept_from_children> arena_kept_;
   participant_id self_;
   table_sizes sizes_;  // in the host
   mapping control_;

@@ -19,15 +19,18 @@ namespace muster {
 /// A worker is bound before its program is executed, so that memory that it touches first comes from there, threads
 /// that it starts stay there, and libraries count these processors only; so does OMP_NUM_THREADS, where the program's
 /// environment does not set it, for which workers that have the same processors share them. Only processors that the
-/// program itself may use count. By default workers run wherever the thread may that makes the pool, whichever thread
-/// made others, or, if they are pinned to devices (device_choice), near those; `to({allowed_cpus()})` is wherever that
-/// thread may in any case. A worker that is started when its processors have been taken from the program (by a change
-/// of its cpuset) is not bound; the log says so once.
+/// process may use (process_cpus()) count. By default workers run on all of those, or, if they are pinned to devices
+/// (device_choice), near those: a library may have bound the calling thread to one processor (an OpenMP runtime, a
+/// database driver), and the workers would share it. `as_caller()` asks for just that. A worker that is started when
+/// its processors have been taken from the program (by a change of its cpuset) is not bound; the log says so once.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class pinning {
 public:
   pinning() noexcept = default;
+  /// Wherever the thread may that makes the pool, for all workers; `workers = 0` is as many as that thread may keep
+  /// busy.
+  [[nodiscard]] static pinning as_caller() { return pinning(caller()); }
   /// A processor for each worker: one of every core first, then the cores' others, then from the start again.
   [[nodiscard]] static pinning one_each() { return pinning(each_cpu()); }
   /// All processors of one NUMA node for each worker, in turn.
@@ -43,9 +46,12 @@ public:
   /// Throws errc::invalid_argument when a list has no processor that the program may use, and says which those are.
   /// Cost: reads a few files of /sys; `system_root` is where it is, a test passes a made-up one.
   [[nodiscard]] std::vector<cpu_list> resolve(const std::filesystem::path& system_root = "/") const;
+  /// How many processors may be kept busy: by the process, or, as_caller(), by the calling thread. As effective_cpus().
+  [[nodiscard]] unsigned processors(const std::filesystem::path& system_root = "/") const;
 
 private:
   struct none {};
+  struct caller {};
   struct each_cpu {};
   struct each_node {};
   struct one_node {
@@ -54,7 +60,7 @@ private:
   struct device {
     std::string address;
   };
-  using choice = std::variant<none, each_cpu, each_node, one_node, device, std::vector<cpu_list>>;
+  using choice = std::variant<none, caller, each_cpu, each_node, one_node, device, std::vector<cpu_list>>;
   class resolver;
 
   explicit pinning(choice made) : choice_(std::move(made)) {}

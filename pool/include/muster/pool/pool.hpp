@@ -57,7 +57,8 @@ namespace muster {
 /// Thread safety: distinct objects: safe. Shared objects: safe, except the destructor.
 /// Process safety: belongs to the process that made it. In a forked child, also one that goes on in its place (daemon),
 /// calls throw errc::forked, those of futures, streams and feeds too, and destructors do nothing: make pools after
-/// fork(). For a child that a task forks see this_pool.hpp.
+/// fork(). The child has none of the shared memory (domain_options::inherited), so that it is freed although the child
+/// lives on. For a child that a task forks see this_pool.hpp.
 class pool : public submit_calls<pool> {
 public:
   /// Starts the workers and waits until each has proved to be this very build; initializers run meanwhile.

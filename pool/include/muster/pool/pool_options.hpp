@@ -21,7 +21,7 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_options {
-  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (affinity, CPU quota), or, with
+  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (effective_cpus()), or, with
   /// `devices`, one for each of them. Each has the environment that the program had when the pool was made, whenever it
   /// is started.
   unsigned workers = 0;
@@ -58,8 +58,8 @@ struct pool_options {
   /// early_successors opens it when its predecessor has gone. A task that finds its device broken ends with
   /// errc::device_lost, and its worker is replaced. See device_choice, this_worker::replace_after_task.
   device_choice devices{};
-  /// Which processors workers may run on; by default all that the program may, or, with `devices`, those near the
-  /// worker's device. See pinning.
+  /// Which processors workers may run on; by default all that the process may (process_cpus()), whatever the calling
+  /// thread is bound to, or, with `devices`, those near the worker's device. See pinning.
   pinning pin{};
   /// The most memory of its own that a worker may ask the kernel for (RLIMIT_DATA, set before the initializer runs):
   /// beyond it, allocations fail in the worker, mostly as std::bad_alloc, which is the task's error. 0: no limit but

@@ -16,8 +16,11 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct thread_pool_options {
-  /// At most 256. 0: as many as this process may keep processors busy (affinity, CPU quota).
+  /// At most 256. 0: as many as this process may keep processors busy (effective_cpus()).
   unsigned workers = 0;
+  /// Whether the threads run where the thread may that makes the pool, of which `workers = 0` then counts the
+  /// processors. false: where the process may (process_cpus()), whatever a library has bound the calling thread to.
+  bool as_caller = false;
   /// this_worker::pool_name().
   std::string name = "threads";
   /// Run in every thread before its first task. What it throws is thrown by the pool's constructor.

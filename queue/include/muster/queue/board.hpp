@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/mapping.hpp>
@@ -93,14 +95,17 @@ struct board_sizes {
 /// Layout: docs/formats/board.md.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe; what it gives access to has its own rules.
-/// Process safety: each process has its own board object over the same memory.
+/// Process safety: each process has its own board object over the same memory; forked children have neither the mapping
+/// nor the file, unless asked for.
 class board {
 public:
   static constexpr std::size_t shared_lanes = 3;  ///< by priority, the most urgent first
 
   /// Makes one. Throws errc::invalid_argument for sizes out of range, errc::out_of_memory. `pages`: whether it has its
-  /// memory from the start, as where the kernel would answer a lack by SIGBUS.
-  board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages = pages_without_signals());
+  /// memory from the start, as where the kernel would answer a lack by SIGBUS. `children`: whether forked children have
+  /// it too.
+  board(const board_sizes& sizes, const spin_policy& spin, memfd_pages pages = pages_without_signals(),
+        mapping::inherit children = mapping::inherit::no);
   /// Maps one that was received. Throws errc::corrupted when it is none of this version.
   explicit board(unique_fd file);
 
@@ -150,8 +155,10 @@ public:
 
 private:
   void attach();
+  void replace_file(unique_fd other) noexcept;
 
   unique_fd file_;
+  std::optional<kept_from_children> file_kept_;
   board_sizes sizes_;
   spin_policy spin_;
   memfd_pages pages_ = memfd_pages::when_touched;

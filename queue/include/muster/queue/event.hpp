@@ -56,7 +56,8 @@ private:
 ///
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 /// Process safety: any participant of the domain may be killed at any instruction: others neither miss a set() that
-/// took place, nor sleep for ever because whoever was about to wake them died.
+/// took place, nor sleep for ever because whoever was about to wake them died. In a forked child calls throw
+/// errc::forked, unless its domain is inherited (domain_options::inherited), and destructors change nothing.
 /// Visibility: what was done before set() is visible to whoever has seen that set(), or a later one, by wait(),
 /// is_set() or clear().
 /// Lifetime: the event is there as long as any process has a handle; a handle keeps the domain.
@@ -75,8 +76,8 @@ public:
   /// Throws only where a device that was waited for reports a failure (errc::device_lost, errc::peer_lost), which is
   /// how this process learns of it; the event is not set then.
   void set() const;
-  void clear() const noexcept;
-  [[nodiscard]] bool is_set() const noexcept;
+  void clear() const;
+  [[nodiscard]] bool is_set() const;
 
   /// Waits until it is set, or was set since the call began. False when `until` passed first.
   /// Unblocked by: set(), in any process. Throws ENOSYS before Linux 5.16.
@@ -97,7 +98,7 @@ public:
 
 private:
   friend class detail::event_wait;
-  [[nodiscard]] std::atomic<std::uint64_t>& word() const noexcept;
+  [[nodiscard]] std::atomic<std::uint64_t>& word() const;
 
   std::shared_ptr<domain> domain_;  // before the block, which goes first
   shared_block block_;
@@ -144,7 +145,7 @@ public:
   }
 
   /// Whether the condition holds now. The events are read one after the other.
-  [[nodiscard]] bool is_set() const noexcept;
+  [[nodiscard]] bool is_set() const;
 
   /// Waits until the condition holds, or an event of which it needs one was set since the call began. Of those that an
   /// all_of needs, all must be set when they are looked at. False when `until` passed first.

@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/fork_count.hpp>
 #include <muster/serialize/transportable.hpp>
 
 namespace muster {
@@ -62,8 +63,12 @@ public:
   /// Says which object in the room it is about; from now on nobody writes to it.
   void seal(const image_type& type, const void* object) noexcept;
 
-  /// nullptr: there is none.
-  [[nodiscard]] const void* object() const noexcept { return object_; }
+  [[nodiscard]] bool has_object() const noexcept { return object_ != nullptr; }
+  /// nullptr: there is none. Throws errc::forked in a forked child that does not have the memory.
+  [[nodiscard]] const void* object() const {
+    stamp_.require_here("a shared object");
+    return object_;
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   void save(output_archive& archive) const;
@@ -81,6 +86,7 @@ private:
   std::shared_ptr<const held> held_;
   const void* object_ = nullptr;
   std::size_t bytes_ = 0;  // header included
+  fork_stamp stamp_;
 };
 
 struct shared_object_access;
@@ -96,7 +102,8 @@ struct shared_object_access;
 /// go; the object itself is taken as it is.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe while nobody assigns.
-/// Process safety: all processes read at once; a death takes nothing away from the others.
+/// Process safety: all processes read at once; a death takes nothing away from the others. In a forked child access
+/// throws errc::forked, unless the domain is inherited (domain_options::inherited).
 /// Lifetime: keeps the memory and its domain.
 /// Cost: a copy is one increment; sending it changes nothing that is shared.
 template <class T>
@@ -107,11 +114,11 @@ public:
   /// Refers to nothing.
   shared_object() noexcept = default;
 
-  [[nodiscard]] explicit operator bool() const noexcept { return get() != nullptr; }
-  [[nodiscard]] const T* get() const noexcept { return static_cast<const T*>(image_.object()); }
+  [[nodiscard]] explicit operator bool() const noexcept { return image_.has_object(); }
+  [[nodiscard]] const T* get() const { return static_cast<const T*>(image_.object()); }
   /// Requires: it refers to something.
-  [[nodiscard]] const T& operator*() const noexcept { return *get(); }
-  [[nodiscard]] const T* operator->() const noexcept { return get(); }
+  [[nodiscard]] const T& operator*() const { return *get(); }
+  [[nodiscard]] const T* operator->() const { return get(); }
   /// What it takes in shared memory, unused room included.
   [[nodiscard]] std::size_t size_bytes() const noexcept { return image_.bytes(); }
 

@@ -22,6 +22,7 @@ class queued_call final : public work_state {
 public:
   queued_call(std::shared_ptr<rank_end> end, std::uint64_t sequence, std::function<tensor()> run);
 
+  void require_here() const override { end_->require_here(); }
   // Also the last look before a sleep (wait_protocol.hpp).
   bool test() override { return ended_.load(std::memory_order_seq_cst); }
   bool wait(deadline until) override;

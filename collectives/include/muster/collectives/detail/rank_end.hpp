@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/collectives/detail/call_header.hpp>
@@ -94,6 +95,11 @@ public:
 
   /// Nobody needs to wait for this rank any more.
   void depart() noexcept;
+
+  /// Whether this is the process that has joined, and not a forked child.
+  [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+  /// Throws errc::forked in a forked child.
+  void require_here() const { made_in_.require_here("a group"); }
 
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return memory_.shape().ranks; }
@@ -276,6 +282,7 @@ private:
     return memory_.line(rank).done.load(std::memory_order_seq_cst);
   }
 
+  const process_mark made_in_;
   std::shared_ptr<domain> domain_;  // before the block, which goes first
   shared_block block_;
   group_memory memory_;

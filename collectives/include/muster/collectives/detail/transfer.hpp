@@ -29,6 +29,7 @@ public:
 
   transfer(std::shared_ptr<mailbox> box, direction where, std::size_t peer, std::uint64_t tag, const tensor* what);
 
+  void require_here() const override;
   bool test() override;
   bool test_or_fail() override;
   bool wait(deadline until) override;

@@ -161,6 +161,7 @@ private:
   const std::function<void()> initializer_;
   const std::function<void()> finalizer_;
   const log_sink log_;
+  const bool as_caller_;
   const spin_policy spin_;
   std::vector<std::unique_ptr<worker>> workers_;
 
