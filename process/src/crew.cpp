@@ -68,7 +68,8 @@ void crew::impl::disconnect(worker& who) {
   hub().have_reaped(std::move(process), {.where = where, .participant = who.participant});
 }
 
-// What the worker had started may take a while to die. Without memory to remember the group, a later program removes it.
+// What the worker had started may take a while to die. Without memory to remember the group, a later program removes
+// it.
 void crew::impl::remove(std::unique_ptr<detail::memory_group> group) noexcept {
   try {
     hub().have_removed(std::move(group));

@@ -13,10 +13,10 @@
 
 #include <unistd.h>
 
+#include <gtest/gtest.h>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
-#include <gtest/gtest.h>
 
 #include <muster/base/mutex.hpp>
 #include <muster/pool/async.hpp>
@@ -119,7 +119,6 @@ void fail_each(allocating_threads of, const Scenario& scenario) {
     SCOPED_TRACE(index);
     ends all;
     {
-      std::fprintf(stderr, "%d %zu\n", static_cast<int>(of), index);
       const test::failing_allocation scope(of, index);
       tries([&] { scenario(*p, all); });
       EXPECT_TRUE(all.all_are_told());
@@ -193,9 +192,8 @@ TYPED_TEST(NoMemory, ForCombinedFutures) {
     };
     all.registers([&] { when_all(some()).on_complete(all.on_value(), all.on_error()); });
     all.registers([&] { when_any(some()).on_complete(all.on_value(), all.on_error()); });
-    all.registers([&] {
-      when_all(p.apply_async(twice, 1), p.apply_async(fail, 1)).on_complete(all.on_value(), all.on_error());
-    });
+    all.registers(
+        [&] { when_all(p.apply_async(twice, 1), p.apply_async(fail, 1)).on_complete(all.on_value(), all.on_error()); });
     tries([&] {
       for (auto& each : as_completed(some())) each.wait();
     });
@@ -204,9 +202,7 @@ TYPED_TEST(NoMemory, ForCombinedFutures) {
 
 TYPED_TEST(NoMemory, ForACallThatWaitsForItsArguments) {
   this->fail_each_on_all_threads([](auto& p, ends& all) {
-    all.registers([&] {
-      p.apply_async(twice, p.apply_async(twice, 1)).on_complete(all.on_value(), all.on_error());
-    });
+    all.registers([&] { p.apply_async(twice, p.apply_async(twice, 1)).on_complete(all.on_value(), all.on_error()); });
     tries([&] { p.apply_async(echo, p.apply_async(fail, 1)).wait(); });
   });
 }
@@ -217,9 +213,7 @@ TYPED_TEST(NoMemory, ForAMap) {
   this->fail_each_on_all_threads([&](auto& p, ends& all) {
     all.registers([&] { p.map_async(twice, numbers).on_complete(all.on_value(), all.on_error()); });
     all.registers([&] { p.map_async(fail, numbers).on_complete(all.on_value(), all.on_error()); });
-    all.registers([&] {
-      p.collect_errors().map_async(fail, numbers).on_complete(all.on_value(), all.on_error());
-    });
+    all.registers([&] { p.collect_errors().map_async(fail, numbers).on_complete(all.on_value(), all.on_error()); });
     tries([&] { static_cast<void>(p.map(echo, texts)); });
     tries([&] { p.map_async(echo, texts).cancel(); });
   });
@@ -261,12 +255,11 @@ TYPED_TEST(NoMemory, ForAFeed) {
 TYPED_TEST(NoMemory, ForAHandlerOfAsio) {
   boost::asio::io_context loop;
   this->fail_each_on_all_threads([&](auto& p, ends& all) {
-    const auto handler = [&] {
-      return [&all](auto&&...) { all.note(); };
-    };
+    const auto handler = [&] { return [&all](auto&&...) { all.note(); }; };
     all.registers([&] { p.apply_async(twice, 1)(handler()); });
     all.registers([&] { p.apply_async(fail, 1).as_result(boost::asio::bind_executor(loop, handler())); });
-    all.registers([&] { p.map_async(twice, std::vector<int>(5, 1)).as_result(boost::asio::bind_executor(loop, handler())); });
+    all.registers(
+        [&] { p.map_async(twice, std::vector<int>(5, 1)).as_result(boost::asio::bind_executor(loop, handler())); });
     all.registers([&] {
       p.apply_async(twice, 1)(boost::asio::bind_executor(boost::asio::any_io_executor(loop.get_executor()), handler()));
     });
@@ -324,12 +317,10 @@ TEST(NoMemoryInAPoolOfProcesses, ForTimeoutsDeadlinesAndRetries) {
 TEST(NoMemoryInAPoolOfProcesses, ForItsBeginningItsSizesAndItsEnd) {
   for (const auto of : all_threads) {
     SCOPED_TRACE(static_cast<int>(of));
-    if (std::getenv("OF") != nullptr && std::atoi(std::getenv("OF")) != static_cast<int>(of)) continue;
     bool some = true;
-    for (std::size_t index = std::getenv("FROM") != nullptr ? std::strtoul(std::getenv("FROM"), nullptr, 10) : 0; some; ++index) {
+    for (std::size_t index = 0; some; ++index) {
       SCOPED_TRACE(index);
       ends all;
-      std::fprintf(stderr, "%d %zu\n", static_cast<int>(of), index);
       const test::failing_allocation scope(of, index);
       tries([&] {
         pool p({.workers = 1, .log = [](log_level, std::string_view) {}});

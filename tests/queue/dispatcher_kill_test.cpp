@@ -81,14 +81,6 @@ TEST(DispatcherKill, RecoveringTwiceDoesNoHarm) {
   EXPECT_EQ(value_of<int>(world.tasks().take(record)), 3);
 }
 
-struct checking_sink final : completion_sink {
-  explicit checking_sink(dispatcher& where) : tasks(where) {}
-  void settled(task_record& record) noexcept override { tasks.take(record).succeeded() ? ++values : ++errors; }
-  dispatcher& tasks;
-  std::atomic<std::uint64_t> values = 0;
-  std::atomic<std::uint64_t> errors = 0;
-};
-
 // Two clients with windows, sinks, cancellations and big replies, while workers are killed all the time.
 // The fixture's workers are forked while client threads allocate; a child of AddressSanitizer's allocator may then
 // inherit a lock that is held. Workers of a pool are executed anew: its soak test runs under that sanitizer.
@@ -97,7 +89,7 @@ TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
   GTEST_SKIP() << "AddressSanitizer's allocator does not survive a fork while other threads allocate";
 #endif
   process_world world(3, {.budget = 2us, .processors = 2});
-  checking_sink sink(world.tasks());
+  test::counted_ends ends(world.tasks());
   std::atomic<bool> stop = false;
   std::mutex noting;
   std::vector<std::string> wrong;
@@ -133,7 +125,7 @@ TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
       const auto number = static_cast<int>(random() % 100000);
       if (random() % 3 == 0) {
         auto request = world.request<add>(number, 1);
-        request.sink = &sink;
+        request.sink = &ends.make_sink();
         request.retries = 1000;
         world.tasks().post(std::move(request));
         ++told;
@@ -171,8 +163,8 @@ TEST(DispatcherKill, RandomKillsLoseDoubleAndCorruptNothing) {
   EXPECT_TRUE(world.tasks().wait_until_empty(deadline::after(30s)));
   EXPECT_THAT(wrong, IsEmpty());
   // Whoever told the last ones may still be at it.
-  EXPECT_TRUE(test::eventually([&] { return sink.values + sink.errors == told; }));
-  EXPECT_EQ(sink.errors, 0U);
+  EXPECT_TRUE(test::eventually([&] { return ends.values() + ends.errors() == told; }));
+  EXPECT_EQ(ends.errors(), 0U);
   const auto counters = world.tasks().read_statistics();
   EXPECT_EQ(counters.ended, counters.accepted);
   EXPECT_EQ(counters.accepted, submitted);
@@ -194,11 +186,11 @@ TEST(DispatcherFreeze, AWorkerThatIsStoppedWhileItSpinsHoldsUpNobody) {
   ASSERT_TRUE(world.tasks().wait(waited_for, deadline::after(30s)));
   EXPECT_EQ(value_of<int>(world.tasks().take(waited_for)), 3);
 
-  checking_sink sink(world.tasks());
+  test::counted_ends ends(world.tasks());
   auto request = world.request<add>(1, 1);
-  request.sink = &sink;
+  request.sink = &ends.make_sink();
   world.tasks().post(std::move(request));
-  EXPECT_TRUE(test::eventually([&] { return sink.values == 1; }));
+  EXPECT_TRUE(test::eventually([&] { return ends.values() == 1; }));
 
   world.tasks().detach(world.post<add>(1, 2));
   EXPECT_TRUE(world.tasks().wait_until_empty(deadline::after(30s)));

@@ -55,17 +55,6 @@ private:
   std::promise<void> promise_;
 };
 
-struct counting_sink final : completion_sink {
-  explicit counting_sink(dispatcher& where) : tasks(where) {}
-  void settled(task_record& record) noexcept override {
-    const auto reply = tasks.take(record);
-    (reply.succeeded() ? values : errors).fetch_add(1);
-  }
-  dispatcher& tasks;
-  std::atomic<int> values = 0;
-  std::atomic<int> errors = 0;
-};
-
 TEST(Dispatcher, ATaskGivesItsValue) {
   thread_world world(1);
   world.start_workers();
@@ -146,26 +135,26 @@ TEST(Dispatcher, WaitEndsAtItsDeadlineAndLeavesTheTask) {
 TEST(Dispatcher, SinksAreToldOnceEach) {
   thread_world world(2);
   world.start_workers();
-  counting_sink sink(world.tasks());
+  test::counted_ends ends(world.tasks());
   for (int each = 0; each < 500; ++each) {
     auto request = world.request<fail_if_odd>(each);
-    request.sink = &sink;
+    request.sink = &ends.make_sink();
     world.tasks().post(std::move(request));
   }
-  EXPECT_TRUE(test::eventually([&] { return sink.values + sink.errors == 500; }));
-  EXPECT_EQ(sink.values, 250);
-  EXPECT_EQ(sink.errors, 250);
+  EXPECT_TRUE(test::eventually([&] { return ends.values() + ends.errors() == 500; }));
+  EXPECT_EQ(ends.values(), 250U);
+  EXPECT_EQ(ends.errors(), 250U);
 }
 
 TEST(Dispatcher, ASinkThatComesLateIsTold) {
   thread_world world(1);
   world.start_workers();
-  counting_sink sink(world.tasks());
-  for (int each = 0; each < 300; ++each) world.tasks().subscribe(world.post<add>(each, 1), sink);
+  test::counted_ends ends(world.tasks());
+  for (int each = 0; each < 300; ++each) world.tasks().subscribe(world.post<add>(each, 1), ends.make_sink());
   auto& done = world.post<add>(1, 1);
   ASSERT_TRUE(world.tasks().wait(done));
-  world.tasks().subscribe(done, sink);
-  EXPECT_TRUE(test::eventually([&] { return sink.values == 301; }));
+  world.tasks().subscribe(done, ends.make_sink());
+  EXPECT_TRUE(test::eventually([&] { return ends.values() == 301; }));
 }
 
 TEST(Dispatcher, DetachedTasksRunAndAreFreed) {
@@ -255,7 +244,7 @@ TEST(Dispatcher, APrivateLaneReachesItsWorker) {
 
 TEST(Dispatcher, UrgentTasksAreClaimedFirst) {
   thread_world world(1);
-  counting_sink sink(world.tasks());
+  test::counted_ends ends(world.tasks());
   std::vector<task_record*> records;
   for (const std::size_t lane : {2U, 1U, 0U}) {
     auto request = world.request<add>(static_cast<int>(lane), 0);
@@ -438,14 +427,14 @@ TEST(DispatcherCorruption, ForgedCompletionEntriesAreIgnored) {
 
 TEST(DispatcherCorruption, AWildRingPositionIsSurvived) {
   thread_world world(1);
-  counting_sink sink(world.tasks());
+  test::counted_ends ends(world.tasks());
   auto request = world.request<add>(1, 1);
-  request.sink = &sink;
+  request.sink = &ends.make_sink();
   world.tasks().post(std::move(request));
   world.shared_board().line(0).ring_tail = 0xfffffffffffffff0U;
   world.tasks().drain();
   world.start_workers();
-  EXPECT_TRUE(test::eventually([&] { return sink.values == 1; }));
+  EXPECT_TRUE(test::eventually([&] { return ends.values() == 1; }));
 }
 
 TEST(DispatcherCorruption, AReplyInABlockThatIsNoneFailsThatTask) {

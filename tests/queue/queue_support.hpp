@@ -160,4 +160,37 @@ private:
   processes ranks_;
 };
 
+/// How tasks end: takes their replies, by a sink for each, and counts them.
+class counted_ends {
+public:
+  explicit counted_ends(dispatcher& where) : tasks_(where) {}
+  counted_ends(const counted_ends&) = delete;
+  counted_ends& operator=(const counted_ends&) = delete;
+
+  /// For one task. It deletes itself when the task ends.
+  [[nodiscard]] completion_sink& make_sink() { return *new sink(*this); }
+
+  [[nodiscard]] std::uint64_t values() const { return values_; }
+  [[nodiscard]] std::uint64_t errors() const { return errors_; }
+
+private:
+  class sink final : public completion_sink {
+  public:
+    explicit sink(counted_ends& of) : of_(of) {}
+    void settled(task_record& record) noexcept override {
+      const bool succeeded = of_.tasks_.take(record).succeeded();
+      auto& count = succeeded ? of_.values_ : of_.errors_;
+      delete this;
+      ++count;
+    }
+
+  private:
+    counted_ends& of_;
+  };
+
+  dispatcher& tasks_;
+  std::atomic<std::uint64_t> values_ = 0;
+  std::atomic<std::uint64_t> errors_ = 0;
+};
+
 }  // namespace muster::test

@@ -36,8 +36,9 @@ struct future_traits<future<R>> {
 template <class T>
 inline constexpr bool is_future = future_traits<std::remove_cvref_t<T>>::is_future;
 
-/// Decodes a reply, in the thread that wants the value. What is thrown on the way is how the task ended. Values that are made in this process need not be
-/// transportable; a future of such a type never holds a task. `Reply`: task_reply or nested_reply.
+/// Decodes a reply, in the thread that wants the value. What is thrown on the way is how the task ended. Values that
+/// are made in this process need not be transportable; a future of such a type never holds a task. `Reply`: task_reply
+/// or nested_reply.
 template <class R, class Reply>
 [[nodiscard]] outcome<R> decode_reply(const Reply& reply) noexcept {
   try {

@@ -26,9 +26,10 @@ class task_record;
 /// Learns in the parent that a task has ended.
 ///
 /// Called once per task, by the thread that observes the end: often the supervisor, so it must not run user code, must
-/// not block and must not throw. It is a link of the list of those to call, so that telling an end allocates nothing. A
-/// sink to which the record was handed over takes the reply out with dispatcher::take;
+/// not block and must not throw. A sink to which the record was handed over takes the reply out with dispatcher::take;
 /// a mere observer does not touch the record, which its holder may have given back by then.
+/// A sink belongs to one task at a time: it is a link of the list of those to call, so that telling an end allocates
+/// nothing.
 class completion_sink {
 public:
   virtual void settled(task_record& record) noexcept = 0;
