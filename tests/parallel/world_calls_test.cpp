@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <future>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <type_traits>
@@ -581,6 +583,22 @@ TEST(WorldCalls, FunctionsAndVariablesMayOutliveTheirWorld) {
   w.reset();
   EXPECT_EQ(v.name(), "v");
   EXPECT_EQ(test::text_of(errc::pool_closed, [&] { f(tensor::ones<float>({2})); }).empty(), false);
+}
+
+TEST(WorldCalls, AWorldWhoseLastOwnerIsACallbackOfItsAsynchronousCallEnds) {
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> ended;
+    std::shared_ptr<world> w(new world({.ranks = 2}), [&](world* last) {
+      delete last;
+      ended.set_value();
+    });
+    {
+      auto f = w->function(sum_of, rows("x"), outputs(sum("sum")));
+      f.async(tensor::ones<float>({4})).on_complete([w](float) {}, [w](const error_info&) {});
+    }
+    w.reset();
+    ended.get_future().wait();
+  }
 }
 
 TEST(WorldCalls, SeveralThreadsMayCall) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -314,27 +315,53 @@ TEST(NoMemoryInAPoolOfProcesses, ForTimeoutsDeadlinesAndRetries) {
   }
 }
 
-TEST(NoMemoryInAPoolOfProcesses, ForItsBeginningItsSizesAndItsEnd) {
-  for (const auto of : all_threads) {
-    SCOPED_TRACE(static_cast<int>(of));
-    bool some = true;
-    for (std::size_t index = 0; some; ++index) {
-      SCOPED_TRACE(index);
-      ends all;
-      const test::failing_allocation scope(of, index);
-      tries([&] {
-        pool p({.workers = 1, .log = [](log_level, std::string_view) {}});
-        all.registers([&] { p.apply_async(twice, 1).on_complete(all.on_value(), all.on_error()); });
-        all.registers([&] { p.resize_async(2).on_complete(all.on_value(), all.on_error()); });
-        all.registers([&] { p.apply_async([] { ::pause(); }).on_complete(all.on_value(), all.on_error()); });
-        all.registers([&] { p.started().on_complete(all.on_value(), all.on_error()); });
-        all.registers([&] { p.drain_async().on_complete(all.on_value(), all.on_error()); });
-      });
-      EXPECT_TRUE(all.all_are_told());
-      some = scope.has_failed();
-      ASSERT_LT(index, 20000U);
-    }
+class NoMemoryOfAPool : public testing::TestWithParam<allocating_threads> {};
+
+TEST_P(NoMemoryOfAPool, ForItsBeginningItsSizesAndItsEnd) {
+  bool some = true;
+  for (std::size_t index = 0; some; ++index) {
+    SCOPED_TRACE(index);
+    ends all;
+    const test::failing_allocation scope(GetParam(), index);
+    tries([&] {
+      pool p({.workers = 1, .log = [](log_level, std::string_view) {}});
+      all.registers([&] { p.apply_async(twice, 1).on_complete(all.on_value(), all.on_error()); });
+      all.registers([&] { p.resize_async(2).on_complete(all.on_value(), all.on_error()); });
+      all.registers([&] { p.apply_async([] { ::pause(); }).on_complete(all.on_value(), all.on_error()); });
+      all.registers([&] { p.started().on_complete(all.on_value(), all.on_error()); });
+      all.registers([&] { p.drain_async().on_complete(all.on_value(), all.on_error()); });
+    });
+    EXPECT_TRUE(all.all_are_told());
+    some = scope.has_failed();
+    ASSERT_LT(index, 20000U);
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, NoMemoryOfAPool, testing::ValuesIn(all_threads), [](const auto& which) {
+  return which.param == allocating_threads::caller       ? "Caller"
+         : which.param == allocating_threads::supervisor ? "Supervisor"
+                                                         : "Others";
+});
+
+TEST(NoMemoryInAPoolOfThreads, ForATaskThatIsWithdrawn) {
+  thread_pool p({.workers = 1});
+  bool some = true;
+  for (std::size_t index = 0; some; ++index) {
+    std::promise<void> over;
+    auto busy = p.apply_async([until = over.get_future().share()] { until.wait(); });
+    auto waits = p.apply_async(twice, 1);
+    {
+      const test::failing_allocation scope(allocating_threads::caller, index);
+      tries([&] { EXPECT_TRUE(waits.cancel()); });
+      some = scope.has_failed();
+    }
+    over.set_value();
+    busy.get();
+    EXPECT_FALSE(waits.get_result().has_value());  // cancelled, or without memory to say so
+    ASSERT_LT(index, 20000U);
+  }
+  p.drain();
+  EXPECT_EQ(p.stats().pending, 0U);
 }
 
 }  // namespace

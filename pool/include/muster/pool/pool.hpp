@@ -85,7 +85,7 @@ public:
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
   /// As close, then terminate after pool_options::destructor_grace; bounded, never throws. Callbacks that were due have
-  /// run when it returns.
+  /// run when it returns, save in a callback of the pool: there they run afterwards.
   ~pool();
 
   /// The same calls with options: `pool.with({.retries = 2, .label = "resize"}).map(f, xs)`.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -107,7 +108,9 @@ public:
   bool cancel(cancellation how) override {
     if (progress_.is_done()) return false;
     if (progress_.try_begin()) {
-      fail(error_info(errc::cancelled, "cancelled before a thread had begun it"));
+      // Begun here, it must end here: also without memory for the text.
+      fail(
+          error_info::described(errc::cancelled, [] { return std::string("cancelled before a thread had begun it"); }));
       return true;
     }
     if (how != cancellation::withdraw) stop_.request();
