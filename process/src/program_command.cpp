@@ -52,14 +52,19 @@ private:
     if (path == std::string::npos || dash > path) return;
     all_.push_back({.begin = std::stoull(line, nullptr, 16),
                     .end = std::stoull(line.substr(dash + 1), nullptr, 16),
-                    .path = unescape(line.substr(path))});
+                    .path = unescape(std::string_view(line).substr(path))});
   }
-  static std::string unescape(std::string path) {
+  static std::string unescape(std::string_view path) {
     constexpr std::string_view line_feed = "\\012";
-    for (auto at = path.find(line_feed); at != std::string::npos; at = path.find(line_feed, at)) {
-      path.replace(at, line_feed.size(), "\n");
+    std::string found;
+    while (!path.empty()) {
+      const auto at = path.find(line_feed);
+      found.append(path.substr(0, at));
+      if (at == std::string_view::npos) break;
+      found.push_back('\n');
+      path.remove_prefix(at + line_feed.size());
     }
-    return path;
+    return found;
   }
 
   std::vector<piece> all_;

@@ -23,6 +23,19 @@ namespace muster {
 
 class task_record;
 
+class completion_sink;
+
+/// A sink's place in the list of those to call.
+///
+/// Thread safety: the list's.
+class finished_link {
+private:
+  friend class finished_list;
+
+  completion_sink* next_finished_ = nullptr;
+  task_record* finished_record_ = nullptr;
+};
+
 /// Learns in the parent that a task has ended.
 ///
 /// Called once per task, by the thread that observes the end: often the supervisor, so it must not run user code, must
@@ -30,7 +43,7 @@ class task_record;
 /// a mere observer does not touch the record, which its holder may have given back by then.
 /// A sink belongs to one task at a time: it is a link of the list of those to call, so that telling an end allocates
 /// nothing.
-class completion_sink {
+class completion_sink : public finished_link {
 public:
   virtual void settled(task_record& record) noexcept = 0;
   /// Instead of settled(), when whoever holds the record gives it up before the task has ended. A sink to which the
@@ -39,12 +52,6 @@ public:
 
 protected:
   ~completion_sink() = default;
-
-private:
-  friend class finished_list;
-
-  completion_sink* next_finished_ = nullptr;
-  task_record* finished_record_ = nullptr;
 };
 
 /// A sink to which the task itself is handed over: gets the reply, and is told so afterwards.
