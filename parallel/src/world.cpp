@@ -30,8 +30,9 @@ void end_and_log(detail::world_core& core) noexcept {
   }
 }
 
-// Inside of a call: it would wait for itself, and for the thread that it may be run by. Without a thread it is closed
-// with the last of its functions, of which one is being called.
+// Inside of a call, or in the thread that makes those in the background, as what one of them was given may be the
+// world's last owner: it would wait for itself. Where no thread can be started, the world is closed with the last of
+// its functions.
 void end_after_call(const std::shared_ptr<detail::world_core>& core) noexcept {
   try {
     start_thread([core] { end_and_log(*core); }).detach();
@@ -45,7 +46,7 @@ void end_after_call(const std::shared_ptr<detail::world_core>& core) noexcept {
 world::~world() {
   if (!core_->is_here()) {
     detail::leave_to_parent(std::move(core_));
-  } else if (core_->is_inside()) {
+  } else if (core_->is_inside() || core_->is_conductor()) {
     end_after_call(core_);
   } else {
     end_and_log(*core_);

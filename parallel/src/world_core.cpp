@@ -73,9 +73,17 @@ thread_pool& world_core::conductor() {
   const scoped_lock lock(conductor_mutex_);
   // One that was made now would be joined by nobody but itself.
   if (conductor_closed_) throw_closed();
-  if (conductor_ == nullptr)
-    conductor_ = std::make_unique<thread_pool>(thread_pool_options{.workers = 1, .name = options_.name});
+  if (conductor_ == nullptr) {
+    conductor_ = std::make_unique<thread_pool>(
+        thread_pool_options{.workers = 1, .name = options_.name, .initializer = [this] {
+                              conductor_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+                            }});
+  }
   return *conductor_;
+}
+
+bool world_core::is_conductor() const noexcept {
+  return conductor_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
 void world_core::close() {
@@ -88,7 +96,7 @@ void world_core::close() {
   }
   if (conductor != nullptr) {
     conductor->close();
-    conductor->join();  // without the lock: what still runs there may ask for more, and is refused
+    if (!is_conductor()) conductor->join();  // without the lock: what runs there may ask for more, and is refused
   }
   scoped_lock lock(mutex_);
   if (std::exchange(closed_, true)) {

@@ -327,9 +327,9 @@ void batch_run::account_death(const range& which, task_reply& reply, std::size_t
   core_->count_element_loss(again);
   auto error = reply.error();
   if (again) {
-    auto words = error.words();
+    const auto words = error.words();
     error = error_info::quarantined(error.status(), deaths);
-    error.set_words(std::move(words));
+    error.set_words(words);
   }
   account_failure(which, finished, std::move(error));
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -30,43 +29,6 @@ void log_shortly(const log_sink& log, const char* what) noexcept {
   }
 }
 
-/// Gives Asio the memory of a deferred_call's room; the heap's where that is taken or too small.
-///
-/// Thread safety: as the room, which belongs to one call.
-template <class T>
-class room_allocator {
-public:
-  using value_type = T;
-
-  room_allocator(std::span<std::byte> room, bool& taken) noexcept
-      : bytes_(room.data()), size_(room.size()), taken_(&taken) {}
-  template <class Other>
-  room_allocator(const room_allocator<Other>& other) noexcept  // NOLINT(google-explicit-constructor): rebinding
-      : bytes_(other.bytes_), size_(other.size_), taken_(other.taken_) {}
-
-  [[nodiscard]] T* allocate(std::size_t count) {
-    if (*taken_ || count * sizeof(T) > size_) return std::allocator<T>().allocate(count);
-    *taken_ = true;
-    return reinterpret_cast<T*>(bytes_);
-  }
-  void deallocate(T* memory, std::size_t count) noexcept {
-    if (reinterpret_cast<std::byte*>(memory) != bytes_) return std::allocator<T>().deallocate(memory, count);
-    *taken_ = false;
-  }
-  template <class Other>
-  bool operator==(const room_allocator<Other>& other) const noexcept {
-    return bytes_ == other.bytes_;
-  }
-
-private:
-  template <class Other>
-  friend class room_allocator;
-
-  std::byte* bytes_;
-  std::size_t size_;
-  bool* taken_;
-};
-
 }  // namespace
 
 callback_executor::~callback_executor() {
@@ -81,7 +43,7 @@ callback_executor::~callback_executor() {
 /// Thread safety: as a handler of Asio.
 struct callback_executor::loop_handler {
   using allocator_type = room_allocator<std::byte>;
-  [[nodiscard]] allocator_type get_allocator() const noexcept { return {call->room_->bytes, call->room_->taken}; }
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_type(*call->room_); }
   void operator()() const { executor->run(*call); }
 
   std::shared_ptr<callback_executor> executor;
@@ -99,7 +61,7 @@ void callback_executor::prepare(deferred_call& call) {
 }
 
 void callback_executor::reserve(deferred_call& call) const {
-  if (loop_ != nullptr) call.room_ = std::make_unique<deferred_call::loop_room>();
+  if (loop_ != nullptr) call.room_ = std::make_unique<handler_room<128>>();
 }
 
 void callback_executor::post(deferred_ptr call) noexcept {

@@ -78,39 +78,6 @@ void supervisor::impl::ask_for(detail::loop_call& call) noexcept {
   static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // fails only when it has been rung often enough
 }
 
-/// Gives Asio the room, or the heap where that is too small.
-///
-/// Thread safety: as the room: the loop's.
-template <class T>
-class supervisor::impl::listening_allocator {
-public:
-  using value_type = T;
-
-  explicit listening_allocator(listening_room& room) noexcept : room_(&room) {}
-  template <class Other>
-  listening_allocator(
-      const listening_allocator<Other>& other) noexcept  // NOLINT(google-explicit-constructor): rebinding
-      : room_(other.room_) {}
-
-  [[nodiscard]] T* allocate(std::size_t count) {
-    if (count * sizeof(T) > room_->bytes.size()) return std::allocator<T>().allocate(count);
-    return reinterpret_cast<T*>(room_->bytes.data());
-  }
-  void deallocate(T* memory, std::size_t count) noexcept {
-    if (reinterpret_cast<std::byte*>(memory) != room_->bytes.data()) std::allocator<T>().deallocate(memory, count);
-  }
-  template <class Other>
-  bool operator==(const listening_allocator<Other>& other) const noexcept {
-    return room_ == other.room_;
-  }
-
-private:
-  template <class Other>
-  friend class listening_allocator;
-
-  listening_room* room_;
-};
-
 void supervisor::impl::run() noexcept {
   for (;;) {
     try {
@@ -127,7 +94,7 @@ void supervisor::impl::run() noexcept {
 void supervisor::impl::listen() {
   bell_stream_.async_wait(
       boost::asio::posix::stream_descriptor::wait_read,
-      boost::asio::bind_allocator(listening_allocator<std::byte>(room_), [this](boost::system::error_code failure) {
+      boost::asio::bind_allocator(detail::room_allocator<std::byte>(room_), [this](boost::system::error_code failure) {
         if (failure) return;  // closed
         std::uint64_t count = 0;
         // A count that stays there does no harm: the next ring is an event of its own.

@@ -17,6 +17,7 @@
 
 #include <muster/base/fork_count.hpp>
 #include <muster/process/crew.hpp>
+#include <muster/process/detail/handler_room.hpp>
 #include <muster/process/supervisor.hpp>
 
 #include "log_relay.hpp"
@@ -89,13 +90,6 @@ public:
   void forget(detail::loop_call& call) noexcept { calls_.remove(call); }
 
 private:
-  // Memory for Asio's wait for the bell, of which there is one at a time: without the bell nobody would be served.
-  struct listening_room {
-    alignas(std::max_align_t) std::array<std::byte, 512> bytes;
-  };
-  template <class T>
-  class listening_allocator;
-
   void listen();
   void run() noexcept;
   void stop() noexcept;
@@ -109,7 +103,7 @@ private:
   unique_fd bell_;
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
-  listening_room room_;
+  detail::handler_room<512> room_;  // of the wait for the bell, without which no crew would be served
   detail::loop_calls calls_;
   detail::member_call<impl, &impl::stop> stop_call_{*this};
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop

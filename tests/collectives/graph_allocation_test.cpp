@@ -7,7 +7,7 @@
 
 #include <muster/collectives/group_link.hpp>
 
-#include "counted_allocations.hpp"
+#include "allocations.hpp"
 #include "graph_kalman.hpp"
 #include "graph_support.hpp"
 

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "counted_allocations.hpp"
+#include "allocations.hpp"
 #include "graph_kalman.hpp"
 #include "graph_support.hpp"
 #include "group_support.hpp"

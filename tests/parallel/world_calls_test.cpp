@@ -601,6 +601,28 @@ TEST(WorldCalls, AWorldWhoseLastOwnerIsACallbackOfItsAsynchronousCallEnds) {
   }
 }
 
+TEST(WorldCalls, AWorldWhoseLastOwnerIsAnInputOfItsAsynchronousCallEnds) {
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> ended;
+    std::shared_ptr<world> w(new world({.ranks = 2}), [&](world* last) {
+      delete last;
+      ended.set_value();
+    });
+    {
+      struct mapped_file {
+        std::shared_ptr<world> reader;
+        std::array<float, 4> numbers{1, 2, 3, 4};
+      };
+      auto file = std::make_shared<mapped_file>(mapped_file{.reader = w});
+      const auto bytes = std::as_writable_bytes(std::span(file->numbers));
+      auto f = w->function(sum_of, rows("x"), outputs(sum("sum")));
+      static_cast<void>(f.async(tensor::over(storage::over(bytes, std::move(file)), dtype::f32, {4})));
+    }
+    w.reset();
+    ended.get_future().wait();
+  }
+}
+
 TEST(WorldCalls, SeveralThreadsMayCall) {
   in_worlds({2, 3}, [](world& w) {
     auto count = w.replicate("count", tensor::zeros<std::int64_t>({}));

@@ -224,10 +224,11 @@ TEST(WorldTrace, AForkedChildIsRefusedAndWritesNothingIntoTheParentsTrace) {
   for (const auto& each : calls) EXPECT_EQ(each["args"]["failed"], false);
 }
 
-// Of one page, so that a buffer does not fit: the write of a call that fills it waits for us.
-void read_and_ask(const std::filesystem::path& pipe, const world& w, std::string& read_there) {
-  const unique_fd end(system_call("open", [&] { return ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC); }));
-  system_call("fcntl", ::fcntl, end.get(), F_SETPIPE_SZ, 4096);
+unique_fd opened(const std::filesystem::path& pipe, int mode) {
+  return unique_fd(system_call("open", [&] { return ::open(pipe.c_str(), mode | O_CLOEXEC); }));
+}
+
+void read_and_ask(const unique_fd& end, const world& w, std::string& read_there) {
   std::array<char, 512> some;
   while (const auto count = system_call("read", [&] { return ::read(end.get(), some.data(), some.size()); })) {
     EXPECT_EQ(w.pids().size(), 2U);
@@ -235,15 +236,20 @@ void read_and_ask(const std::filesystem::path& pipe, const world& w, std::string
   }
 }
 
-TEST(WorldTrace, WhoReadsItAsAPipeMayAskTheWorldMeanwhile) {
+TEST(WorldTrace, AReaderOfItAsAPipeMayAskTheWorldMeanwhile) {
   const test::temporary_directory directory;
   const auto pipe = directory.path() / "pipe";
   system_call("mkfifo", ::mkfifo, pipe.c_str(), 0600U);
   world w({.ranks = 2});
   const auto f = w.function([] {});
   std::string found;
-  std::thread reader([&] { read_and_ask(pipe, w, found); });
+  auto both_ends = opened(pipe, O_RDWR);
+  const auto end = opened(pipe, O_RDONLY);
+  // Of one page, so that a buffer does not fit: the write of a call that fills it waits for the reader.
+  system_call("fcntl", ::fcntl, end.get(), F_SETPIPE_SZ, 4096);
+  std::thread reader([&] { read_and_ask(end, w, found); });
   w.trace_to(pipe);
+  both_ends.reset();
   for (int call = 0; call < 100; ++call) f();
   w.end_trace();
   reader.join();

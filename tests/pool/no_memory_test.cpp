@@ -25,7 +25,7 @@
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
 
-#include "failing_allocation.hpp"
+#include "allocations.hpp"
 
 namespace muster::no_memory_test {
 namespace {

@@ -42,7 +42,7 @@ namespace detail {
 template <class T, class Xs>
 std::vector<T> elements_of(Xs&& xs) {
   if constexpr (std::is_same_v<Xs, std::vector<T>>) {
-    return std::move(xs);
+    return std::forward<Xs>(xs);
   } else {
     std::vector<T> elements;
     if constexpr (std::ranges::sized_range<Xs>) elements.reserve(std::ranges::size(xs));

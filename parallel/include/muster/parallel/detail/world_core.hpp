@@ -145,11 +145,15 @@ public:
   /// The thread that makes calls in the background, in the order in which they were asked for.
   /// Throws errc::pool_closed.
   [[nodiscard]] thread_pool& conductor() MUSTER_EXCLUDES(conductor_mutex_);
+  /// Whether this thread is that one.
+  [[nodiscard]] bool is_conductor() const noexcept;
 
   /// Where calls are written, if that is wanted.
   [[nodiscard]] call_trace& trace() noexcept { return trace_; }
 
-  /// Returns when the ranks have left, whoever closes it; at once in the output's sink while another thread does so.
+  /// Returns when the ranks have left, whoever closes it; at once in the output's sink while another thread does so. In
+  /// the conductor's thread it does not wait for the calls that are still to be made there, which throw
+  /// errc::pool_closed.
   void close() MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_closed() const MUSTER_EXCLUDES(mutex_);
   /// Of the ranks, 0 for the caller's own and for one that is being replaced.
@@ -285,6 +289,7 @@ private:
   mutex conductor_mutex_;
   std::unique_ptr<thread_pool> conductor_ MUSTER_GUARDED_BY(conductor_mutex_);
   bool conductor_closed_ MUSTER_GUARDED_BY(conductor_mutex_) = false;
+  std::atomic<std::thread::id> conductor_thread_;
 };
 
 }  // namespace muster::detail

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <utility>
 
 #include <boost/intrusive/slist.hpp>
+
+#include <muster/pool/detail/owning_list.hpp>
+#include <muster/process/detail/handler_room.hpp>
 
 namespace muster::detail {
 
@@ -33,18 +34,15 @@ private:
   /// Drops the executor's ownership.
   virtual void dispose() noexcept { delete this; }
 
-  // Memory for Asio's operation, where the executor is a loop of the program's: nothing else is allocated at the end.
-  struct loop_room {
-    alignas(std::max_align_t) std::array<std::byte, 128> bytes;
-    bool taken = false;
-  };
-  std::unique_ptr<loop_room> room_;
+  // For Asio's operation, where the executor is a loop of the program's: nothing else is allocated at the end.
+  std::unique_ptr<handler_room<128>> room_;
 };
 
 struct deferred_disposal {
   void operator()(deferred_call* call) const noexcept { call->dispose(); }
 };
 using deferred_ptr = std::unique_ptr<deferred_call, deferred_disposal>;
+using deferred_list = owning_list<deferred_call, deferred_disposal>;
 
 /// A deferred_call of a callable.
 ///
@@ -63,32 +61,6 @@ template <class F>
 [[nodiscard]] deferred_ptr defer(F f) {
   return deferred_ptr(new deferred_function<F>(std::move(f)));
 }
-
-/// Deferred calls that it owns, first in, first out. Adding and removing one allocates nothing.
-///
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class deferred_list {
-public:
-  deferred_list() = default;
-  deferred_list(const deferred_list&) = delete;
-  deferred_list& operator=(const deferred_list&) = delete;
-  ~deferred_list() {
-    while (!empty()) static_cast<void>(pop_front());
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
-  void push_back(deferred_ptr call) noexcept { calls_.push_back(*call.release()); }
-  [[nodiscard]] deferred_ptr pop_front() noexcept {
-    deferred_ptr first(&calls_.front());
-    calls_.pop_front();
-    return first;
-  }
-
-private:
-  boost::intrusive::slist<deferred_call, boost::intrusive::cache_last<true>,
-                          boost::intrusive::constant_time_size<false>>
-      calls_;
-};
 
 /// Learns once that something has ended, from the thread that observes the end: often the supervisor.
 ///

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <utility>
 
 #include <boost/intrusive/slist.hpp>
+
+#include <muster/pool/detail/owning_list.hpp>
 
 namespace boost::asio {
 class io_context;
@@ -35,42 +36,7 @@ private:
   virtual void deliver(boost::asio::io_context& loop) = 0;
 };
 
-/// Deliveries that it owns, first in, first out. Adding and removing one allocates nothing.
-///
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class delivery_list {
-public:
-  delivery_list() = default;
-  delivery_list(const delivery_list&) = delete;
-  delivery_list& operator=(const delivery_list&) = delete;
-  ~delivery_list() {
-    while (pop_front() != nullptr) continue;
-  }
-
-  void push_back(std::unique_ptr<delivery> each) noexcept {
-    all_.push_back(*each.release());
-    ++size_;
-  }
-  /// Null when it is empty.
-  [[nodiscard]] std::unique_ptr<delivery> pop_front() noexcept {
-    if (all_.empty()) return nullptr;
-    std::unique_ptr<delivery> first(&all_.front());
-    all_.pop_front();
-    --size_;
-    return first;
-  }
-  /// Moves all of `other` behind its own.
-  void take(delivery_list& other) noexcept {
-    all_.splice_after(all_.empty() ? all_.before_begin() : all_.last(), other.all_);
-    size_ += std::exchange(other.size_, 0);
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-
-private:
-  boost::intrusive::slist<delivery, boost::intrusive::cache_last<true>, boost::intrusive::constant_time_size<false>>
-      all_;
-  std::size_t size_ = 0;
-};
+using delivery_list = owning_list<delivery>;
 
 /// While one exists, what ends on this thread is put aside in it, to be delivered by the loop that the thread runs:
 /// nothing has to be posted to that loop then.

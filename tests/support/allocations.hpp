@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+// For programs that link allocations.cpp, whose operators new all their allocations come by.
+
 #include <cstddef>
 
 namespace muster::test {
+
+/// Of all threads since the program began.
+[[nodiscard]] std::size_t allocations() noexcept;
+/// Of this one.
+[[nodiscard]] std::size_t own_allocations() noexcept;
 
 /// Threads whose allocations a failing_allocation counts.
 enum class allocating_threads {
@@ -13,7 +20,6 @@ enum class allocating_threads {
 };
 
 /// Makes one allocation fail, the `index`-th of those threads while it exists: operator new throws std::bad_alloc.
-/// For programs that link failing_allocation.cpp.
 ///
 /// Thread safety: one exists at a time.
 class failing_allocation {

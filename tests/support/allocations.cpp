@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "failing_allocation.hpp"
+#include "allocations.hpp"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -22,6 +22,9 @@ constinit std::atomic<std::ptrdiff_t> left = 0;
 constinit std::atomic<pid_t> caller = 0;
 constinit std::atomic<bool> failed = false;
 
+constinit std::atomic<std::size_t> of_all_threads = 0;
+constinit thread_local std::size_t of_this_thread = 0;
+
 bool is_supervisor() noexcept {
   std::array<char, 16> name{};
   ::pthread_getname_np(::pthread_self(), name.data(), name.size());
@@ -42,6 +45,8 @@ bool is_to_fail() noexcept {
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  of_all_threads.fetch_add(1, std::memory_order_relaxed);
+  ++of_this_thread;
   if (is_to_fail()) return nullptr;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(std::max<std::size_t>(bytes, 1));
   void* made = nullptr;
@@ -81,6 +86,9 @@ extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) { retur
 #endif
 
 namespace muster::test {
+
+std::size_t allocations() noexcept { return of_all_threads; }
+std::size_t own_allocations() noexcept { return of_this_thread; }
 
 failing_allocation::failing_allocation(allocating_threads of, std::size_t index) {
   counted = of;
