@@ -36,6 +36,7 @@ rank_end::rank_end(std::shared_ptr<domain> where, shared_block block, std::size_
       memory_(group_memory::attach(block_.bytes())),
       rank_(rank),
       headers_(memory_.shape().ranks) {
+  domain_->require_participant("a group_ticket");
   if (rank >= size()) {
     throw error(errc::invalid_argument,
                 text("rank ", rank, " was to join a group of ", size(), " ranks: the ranks are 0 to ", size() - 1));

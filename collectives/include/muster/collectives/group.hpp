@@ -71,8 +71,9 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// forked child calls throw errc::forked, those of handles of work too, and destructors change nothing.
 /// Visibility: what a rank did before a call is visible to all others after it; what it did before a send, to who
 /// received it.
-/// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended. Who waits for a rank
-/// that has left throws peer_lost.
+/// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended; in a callback of one
+/// of them it returns at once, and the group's thread leaves when they have. Who waits for a rank that has left throws
+/// peer_lost.
 /// Cost: collectives of short tensors (group_options::inline_bytes) take one exchange of a cache line with each other
 /// rank, longer ones two and the copies; docs/design/collectives.md has steps and bytes.
 /// Source: the operations are those of MPI and PyTorch's c10d; the ordered in-place reduction by slice owners is that
