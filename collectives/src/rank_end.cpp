@@ -359,10 +359,15 @@ void rank_end::throw_broken(const waiting_for& what) const {
   const auto who = is_member ? describe({member(found.rank)}) : std::string("a member");
   const auto why = is_member ? text_in(memory_.line(found.rank).reason) : std::string("nobody knows why");
   const auto reason = late ? text("gave up waiting in its call ", found.sequence) : text("aborted it: ", why);
-  throw group_error(late ? errc::timed_out : errc::cancelled,
-                    text(name_of(what), " cannot end in rank ", rank_, ": ", who, ' ', reason,
-                         "; shrink() the group, or make another"),
-                    {.operation = what.operation, .sequence = what.sequence, .missing = {}, .lost = lost_members()});
+  throw group_error(
+      late ? errc::timed_out : errc::cancelled,
+      text(name_of(what), " cannot end in rank ", rank_, ": ", who, ' ', reason,
+           "; shrink() the group, or make another"),
+      {.operation = what.operation,
+       .sequence = what.sequence,
+       .missing = {},
+       .lost = lost_members(),
+       .broken_by = is_member && found.rank != rank_ ? std::vector{member(found.rank)} : std::vector<group_member>()});
 }
 
 void rank_end::break_off(const std::string& reason) noexcept {

@@ -65,6 +65,8 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// broken: all calls of all ranks throw at once (group_error), and shrink() makes a group of those who are left.
 /// Results of a call that threw are undefined. A rank that is stopped, and that shrink() leaves out, may still write
 /// into the tensors of the call that it was stopped in when it continues: after errc::timed_out, go on with others.
+/// A call that some ranks cannot do their part of (an object that cannot be encoded, a reduction that throws) breaks
+/// nothing: these ranks throw what they failed with, all others member_failed, which names all of these ranks.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe, but abort() and handles of work.
 /// Process safety: any member may be killed at any instruction; the others throw peer_lost, and no memory is lost. In a

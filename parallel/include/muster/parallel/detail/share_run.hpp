@@ -37,6 +37,8 @@ public:
   /// Offers one's own and waits until all ranks have offered theirs: by rank, then by update.
   /// Throws call_dropped when the call is aborted meanwhile.
   [[nodiscard]] virtual std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) = 0;
+  /// The share has failed now: others may fail because of it, and are to be told from it by the order.
+  virtual void note_failure() noexcept {}
 
 protected:
   ~contribution_exchange() = default;
@@ -119,6 +121,8 @@ public:
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_mappings() noexcept { return std::move(mappings_); }
 
   [[nodiscard]] const rank_times& times() const noexcept { return times_; }
+  /// The function has thrown.
+  void note_failure() noexcept { around_.others.note_failure(); }
   /// The function has returned; what follows is not its time.
   void note_computed() noexcept { watch_.lap(times_.compute); }
   /// Its values have been taken in.
