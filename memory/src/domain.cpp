@@ -29,7 +29,7 @@ constexpr std::size_t most_arena_bytes = std::size_t{1} << 46U;
 
 constexpr auto opened_as_used = mapping::opened::nothing;
 
-constexpr std::uint64_t magic = 0x6d75737465720005;  // "muster", layout version 5
+constexpr std::uint64_t magic = 0x6d75737465720006;  // "muster", layout version 6
 
 // The first bytes of the control file. Layout: docs/formats/domain.md.
 struct header {
