@@ -67,9 +67,9 @@ void arena::entrust(std::uint64_t name, const shared_block& carrier) noexcept {
   const auto hold = block_ref::of_handle(name);
   if (!hold || hold.descriptor >= blocks_.size()) return;
   const scoped_lock lock(mutex_);
-  if (known_of(hold.descriptor).state != block_state::free) return;
-  blocks_.at(carrier.holding_->block.descriptor).target.store(1, std::memory_order_relaxed);
   const block_ownership mine{.generation = hold.generation, .owner = options_.self, .state = block_state::sent};
+  if (known_of(hold.descriptor).state != block_state::free || blocks_.read(hold.descriptor).owner != mine) return;
+  blocks_.at(carrier.holding_->block.descriptor).target.store(1, std::memory_order_relaxed);
   auto everybodys = mine;
   everybodys.owner = participant_id::everybody;
   blocks_.change(hold.descriptor, mine, everybodys);
