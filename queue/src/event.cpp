@@ -94,19 +94,23 @@ void combined_event::check() {
   const auto add_width = [this](std::size_t more) {
     width_ = how_ == manner::any ? width_ + more : std::max(width_, more);
   };
-  bool is_one_domain = true;
+  domain* other = nullptr;
+  const auto look_at = [&](domain& each) {
+    if (&each != where().get()) other = &each;
+  };
   for (const auto& each : events_) {
     add_width(1);
-    is_one_domain = is_one_domain && each.where() == where();
+    look_at(*each.where());
   }
   for (const auto& each : parts_) {
     add_width(each.width_);
-    is_one_domain = is_one_domain && each.where() == where();
+    look_at(*each.where());
   }
-  if (!is_one_domain) {
+  if (other != nullptr) {
     throw error(errc::invalid_argument,
-                "any_of or all_of of events of different domains (of a pool made with `isolated`, perhaps): a wait "
-                "looks at one domain. Make the events in one");
+                text("any_of or all_of of events of different domains, which a wait cannot look at: one lies in another "
+                     "domain, ",
+                     detail::why_apart(where()->blocks(), other->blocks()), ". Make the events in one"));
   }
   if (width_ <= max_width) return;
   throw error(errc::invalid_argument,

@@ -49,8 +49,9 @@ std::shared_ptr<message_ring> message_ring::attach(queue_kind kind, shared_block
   if (memory.owner() != &where->blocks()) {
     throw error(errc::invalid_argument,
                 text("a queue of ", ring.capacity(),
-                     " messages was received that lies in another domain than this program's (that of a pool made with "
-                     "`isolated`, or of another host): only those who share a domain can share its queues"));
+                     " messages was received that lies in another domain than this program's, ",
+                     detail::why_apart(where->blocks(), *memory.owner()),
+                     ": only those who share a domain can share its queues"));
   }
   return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
 }
