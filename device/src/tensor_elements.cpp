@@ -63,7 +63,8 @@ T narrow_or_throw(const detail::wide_number& value, dtype type) {
 
 template <class T>
 T get(const detail::run& where, std::size_t index) {
-  return *reinterpret_cast<const detail::stored<T>*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes);
+  return *reinterpret_cast<const detail::stored<T>*>(where.first +
+                                                     static_cast<std::ptrdiff_t>(index) * where.step_bytes);
 }
 
 template <class T>

@@ -39,10 +39,10 @@ void require_whole_op(const function_spec& spec, std::size_t index, const variab
   const auto op = spec.updates[index].op;
   const auto made = result_type(op, which.dtype(), value_name(spec, value_name::kind::update, index));
   if (made == which.dtype()) return;
-  refuse(spec, text("update ", index, " of variable '", which.name(), "', which is ", which.dtype(),
-                    ", is to be joined by ", output_op_name(op), ", but ",
-                    op == output_op::count_true ? "what that gives" : "an average of integers", " is ", made,
-                    ": give sum, prod, min or max, or make the variable one of ", made));
+  refuse(spec,
+         text("update ", index, " of variable '", which.name(), "', which is ", which.dtype(), ", is to be joined by ",
+              output_op_name(op), ", but ", op == output_op::count_true ? "what that gives" : "an average of integers",
+              " is ", made, ": give sum, prod, min or max, or make the variable one of ", made));
 }
 
 void require_update(const function_spec& spec, std::size_t index, const variable& which) {

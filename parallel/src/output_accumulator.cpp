@@ -162,7 +162,8 @@ void require_sent_dtype(output_op op, const tensor& value, dtype type) {
   const auto number = static_cast<std::size_t>(type);
   const bool is_summed = op != output_op::prod && op != output_op::min && op != output_op::max;
   const bool is_count = op == output_op::count_true;
-  const bool is_wide = is_summed && !is_count && type >= dtype::f16 && number < dtype_count && value.dtype() == unrounded_type(type);
+  const bool is_wide =
+      is_summed && !is_count && type >= dtype::f16 && number < dtype_count && value.dtype() == unrounded_type(type);
   if (is_wide || (value.dtype() == type && (!is_count || type == dtype::i64))) return;
   throw error(errc::corrupted, text("an output came as ", value.dtype(), " that is to be dtype number ", number,
                                     ": whoever sent it misbehaves"));

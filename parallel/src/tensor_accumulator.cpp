@@ -75,8 +75,9 @@ dtype result_type(output_op op, dtype type, const value_name& what) {
   if (is_average(op)) {
     if (type == dtype::boolean) {
       throw error(errc::invalid_argument,
-                  text(what, " is to be averaged, but its elements are bools: for the fraction that is true, convert() "
-                             "them to f32; for how many are, join them by count_true"));
+                  text(what,
+                       " is to be averaged, but its elements are bools: for the fraction that is true, convert() "
+                       "them to f32; for how many are, join them by count_true"));
     }
     return has_fractions(type) ? type : dtype::f64;
   }

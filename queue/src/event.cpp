@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <muster/base/assert.hpp>
@@ -87,6 +88,17 @@ const std::shared_ptr<domain>& combined_event::where() const noexcept {
   return events_.empty() ? parts_.front().where() : events_.front().where();
 }
 
+namespace {
+
+// The one that is not the program's is the other one, in whatever order they were given.
+std::string_view why_apart(domain& one, domain& other) {
+  const bool is_in_order = &other != domain::of_program().get();
+  return is_in_order ? detail::why_apart(one.blocks(), other.blocks())
+                     : detail::why_apart(other.blocks(), one.blocks());
+}
+
+}  // namespace
+
 void combined_event::check() {
   if (events_.empty() && parts_.empty()) {
     throw error(errc::invalid_argument, "any_of or all_of of no events: there is nothing that could be waited for");
@@ -108,9 +120,9 @@ void combined_event::check() {
   }
   if (other != nullptr) {
     throw error(errc::invalid_argument,
-                text("any_of or all_of of events of different domains, which a wait cannot look at: one lies in another "
-                     "domain, ",
-                     detail::why_apart(where()->blocks(), other->blocks()), ". Make the events in one"));
+                text("any_of or all_of of events of different domains: a wait looks at one domain, so make the events "
+                     "in one. ",
+                     why_apart(*where(), *other)));
   }
   if (width_ <= max_width) return;
   throw error(errc::invalid_argument,

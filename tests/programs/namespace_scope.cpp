@@ -35,16 +35,20 @@ void is_used_in_a_worker(const muster::pool& workers) {
 
 void is_told_where_it_lies(const muster::pool& workers) {
   constexpr auto why = "before muster::init";
-  expect_error(errc::invalid_argument, {"a block of 16 B", "another domain", why, "namespace scope", "copy it"},
+  expect_error(errc::invalid_argument,
+               {"a block of 16 bytes belongs to another domain", why, "namespace scope", "copy it"},
                [&] { static_cast<void>(workers.apply([] { return at_namespace_scope; })); });
-  expect_error(errc::invalid_argument, {"events of different domains", why, "Make the events in one"}, [&] {
-    workers.apply([](const event& sent) { return (sent || event_at_namespace_scope).is_set(); }, event());
+  expect_error(errc::invalid_argument, {"events of different domains", why, "make the events in one"}, [&] {
+    workers.apply([](const event& sent) { return any_of(sent, event_at_namespace_scope).is_set(); }, event());
+  });
+  expect_error(errc::invalid_argument, {"events of different domains", why}, [&] {
+    workers.apply([](const event& sent) { return all_of(event_at_namespace_scope, sent).is_set(); }, event());
   });
 }
 
 // A worker's own pools have the domain that its own objects at namespace scope lie in.
 void a_workers_own_pool_has_another_domain(const muster::pool& workers) {
-  expect_error(errc::invalid_argument, {"pools that a worker", "have their own", "copy it"}, [&] {
+  expect_error(errc::invalid_argument, {"Pools that a worker makes", "copy it"}, [&] {
     workers.apply(
         [](const tensor& sent) {
           const muster::pool own({.workers = 1});
@@ -52,7 +56,7 @@ void a_workers_own_pool_has_another_domain(const muster::pool& workers) {
         },
         tensor::ones<float>({4}));
   });
-  expect_error(errc::invalid_argument, {"what pools of a worker's own return", "copy it"}, [&] {
+  expect_error(errc::invalid_argument, {"what a worker's own pools return", "copy it"}, [&] {
     static_cast<void>(workers.apply([] {
       const muster::pool own({.workers = 1});
       return own.apply([] { return tensor::ones<float>({4}); });
@@ -67,7 +71,7 @@ void a_workers_own_pool_has_another_domain(const muster::pool& workers) {
 
 void an_isolated_pool_is_named(const muster::pool& workers) {
   const muster::pool isolated({.workers = 1, .isolated = true});
-  constexpr auto why = "a pool made with `isolated` has one of its own";
+  constexpr auto why = "A pool made with `isolated` has a domain of its own";
   expect_error(errc::invalid_argument, {why}, [&] { isolated.apply(sum_of, at_namespace_scope); });
   const auto found = isolated.apply([] { return tensor::ones<float>({4}); });
   expect_error(errc::invalid_argument, {why}, [&] { workers.apply(sum_of, found); });

@@ -102,7 +102,8 @@ std::invoke_result_t<F&> in_fixed_float_state(F&& what) {  // NOLINT(cppcoreguid
 ///
 /// Thread safety: as `what`.
 template <class F>
-std::invoke_result_t<F&> in_float_state(const float_state& state, F&& what) {  // NOLINT(cppcoreguidelines-missing-std-forward): likewise
+std::invoke_result_t<F&> in_float_state(const float_state& state,
+                                        F&& what) {  // NOLINT(cppcoreguidelines-missing-std-forward): likewise
   const float_state_scope scope(float_state::of_thread(), state);
   return detail::invoke_unseen(what);
 }
@@ -111,7 +112,8 @@ std::invoke_result_t<F&> in_float_state(const float_state& state, F&& what) {  /
 ///
 /// Thread safety: as `what`. Cost: a tenth of a microsecond.
 template <class F>
-std::invoke_result_t<F&> in_fixed_long_double_state(F&& what) {  // NOLINT(cppcoreguidelines-missing-std-forward): likewise
+std::invoke_result_t<F&> in_fixed_long_double_state(
+    F&& what) {  // NOLINT(cppcoreguidelines-missing-std-forward): likewise
   class scope {
   public:
     scope() noexcept {

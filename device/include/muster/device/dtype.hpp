@@ -74,13 +74,13 @@ consteval int dtype_number() {
   return -1;
 }
 
-/// A bool as it lies in memory. Other libraries and processes write there too, and of a byte that is neither 0 nor 1 C++
-/// has no bool: here every byte but 0 is true. What is written is 0 or 1.
+/// A bool as it lies in memory. Other libraries and processes write there too, and of a byte that is neither 0 nor 1
+/// C++ has no bool: here every byte but 0 is true. What is written is 0 or 1.
 class stored_bool {
 public:
   stored_bool() = default;
-  constexpr stored_bool(bool value) noexcept : byte_(value ? 1 : 0) {}                // NOLINT: the same value
-  constexpr operator bool() const noexcept { return byte_ != 0; }  // NOLINT: likewise
+  constexpr stored_bool(bool value) noexcept : byte_(value ? 1 : 0) {}  // NOLINT: the same value
+  constexpr operator bool() const noexcept { return byte_ != 0; }       // NOLINT: likewise
 
 private:
   std::uint8_t byte_;

@@ -272,7 +272,7 @@ private:
 namespace detail {
 
 /// For messages about what lies in the domain of `there` and is wanted in that of `here`: why this process has two, as
-/// what follows "another domain, ".
+/// the last sentence.
 ///
 /// Thread safety: safe.
 [[nodiscard]] std::string_view why_apart(const arena& here, const arena& there) noexcept;

@@ -29,8 +29,8 @@ enum class output_op : std::uint8_t {
 [[nodiscard]] std::string_view output_op_name(output_op op) noexcept;
 
 /// Whether there is a value for no rows at all: 0 (sum, count_true), 1 (prod), or nothing (gather, none). Of tensors
-/// neither dtype nor shape is known then: it is f32, for count_true i64, without dimensions, and for gather f32 of shape
-/// (0).
+/// neither dtype nor shape is known then: it is f32, for count_true i64, without dimensions, and for gather f32 of
+/// shape (0).
 [[nodiscard]] constexpr bool has_identity(output_op op) noexcept {
   return op == output_op::sum || op == output_op::prod || op == output_op::gather || op == output_op::none ||
          op == output_op::count_true;

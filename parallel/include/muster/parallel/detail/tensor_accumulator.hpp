@@ -25,8 +25,8 @@ public:
   /// `what` names it in messages.
   tensor_accumulator(output_op op, const value_name& what) : op_(op), what_(what) {}
 
-  /// A value that `weight` rows gave; for count_true, of which it is told what is true. Throws errc::invalid_argument unless dtype and shape are those of the ones
-  /// before, and the op is for that dtype.
+  /// A value that `weight` rows gave; for count_true, of which it is told what is true. Throws errc::invalid_argument
+  /// unless dtype and shape are those of the ones before, and the op is for that dtype.
   void add(const tensor& value, double weight);
   /// The same with what another one has as unrounded(), of values of dtype `type`.
   void add(const tensor& value, double weight, dtype type);
