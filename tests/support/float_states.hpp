@@ -62,35 +62,11 @@ inline void set_floats(floats which) {
     case floats::flushing: set_flushing(); break;
     case floats::upward: std::fesetround(FE_UPWARD); break;
     case floats::trapping:
-      std::feclearexcept(FE_ALL_EXCEPT);
+      std::feclearexcept(FE_ALL_EXCEPT);  // which would trap
       ::feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
       break;
   }
 }
-
-/// The thread has that state until its end.
-class floats_scope {
-public:
-  explicit floats_scope(floats which) {
-    std::fegetenv(&before_);
-    set_floats(which);
-    state_ = float_state::of_thread();
-    rounding_ = std::fegetround();
-  }
-  floats_scope(const floats_scope&) = delete;
-  floats_scope& operator=(const floats_scope&) = delete;
-  ~floats_scope() { std::fesetenv(&before_); }
-
-  /// Whether the thread still has it, flags included.
-  [[nodiscard]] bool is_unchanged() const {
-    return float_state::of_thread() == state_ && std::fegetround() == rounding_;
-  }
-
-private:
-  std::fenv_t before_{};
-  float_state state_ = float_state::of_thread();
-  int rounding_ = FE_TONEAREST;
-};
 
 /// The bits of what the thread makes of numbers now: others in every state but the usual and the trapping one. (Numbers
 /// cannot tell: where they are flushed, one that would be is equal to 0.)
@@ -101,5 +77,38 @@ inline std::vector<std::uint64_t> signs_of_state() {
   tiny = tiny + 4e-310;
   return {std::bit_cast<std::uint64_t>(double{third}), std::bit_cast<std::uint64_t>(double{tiny})};
 }
+
+/// The thread has that state, without any flags, until its end.
+class floats_scope {
+public:
+  explicit floats_scope(floats which) {
+    std::fegetenv(&before_);
+    set_floats(which);
+    rounding_ = std::fegetround();
+    trapped_ = ::fegetexcept();
+    signs_ = signs_of_state();
+    std::feclearexcept(FE_ALL_EXCEPT);
+    state_ = float_state::of_thread();
+  }
+  floats_scope(const floats_scope&) = delete;
+  floats_scope& operator=(const floats_scope&) = delete;
+  ~floats_scope() { std::fesetenv(&before_); }
+
+  /// Whether the thread still has it, flags included.
+  [[nodiscard]] bool is_unchanged() const {
+    return float_state::of_thread() == state_ && std::fegetround() == rounding_;
+  }
+  /// The same but for the flags, which whatever computes sets.
+  [[nodiscard]] bool computes_as_before() const {
+    return std::fegetround() == rounding_ && ::fegetexcept() == trapped_ && signs_of_state() == signs_;
+  }
+
+private:
+  std::fenv_t before_{};
+  float_state state_ = float_state::of_thread();
+  int rounding_ = FE_TONEAREST;
+  int trapped_ = 0;
+  std::vector<std::uint64_t> signs_;
+};
 
 }  // namespace muster::test
