@@ -24,6 +24,15 @@ auto comparable(T value) {
     return static_cast<long double>(value);
 }
 
+// As it is compared fastest, and exactly.
+template <class T>
+auto plain(T value) {
+  if constexpr (detail::is_one_of<T, f16, bf16>)
+    return static_cast<float>(value);
+  else
+    return value;
+}
+
 template <class T>
 T element_at(const std::byte* place) {
   return *reinterpret_cast<const detail::stored<T>*>(place);
@@ -37,19 +46,15 @@ bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const auto here_a = here(a);
   const auto here_b = here(b);
-  return in_fixed_long_double_state([&] {
-    return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
-      const auto all_same = [&](detail::runs<2> at, std::size_t count) {
-        for (; count != 0; --count) {
-          const auto left = comparable(element_at<T>(at[0].first));
-          const auto right = comparable(element_at<T>(at[1].first));
-          if (!same(left, right)) return false;
-          for (auto& each : at) each.first += each.step_bytes;
-        }
-        return true;
-      };
-      return detail::for_each_run(all_same, here_a, here_b);
-    });
+  return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto all_same = [&](detail::runs<2> at, std::size_t count) {
+      for (; count != 0; --count) {
+        if (!same(element_at<T>(at[0].first), element_at<T>(at[1].first))) return false;
+        for (auto& each : at) each.first += each.step_bytes;
+      }
+      return true;
+    };
+    return detail::for_each_run(all_same, here_a, here_b);
   });
 }
 
@@ -76,11 +81,16 @@ bool close(const T& left, const T& right, const closeness& how) {
 }  // namespace
 
 bool equal(const tensor& a, const tensor& b, nans how) {
-  return all_pairs(a, b, [how](const auto& left, const auto& right) { return same(left, right, how); });
+  return in_fixed_float_state([&] {
+    return all_pairs(a, b, [how](const auto& left, const auto& right) { return same(plain(left), plain(right), how); });
+  });
 }
 
 bool all_close(const tensor& a, const tensor& b, closeness how) {
-  return all_pairs(a, b, [&how](const auto& left, const auto& right) { return close(left, right, how); });
+  return in_fixed_long_double_state([&] {
+    return all_pairs(
+        a, b, [&how](const auto& left, const auto& right) { return close(comparable(left), comparable(right), how); });
+  });
 }
 
 // ---- element by element
@@ -127,15 +137,6 @@ tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const 
     static_cast<void>(detail::for_each_run(run, made, here_a.broadcast_to(*shape), here_b.broadcast_to(*shape)));
   });
   return made;
-}
-
-// As it is compared fastest, and exactly.
-template <class T>
-auto plain(T value) {
-  if constexpr (detail::is_one_of<T, f16, bf16>)
-    return static_cast<float>(value);
-  else
-    return value;
 }
 
 template <class T>

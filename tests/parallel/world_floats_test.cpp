@@ -190,9 +190,9 @@ TEST_P(WorldFloats, TheFunctionRunsInTheStateOfItsProcess) {
 INSTANTIATE_TEST_SUITE_P(States, WorldFloats,
                          testing::Combine(testing::ValuesIn(test::floats_here()),
                                           testing::Values(test::caller::first, test::caller::none)),
-                         [](const auto& info) {
-                           return test::name_of(std::get<0>(info.param)) +
-                                  (std::get<1>(info.param) == test::caller::none ? "InRanksAlone" : "InAll");
+                         [](const auto& which) {
+                           return test::name_of(std::get<0>(which.param)) +
+                                  (std::get<1>(which.param) == test::caller::none ? "InRanksAlone" : "InAll");
                          });
 
 // ---- rules without a world

@@ -110,7 +110,7 @@ std::invoke_result_t<F&> in_float_state(const float_state& state,
 
 /// As in_fixed_float_state, also where long double is computed by a unit of its own, which has its own rounding.
 ///
-/// Thread safety: as `what`. Cost: a tenth of a microsecond.
+/// Thread safety: as `what`. Cost: some tenths of a microsecond.
 template <class F>
 std::invoke_result_t<F&> in_fixed_long_double_state(
     F&& what) {  // NOLINT(cppcoreguidelines-missing-std-forward): likewise
