@@ -26,7 +26,7 @@ void require_other_thread(const rank_end& than_of) {
 }  // namespace
 
 queued_call::queued_call(std::shared_ptr<rank_end> end, std::uint64_t sequence, std::function<tensor()> run)
-    : end_(std::move(end)), sequence_(sequence), run_(std::move(run)) {}
+    : end_(std::move(end)), sequence_(sequence), run_(std::move(run)), made_in_(float_state::of_thread()) {}
 
 // The call itself looks at the other ranks, and ends whatever becomes of them.
 bool queued_call::wait(deadline until) {
@@ -55,7 +55,12 @@ std::size_t queued_call::source() const {
   throw error(errc::invalid_argument, "a collective has no source: ask a receive");
 }
 
+// What the caller has given runs as it would in the caller's thread.
 void queued_call::make() {
+  in_float_state(made_in_, [this] { make_as_caller(); });
+}
+
+void queued_call::make_as_caller() {
   try {
     result_ = run_();
   } catch (...) {
@@ -72,7 +77,9 @@ void queued_call::tell() {
     callbacks.swap(callbacks_);
   }
   end_->notify_own();
-  for (const auto& each : callbacks) call(each, failure_);
+  in_float_state(made_in_, [&] {
+    for (const auto& each : callbacks) call(each, failure_);
+  });
 }
 
 call_queue::~call_queue() {

@@ -2,6 +2,7 @@
 #include <muster/device/arithmetic.hpp>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 #include "device_of.hpp"
@@ -16,6 +17,7 @@ using detail::joined;
 using detail::part_of;
 using detail::scaled;
 using detail::stepped;
+using detail::stored;
 
 // ---- many elements
 
@@ -23,14 +25,14 @@ template <class Op, class T>
 void join_run(detail::runs<2> at, std::size_t count) {
   auto& [into, from] = at;
   if (into.step_bytes == sizeof(T) && from.step_bytes == sizeof(T)) {
-    auto* const results = reinterpret_cast<T*>(into.first);
-    const auto* const values = reinterpret_cast<const T*>(from.first);
-    for (std::size_t index = 0; index < count; ++index) results[index] = joined<Op>(results[index], values[index]);
+    auto* const results = reinterpret_cast<stored<T>*>(into.first);
+    const auto* const values = reinterpret_cast<const stored<T>*>(from.first);
+    for (std::size_t index = 0; index < count; ++index) results[index] = joined<Op, T>(results[index], values[index]);
     return;
   }
   for (; count != 0; --count, into.first += into.step_bytes, from.first += from.step_bytes) {
-    auto& result = *reinterpret_cast<T*>(into.first);
-    result = joined<Op>(result, *reinterpret_cast<const T*>(from.first));
+    auto& result = *reinterpret_cast<stored<T>*>(into.first);
+    result = joined<Op, T>(result, *reinterpret_cast<const stored<T>*>(from.first));
   }
 }
 
@@ -131,7 +133,7 @@ void accumulate(const tensor& into, const tensor& from, element_op op) {
   visit_join(into.dtype(), op, [&](auto* join) {
     if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, from, op); });
     const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
-    detail::for_each_run(each, into, from);
+    in_fixed_float_state([&] { detail::for_each_run(each, into, from); });
   });
 }
 
@@ -140,7 +142,7 @@ void scale(const tensor& which, double factor) {
   visit_scalable("scale", which.dtype(), [&]<class T>(std::type_identity<T>) {
     if (there != nullptr) return given_to(*there, which, [&](auto& device) { device.scale(which, factor); });
     const auto each = [factor](detail::runs<1> at, std::size_t count) { return scale_run<T>(at, count, factor), true; };
-    detail::for_each_run(each, which);
+    in_fixed_float_state([&] { detail::for_each_run(each, which); });
   });
 }
 
@@ -150,7 +152,7 @@ void axpy(double factor, const tensor& x, const tensor& y) {
   visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
     if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, x, y); });
     const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
-    detail::for_each_run(each, y, x);
+    in_fixed_float_state([&] { detail::for_each_run(each, y, x); });
   });
 }
 
@@ -159,20 +161,22 @@ namespace detail {
 void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const std::byte> from, element_op op) {
   require_as_many("accumulate", type, into.size(), from.size());
   visit_join(type, op, [&](auto* join) {
-    join({adjacent(type, into.data()), adjacent(type, from.data())}, into.size() / dtype_size(type));
+    in_fixed_float_state(
+        [&] { join({adjacent(type, into.data()), adjacent(type, from.data())}, into.size() / dtype_size(type)); });
   });
 }
 
 void scale_elements(dtype type, std::span<std::byte> which, double factor) {
   visit_scalable("scale", type, [&]<class T>(std::type_identity<T>) {
-    scale_run<T>({adjacent(type, which.data())}, which.size() / sizeof(T), factor);
+    in_fixed_float_state([&] { scale_run<T>({adjacent(type, which.data())}, which.size() / sizeof(T), factor); });
   });
 }
 
 void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std::span<std::byte> y) {
   require_as_many("axpy", type, y.size(), x.size());
   visit_scalable("axpy", type, [&]<class T>(std::type_identity<T>) {
-    axpy_run<T>({adjacent(type, y.data()), adjacent(type, x.data())}, y.size() / sizeof(T), factor);
+    in_fixed_float_state(
+        [&] { axpy_run<T>({adjacent(type, y.data()), adjacent(type, x.data())}, y.size() / sizeof(T), factor); });
   });
 }
 

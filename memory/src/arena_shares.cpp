@@ -3,6 +3,7 @@
 // holds of a dead process are found; how many there are is counted in the block's own descriptor.
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <muster/base/assert.hpp>
@@ -47,11 +48,29 @@ shared_block arena::allocate_shared(std::size_t bytes) {
   return shared_block(made.release());
 }
 
+// A process that works for another, or has joined it, takes part in that one's domain, and is the host of a second one
+// where it needs one without it: before it takes part, and for pools of its own.
+std::string_view detail::why_apart(const arena& here, const arena& there) noexcept {
+  const bool is_of_host_here = here.self() == participant_id::host;
+  const bool is_of_host_there = there.self() == participant_id::host;
+  if (is_of_host_here && is_of_host_there) return "A pool made with `isolated` has a domain of its own";
+  if (!is_of_host_here && !is_of_host_there) return "Each host that a program has joined has a domain of its own";
+  if (is_of_host_here)
+    return "Pools that a worker makes, or a program that has joined another, have a domain of their own";
+  return "The other domain is this process's own, where lies what was made before muster::init or muster::join "
+         "(objects at namespace "
+         "scope are, and each worker makes its own: make them in a function instead), and what a worker's own pools "
+         "return";
+}
+
 void arena::require_own(const detail::holding& which) const {
   if (which.owner == this) return;
-  throw error(errc::invalid_argument,
-              text("a block of ", text_of_bytes(which.bytes),
-                   " belongs to another domain (of a pool made with `isolated`, perhaps): copy it to send it here"));
+  throw error(
+      errc::invalid_argument,
+      text("a block of ", text_of_bytes(which.bytes),
+           " belongs to another domain: copy it to send it here, as tensor::clone(memory::local) or transfer::copy "
+           "does. ",
+           detail::why_apart(*this, *which.owner)));
 }
 
 std::uint64_t arena::name_of(const shared_block& which) {

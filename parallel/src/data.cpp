@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/convert.hpp>
 
@@ -29,9 +30,11 @@ tensor as_shape(const tensor& memory, const tensor_shape& shape) {
 }
 
 std::size_t with_room(std::size_t count, double oversize) {
-  constexpr double most = 0x1p62;  // is refused in any case, and can still be converted
-  const auto wanted = static_cast<double>(count) * oversize;
-  return wanted < most ? std::max(count, static_cast<std::size_t>(wanted)) : count;
+  return in_fixed_float_state([&] {
+    constexpr double most = 0x1p62;  // is refused in any case, and can still be converted
+    const auto wanted = static_cast<double>(count) * oversize;
+    return wanted < most ? std::max(count, static_cast<std::size_t>(wanted)) : count;
+  });
 }
 
 bool share_memory(const tensor& a, const tensor& b) {

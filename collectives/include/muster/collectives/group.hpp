@@ -44,8 +44,9 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// **Tensors.** Of any type and shape, strided or not, in place (`in` and `out` are the same) or not overlapping. Those
 /// in the group's domain (memory::shared, contiguous) are read and written by the other ranks where they are; others
 /// are copied there and back. Elements are combined in the order of ranks, so results are the same bits on all ranks
-/// and in every run; `f16` and `bf16` are summed in f32. What a collective makes lies where `in` does; what the root of
-/// a scatter without `out` gives comes to the host.
+/// and in every run, whatever floating-point state (rounding, flushing, traps: float_state.hpp) a rank's thread has;
+/// calls leave that state as it was, and a function of the program's own runs in it. `f16` and `bf16` are summed in
+/// f32. What a collective makes lies where `in` does; what the root of a scatter without `out` gives comes to the host.
 ///
 /// **Tensors on devices.** In programs that are linked with muster::nccl, devices exchange and combine elements
 /// directly where all ranks' tensors of a call lie on devices, a device of its own for each rank, and the library of

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -166,6 +167,8 @@ public:
   [[nodiscard]] std::size_t untouched_bytes() const;
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] domain* owner() const noexcept { return options_.owner; }
+  /// As whom this process takes part in its domain.
+  [[nodiscard]] participant_id self() const noexcept { return options_.self; }
   /// Of the process that has the memory; of every process where forked children inherit it.
   [[nodiscard]] fork_stamp stamp() const noexcept { return options_.inherited ? fork_stamp() : made_in_.stamp(); }
 
@@ -275,5 +278,15 @@ private:
   // Extents of dead participants in which blocks live on, with the number of those blocks.
   std::unordered_map<std::size_t, std::size_t> orphans_ MUSTER_GUARDED_BY(mutex_);
 };
+
+namespace detail {
+
+/// For messages about what lies in the domain of `there` and is wanted in that of `here`: why this process has two, as
+/// the last sentence.
+///
+/// Thread safety: safe.
+[[nodiscard]] std::string_view why_apart(const arena& here, const arena& there) noexcept;
+
+}  // namespace detail
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <muster/base/float_state.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/collectives/work.hpp>
 
@@ -40,9 +41,12 @@ public:
   void tell();
 
 private:
+  void make_as_caller();
+
   const std::shared_ptr<rank_end> end_;
   const std::uint64_t sequence_;
   std::function<tensor()> run_;
+  const float_state made_in_;
   tensor result_;
   std::exception_ptr failure_;
   std::mutex guard_;  // of callbacks_, and of ended_ becoming true

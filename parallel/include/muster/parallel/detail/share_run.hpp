@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/inputs_ahead.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
@@ -55,8 +57,8 @@ public:
   /// What has passed since the last reading goes to `sum`.
   void lap(float& sum) noexcept {
     const auto now = clock::now();
-    sum += std::chrono::duration<float, std::nano>(now - last_).count();
-    last_ = now;
+    const auto passed = now - std::exchange(last_, now);
+    in_fixed_float_state([&] { sum += std::chrono::duration<float, std::nano>(passed).count(); });
   }
 
 private:
