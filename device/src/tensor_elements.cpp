@@ -8,6 +8,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/device_block.hpp>
+#include <muster/device/overlap.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "convert_element.hpp"
@@ -69,7 +70,14 @@ void set(const detail::run& where, std::size_t index, T value) {
   *reinterpret_cast<T*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes) = value;
 }
 
-void copy_elements(const tensor& to, const tensor& from) {
+// Rows are moved as one; whatever else overlaps is copied first.
+tensor source_of(const tensor& to, const tensor& from) {
+  const bool are_rows = to.is_contiguous() && from.is_contiguous() && to.device().is_cpu() && from.device().is_cpu();
+  return are_rows ? from : detail::apart_from(to, from);
+}
+
+void copy_elements(const tensor& to, const tensor& given) {
+  const auto from = source_of(to, given);
   if (auto* const there = detail::device_of(to, from)) {
     if (to.size() != 0) there->copy(to, from);
     return;

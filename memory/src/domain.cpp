@@ -29,7 +29,7 @@ constexpr std::size_t most_arena_bytes = std::size_t{1} << 46U;
 
 constexpr auto opened_as_used = mapping::opened::nothing;
 
-constexpr std::uint64_t magic = 0x6d75737465720005;  // "muster", layout version 5
+constexpr std::uint64_t magic = 0x6d75737465720006;  // "muster", layout version 6
 
 // The first bytes of the control file. Layout: docs/formats/domain.md.
 struct header {
@@ -276,6 +276,15 @@ descriptor_exchange& domain::descriptors() {
 
 const std::atomic<std::uint32_t>& domain::deaths() const noexcept {
   return reinterpret_cast<const header*>(control_.bytes().data())->deaths;
+}
+
+bool domain::sleep(std::span<const futex_expectation> words, deadline until) const {
+  for (auto seen = arena_->warm(); seen.bytes != 0; seen = arena_->trim_unused(seen)) {
+    const auto soon = deadline::after(warm_time);
+    if (until.when() <= soon.when()) break;
+    if (futex_wait_any(words, futex_scope::shared, soon)) return true;
+  }
+  return futex_wait_any(words, futex_scope::shared, until);
 }
 
 std::uint64_t domain::occupant(participant_id id) const noexcept {
