@@ -276,10 +276,10 @@ void collective_calls::all_reduce(std::span<const tensor> what, const reduction&
   tensor row;
   reduce_to_all(frame, row, row, with, how, [&] {
     require_one_type(what);
-    require_distinct("all_reduce", what);
+    const auto repeated = require_distinct("all_reduce", what);
     row = joined_row(what);
     describe_reduction(frame, row, with);
-    frame.own.fingerprint = fingerprint().add(fingerprint_of(what)).add(with.fingerprint()).value();
+    frame.own.fingerprint = fingerprint().add(fingerprint_of(what)).add(repeated).add(with.fingerprint()).value();
   });
   take_apart(row, what);
 }

@@ -18,7 +18,7 @@ namespace {
   throw error(errc::invalid_argument, text(operation, ": ", what, "; ", instead));
 }
 
-std::size_t row_elements(const tensor& which) {
+std::size_t elements_of_row(const tensor& which) {
   const auto& shape = which.shape();
   return std::accumulate(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), std::size_t{1}, std::multiplies<>());
 }
@@ -42,7 +42,7 @@ void require_apart(const char* operation, const tensor& in, const tensor& out) {
 std::uint64_t place_of_rows(const char* operation, const tensor& part, const tensor& whole, const tensor& out) {
   require_distinct(operation, out);
   if (overlap_of(part, whole) == overlap::none) return apart;
-  if (const auto row = first_row_in(whole, part)) return *row * row_elements(whole);
+  if (const auto row = first_row_in(whole, part)) return *row * elements_of_row(whole);
   const bool is_output = &part == &out;
   refuse(operation,
          describe_overlap(is_output ? "the output" : "the input", part, is_output ? "the input" : "the output", whole),
@@ -78,15 +78,19 @@ std::vector<listed> sorted_by_address(std::span<const tensor> list) {
 
 }  // namespace
 
-void require_distinct(const char* operation, std::span<const tensor> out) {
+std::uint64_t require_distinct(const char* operation, std::span<const tensor> out) {
   for (const auto& each : out) require_distinct(operation, each);
   const auto all = sorted_by_address(out);
+  std::uint64_t repeated = 0;  // a sum: the order of addresses is each rank's own
   for (auto one = all.begin(); one != all.end(); ++one) {
     for (auto next = one + 1; next != all.end() && next->range.first < one->range.last; ++next) {
-      if (overlap_of(out[one->index], out[next->index]) == overlap::none) continue;
-      refuse_listed(operation, out, one->index, next->index);
+      const auto found = overlap_of(out[one->index], out[next->index]);
+      if (found == overlap::partial) refuse_listed(operation, out, one->index, next->index);
+      const auto& [first, second] = std::minmax(one->index, next->index);
+      if (found == overlap::same) repeated += fingerprint().add(first).add(second).value();
     }
   }
+  return repeated;
 }
 
 // ---- of different ranks

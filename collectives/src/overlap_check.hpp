@@ -21,8 +21,10 @@ void require_apart(const char* operation, const tensor& in, const tensor& out);
 
 /// Throws errc::invalid_argument where two elements of `out` lie in one place.
 void require_distinct(const char* operation, const tensor& out);
-/// The same of several tensors together: the same tensor twice is refused, too.
-void require_distinct(const char* operation, std::span<const tensor> out);
+/// The same of several tensors together, but one may be there several times. Returns a fingerprint of which these are,
+/// which must be the same on all ranks: then what is written twice is the same.
+/// Cost: as much as sorting them, where they do not lie between one another.
+[[nodiscard]] std::uint64_t require_distinct(const char* operation, std::span<const tensor> out);
 
 /// Where a part that is some rows of a whole begins in it, as it goes to the other ranks; `apart` where they do not
 /// overlap.

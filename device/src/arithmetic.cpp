@@ -131,10 +131,10 @@ void accumulate(const tensor& into, const tensor& from, element_op op) {
   require_alike("accumulate", into, from);
   auto* const there = detail::one_device_of("accumulate", into, from);
   visit_join(into.dtype(), op, [&](auto* join) {
-    const auto source = detail::apart_from(into, from);
-    if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, source, op); });
+    const detail::apart_source source(into, from);
+    if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, *source, op); });
     const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
-    detail::for_each_run(each, into, source);
+    detail::for_each_run(each, into, *source);
   });
 }
 
@@ -151,10 +151,10 @@ void axpy(double factor, const tensor& x, const tensor& y) {
   require_alike("axpy", y, x);
   auto* const there = detail::one_device_of("axpy", y, x);
   visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto source = detail::apart_from(y, x);
-    if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, source, y); });
+    const detail::apart_source source(y, x);
+    if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, *source, y); });
     const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
-    detail::for_each_run(each, y, source);
+    detail::for_each_run(each, y, *source);
   });
 }
 

@@ -88,14 +88,14 @@ void convert_into(const tensor& to, const tensor& from) {
   require_same_shape(to, from);
   if (to.dtype() == from.dtype()) return to.copy_from(from);
   auto* const there = detail::one_device_of("convert_into", to, from);
-  const auto source = detail::apart_from(to, from);
+  const detail::apart_source source(to, from);
   if (there != nullptr) {
-    if (to.size() != 0) there->convert(to, source);
+    if (to.size() != 0) there->convert(to, *source);
     return;
   }
   detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
     detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
-      if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, source);
+      if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, *source);
     });
   });
 }

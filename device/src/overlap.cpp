@@ -64,11 +64,13 @@ private:
   bool search(std::span<const term> terms, integer first, integer last) noexcept {
     if (last < 0 || first > sum_of_most(terms)) return false;
     if (first <= 0) return true;
-    if (!has_multiple(terms, first, last)) return false;
     const auto& [step, most] = terms.front();
     const auto rest = terms.subspan(1);
     const auto least = std::max<integer>(0, quotient_above(first - sum_of_most(rest), step));
-    for (auto times = std::min(most, last / step); times >= least; --times) {
+    const auto greatest = std::min(most, last / step);
+    constexpr integer few = 4;
+    if (greatest - least > few && !has_multiple(terms, first, last)) return false;
+    for (auto times = greatest; times >= least; --times) {
       if (++steps_ > most_steps) return true;
       if (search(rest, first - times * step, last - times * step)) return true;
     }
@@ -242,8 +244,8 @@ std::string describe_repetition(std::string_view name, const tensor& which) {
   return form_of(name, which) + ", has several elements in one place";
 }
 
-tensor detail::apart_from(const tensor& to, const tensor& from) {
-  return overlap_of(to, from) == overlap::partial ? from.clone(memory::local) : from;
+detail::apart_source::apart_source(const tensor& to, const tensor& from) : from_(from) {
+  if (overlap_of(to, from) == overlap::partial) copy_ = from.clone(memory::local);
 }
 
 }  // namespace muster

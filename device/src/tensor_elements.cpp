@@ -70,14 +70,12 @@ void set(const detail::run& where, std::size_t index, T value) {
   *reinterpret_cast<T*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes) = value;
 }
 
-// Rows are moved as one; whatever else overlaps is copied first.
-tensor source_of(const tensor& to, const tensor& from) {
-  const bool are_rows = to.is_contiguous() && from.is_contiguous() && to.device().is_cpu() && from.device().is_cpu();
-  return are_rows ? from : detail::apart_from(to, from);
+// Rows are moved as one.
+bool are_rows(const tensor& to, const tensor& from) {
+  return to.is_contiguous() && from.is_contiguous() && detail::device_of(to, from) == nullptr;
 }
 
-void copy_elements(const tensor& to, const tensor& given) {
-  const auto from = source_of(to, given);
+void copy_apart(const tensor& to, const tensor& from) {
   if (auto* const there = detail::device_of(to, from)) {
     if (to.size() != 0) there->copy(to, from);
     return;
@@ -95,6 +93,12 @@ void copy_elements(const tensor& to, const tensor& given) {
         },
         to, from);
   });
+}
+
+void copy_elements(const tensor& to, const tensor& from) {
+  if (are_rows(to, from)) return copy_apart(to, from);
+  const detail::apart_source source(to, from);
+  copy_apart(to, *source);
 }
 
 // A tensor over bytes that live for the call; nobody writes through it where they are const.

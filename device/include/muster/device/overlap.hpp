@@ -57,8 +57,22 @@ struct address_range {
 namespace detail {
 
 /// What an operation reads that writes `to` as it goes: `from`, or a copy of it where they overlap in part.
-/// Throws errc::out_of_memory.
-[[nodiscard]] tensor apart_from(const tensor& to, const tensor& from);
+///
+/// Thread safety: an object belongs to one thread.
+/// Lifetime: borrows `from`.
+class apart_source {
+public:
+  /// Throws errc::out_of_memory.
+  apart_source(const tensor& to, const tensor& from);
+  apart_source(const apart_source&) = delete;
+  apart_source& operator=(const apart_source&) = delete;
+
+  [[nodiscard]] const tensor& operator*() const noexcept { return copy_ ? *copy_ : from_; }
+
+private:
+  const tensor& from_;
+  std::optional<tensor> copy_;
+};
 
 }  // namespace detail
 
