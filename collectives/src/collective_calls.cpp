@@ -44,6 +44,7 @@ collective_calls::collective_calls(rank_end& end) : end_(end), devices_(end) {
   inputs_.reserve(end.size());
   outputs_.reserve(end.size());
   mapped_.reserve(2 * end.size());
+  placed_.reserve(2 * end.size());
 }
 
 void collective_calls::unmap() noexcept {
@@ -108,6 +109,12 @@ const std::byte* collective_calls::source(const call_frame& frame, std::size_t r
 void collective_calls::find_inputs(const call_frame& frame, const tensor& own) {
   inputs_.clear();
   for (std::size_t rank = 0; rank < frame.size(); ++rank) inputs_.push_back(source(frame, rank, own));
+}
+
+// Where all tensors are of one size.
+void collective_calls::require_ranks_apart(const call_frame& frame) {
+  const auto all = [&](std::size_t /*rank*/) { return frame.own.count; };
+  require_ranks_apart(frame, all, all);
 }
 
 // ---- barrier, numbers, bytes
@@ -239,7 +246,10 @@ void collective_calls::reduce_to_all(call_frame& frame, const tensor& in, const 
       },
       [&] { directly(frame, how).all_reduce(in, out, with); },
       [&] {
-        if (in_there != nullptr) return reduce_slices(frame, with, *in_there, out_there);
+        if (in_there != nullptr) {
+          require_ranks_apart(frame);
+          return reduce_slices(frame, with, *in_there, out_there);
+        }
         find_inputs(frame, in);
         outputs_.assign(1, to.contiguous());
         combine_range(frame, with, {.first = 0, .count = in.size()});
@@ -255,6 +265,7 @@ void collective_calls::all_reduce(const tensor& in, const tensor& out, const red
   call_frame frame(end_, collective::all_reduce, 0, how);
   reduce_to_all(frame, in, out, with, how, [&] {
     require_same("all_reduce", in, out);
+    require_apart("all_reduce", in, out);
     describe_reduction(frame, in, with);
   });
 }
@@ -265,9 +276,10 @@ void collective_calls::all_reduce(std::span<const tensor> what, const reduction&
   tensor row;
   reduce_to_all(frame, row, row, with, how, [&] {
     require_one_type(what);
+    const auto repeated = require_distinct("all_reduce", what);
     row = joined_row(what);
     describe_reduction(frame, row, with);
-    frame.own.fingerprint = fingerprint().add(fingerprint_of(what)).add(with.fingerprint()).value();
+    frame.own.fingerprint = fingerprint().add(fingerprint_of(what)).add(repeated).add(with.fingerprint()).value();
   });
   take_apart(row, what);
 }
@@ -286,6 +298,7 @@ void collective_calls::reduce(const tensor& in, const tensor* out, std::size_t r
       [&] {
         require_root(root);
         if (is_root && out != nullptr) require_same("reduce", in, *out);
+        if (is_root) require_apart("reduce", in, out != nullptr ? *out : in);
         describe_reduction(frame, in, with);
         frame.own.root = static_cast<std::uint32_t>(root);
         offer(frame, {&in, is_root ? out : nullptr}, with);
@@ -298,7 +311,10 @@ void collective_calls::reduce(const tensor& in, const tensor* out, std::size_t r
       },
       [&] { directly(frame, how).reduce(in, is_root && out != nullptr ? *out : in, root, with); },
       [&] {
-        if (in_there != nullptr) return reduce_slices(frame, with, *in_there, out_there);
+        if (in_there != nullptr) {
+          require_ranks_apart(frame);
+          return reduce_slices(frame, with, *in_there, out_there);
+        }
         if (!is_root) return;
         find_inputs(frame, in);
         outputs_.assign(1, to.contiguous());
@@ -342,6 +358,7 @@ void collective_calls::broadcast(const tensor& what, std::size_t root, const cal
         frame.own.type = what.dtype();
         frame.own.count = what.size();
         frame.own.fingerprint = fingerprint().add(what.shape()).value();
+        if (!is_root) require_distinct("broadcast", what);
         offer(frame, {&what});
       },
       [&] {
@@ -354,7 +371,10 @@ void collective_calls::broadcast(const tensor& what, std::size_t root, const cal
       },
       [&] { directly(frame, how).broadcast(what, root); },
       [&] {
-        if (there != nullptr) return broadcast_slices(frame, *there);
+        if (there != nullptr) {
+          require_ranks_apart(frame);
+          return broadcast_slices(frame, *there);
+        }
         if (!is_root) copy_bytes(to.contiguous(), frame.data(root), what.nbytes(), what.nbytes());
       });
   if (!is_root) to.finish();

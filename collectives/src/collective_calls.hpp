@@ -19,6 +19,7 @@
 #include "device_calls.hpp"
 #include "device_member.hpp"
 #include "local_tensor.hpp"
+#include "overlap_check.hpp"
 
 namespace muster::detail {
 
@@ -87,6 +88,11 @@ private:
   [[nodiscard]] std::byte* map(const tensor_place& where, std::size_t bytes, access how);
   void unmap() noexcept;
   [[nodiscard]] const std::byte* source(const call_frame& frame, std::size_t rank, const tensor& own);
+  // Refuses the call where what one rank writes lies where another reads or writes. `read`, `written`: of a rank's
+  // tensors in place, how many elements.
+  template <class Read, class Written>
+  void require_ranks_apart(const call_frame& frame, Read read, Written written);
+  void require_ranks_apart(const call_frame& frame);
   void find_inputs(const call_frame& frame, const tensor& own);
   void join_inputs(dtype type, const reduction& with, std::size_t count, std::size_t result_bytes);
   void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t result_bytes);
@@ -102,7 +108,8 @@ private:
   [[nodiscard]] device_calls directly(const call_frame& frame, const call_options& how);
   tensor gather_rows(collective kind, const tensor& in, const tensor* out, std::size_t root, const call_options& how);
   void collect(const call_frame& frame, const tensor& in, std::byte* to);
-  void take_share(const call_frame& frame, const tensor* in, std::size_t root, const range& of, const tensor& out);
+  void take_share(const call_frame& frame, const tensor* in, std::size_t root, const range& of, dtype type,
+                  local_output& to);
 
   rank_end& end_;
   device_member devices_;
@@ -110,8 +117,29 @@ private:
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;
   std::vector<std::size_t> equal_rows_;
+  std::vector<placed_bytes> placed_;
   std::vector<shared_block> mapped_;  // the first `mapped_count_` of them; the others are handles to borrow into
   std::size_t mapped_count_ = 0;
 };
+
+template <class Read, class Written>
+void collective_calls::require_ranks_apart(const call_frame& frame, Read read, Written written) {
+  placed_.clear();
+  const auto item = dtype_size(frame.own.type);
+  const auto add = [&](const tensor_place& where, std::uint64_t count, std::size_t rank, bool is_written) {
+    if (where.name == 0 || count == 0) return;
+    placed_.push_back({.block = where.name,
+                       .first = where.offset,
+                       .last = where.offset + count * item,
+                       .rank = rank,
+                       .is_written = is_written});
+  };
+  for (std::size_t rank = 0; rank < frame.size(); ++rank) {
+    if (!frame.headers()[rank].is_in_place()) continue;
+    add(frame.in_of(rank), read(rank), rank, false);
+    add(frame.out_of(rank), written(rank), rank, true);
+  }
+  require_apart(frame, placed_);
+}
 
 }  // namespace muster::detail

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/overlap.hpp>
 
 #include "collective_calls.hpp"
 #include "mapping_scope.hpp"
+#include "overlap_check.hpp"
 
 namespace muster::detail {
 
@@ -55,6 +58,22 @@ std::uint64_t sum_of_extra(const call_frame& frame, std::size_t index) {
   return sum;
 }
 
+// Of a rank.
+auto count_in(const call_frame& frame) {
+  return [&frame](std::size_t rank) { return frame.headers()[rank].count; };
+}
+
+// Of all ranks.
+auto all_counts_in(const call_frame& frame) {
+  std::uint64_t sum = 0;
+  for (const auto& each : frame.headers()) sum += each.count;
+  return [sum](std::size_t /*rank*/) { return sum; };
+}
+
+auto extra_in(const call_frame& frame, std::size_t index) {
+  return [&frame, index](std::size_t rank) { return frame.extra(rank, index); };
+}
+
 std::vector<std::size_t> counts_of(const call_frame& frame) {
   std::vector<std::size_t> counts;
   for (const auto& each : frame.headers()) counts.push_back(each.count);
@@ -67,6 +86,11 @@ std::vector<std::size_t> extras_of(const call_frame& frame, std::size_t index, s
   extras.reserve(frame.size());
   for (std::size_t rank = 0; rank < frame.size(); ++rank) extras.push_back(frame.extra(rank, index) * each_is);
   return extras;
+}
+
+// Where the others would look for it.
+const tensor* seen_by_others(const tensor* out, const domain& where) {
+  return out != nullptr && is_reachable(*out, where) ? out : nullptr;
 }
 
 void describe_rows(call_frame& frame, const tensor& what) {
@@ -96,13 +120,15 @@ void collective_calls::collect(const call_frame& frame, const tensor& in, std::b
 tensor collective_calls::gather_rows(collective kind, const tensor& in, const tensor* out, std::size_t root,
                                      const call_options& how) {
   const mapping_scope scope(*this);
-  call_frame frame(end_, kind, 2, how);
+  call_frame frame(end_, kind, 3, how);
   frame.counts_differ = true;
   const bool to_all = kind == collective::all_gather;
   local_input from(in);
   const tensor* there = &in;
   tensor result;
+  std::optional<local_output> to;
   const auto make_result = [&] {
+    require_own_rows(frame, 2, count_in(frame));
     const auto rows = sum_of_extra(frame, 0);
     for (std::size_t rank = 0; rank < frame.size(); ++rank) {
       const auto expected = frame.extra(rank, 1);
@@ -120,12 +146,13 @@ tensor collective_calls::gather_rows(collective kind, const tensor& in, const te
         describe_rows(frame, in);
         frame.set_extra(0, rows_of(in));
         frame.set_extra(1, expectation(out));
+        frame.set_extra(2, out != nullptr ? place_of_rows(name_of(kind), in, *out, *out) : apart);
         offer(frame, {&in, out});
       },
       [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
-        frame.set_places(there, nullptr);
+        frame.set_places(there, seen_by_others(out, *end_.where()));
       },
       [&] {
         make_result();
@@ -134,11 +161,11 @@ tensor collective_calls::gather_rows(collective kind, const tensor& in, const te
       },
       [&] {
         make_result();
+        require_ranks_apart(frame, count_in(frame), all_counts_in(frame));
         if (!to_all && end_.rank() != root) return;
-        local_output to(result);
-        collect(frame, *there, to.contiguous());
-        to.finish();
+        collect(frame, *there, to.emplace(result).contiguous());
       });
+  if (to) to->finish();  // the others may have read what it overwrites
   return result;
 }
 
@@ -154,26 +181,26 @@ tensor collective_calls::all_gather(const tensor& in, const tensor* out, const c
 
 // Some of the root's elements.
 void collective_calls::take_share(const call_frame& frame, const tensor* in, std::size_t root, const range& of,
-                                  const tensor& out) {
+                                  dtype type, local_output& to) {
   if (of.count == 0) return;
-  const auto each = dtype_size(out.dtype());
+  const auto each = dtype_size(type);
   const bool is_in_place = frame.headers()[root].is_in_place();
   const auto last = (of.first + of.count) * each;
   const auto* from = frame.data(root);
   if (is_in_place) from = frame.rank() == root ? in->data() : map(frame.in_of(root), last, access::read);
-  local_output to(out);
   copy_bytes(to.contiguous(), from + of.first * each, of.count * each, of.count * each);
-  to.finish();
 }
 
 void collective_calls::scatter(const tensor* in, const tensor& out, std::size_t root, const call_options& how) {
   const mapping_scope scope(*this);
-  call_frame frame(end_, collective::scatter, 2, how);
+  call_frame frame(end_, collective::scatter, 3, how);
   frame.counts_differ = true;
   const bool is_root = end_.rank() == root;
   local_input from(is_root && in != nullptr ? *in : out);
+  local_output to(out);
   const tensor* there = in;
   const auto require_rows = [&] {
+    require_own_rows(frame, 2, count_in(frame));
     const auto rows = sum_of_extra(frame, 0);
     const auto given = frame.extra(root, 1);
     if (rows != given) frame.refuse(text("the root gives ", given, " rows, and the ranks have room for ", rows));
@@ -188,13 +215,17 @@ void collective_calls::scatter(const tensor* in, const tensor& out, std::size_t 
         frame.set_extra(0, rows_of(out));
         frame.set_extra(1, is_root ? rows_of(*in) : 0);
         if (is_root) require_same_rows("scatter", *in, out);
+        require_distinct("scatter", out);
+        frame.set_extra(2, is_root ? place_of_rows("scatter", out, *in, out) : apart);
         offer(frame, {&out, is_root ? in : nullptr});
       },
       [&] {
-        if (!is_root) return;
-        if (frame.fits(in->nbytes())) return from.copy_to(frame.own_data());
-        there = &from.reachable(*end_.where());
-        frame.set_places(there, nullptr);
+        if (frame.fits(is_root ? in->nbytes() : out.nbytes())) {
+          if (is_root) from.copy_to(frame.own_data());
+          return;
+        }
+        if (is_root) there = &from.reachable(*end_.where());  // what the others take of it is as long
+        frame.set_places(is_root ? there : nullptr, seen_by_others(&out, *end_.where()));
       },
       [&] {
         require_rows();
@@ -202,10 +233,12 @@ void collective_calls::scatter(const tensor* in, const tensor& out, std::size_t 
       },
       [&] {
         require_rows();
+        require_ranks_apart(frame, all_counts_in(frame), count_in(frame));
         std::size_t first = 0;
         for (std::size_t rank = 0; rank < end_.rank(); ++rank) first += frame.headers()[rank].count;
-        take_share(frame, there, root, {.first = first, .count = out.size()}, out);
+        take_share(frame, there, root, {.first = first, .count = out.size()}, out.dtype(), to);
       });
+  to.finish();
 }
 
 // Nobody but the root knows beforehand what comes: type and shape go along.
@@ -247,7 +280,9 @@ tensor collective_calls::scatter(const tensor* in, std::size_t root, const call_
         const auto first = rows * end_.rank() / end_.size();
         shape[0] = rows * (end_.rank() + 1) / end_.size() - first;
         share = tensor::empty(static_cast<dtype>(type), shape);
-        take_share(frame, there, root, {.first = first * row_elements(share), .count = share.size()}, share);
+        local_output to(share);
+        take_share(frame, there, root, {.first = first * row_elements(share), .count = share.size()}, share.dtype(),
+                   to);
       });
   return share;
 }
@@ -257,11 +292,12 @@ tensor collective_calls::scatter(const tensor* in, std::size_t root, const call_
 void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const reduction& with,
                                       const call_options& how) {
   const mapping_scope scope(*this);
-  call_frame frame(end_, collective::reduce_scatter, 1, how);
+  call_frame frame(end_, collective::reduce_scatter, 2, how);
   local_input from(in);
   local_output to(out);
   const tensor* there = &in;
   const auto require_rows = [&] {
+    require_own_rows(frame, 1, extra_in(frame, 0));
     const auto wanted = sum_of_extra(frame, 0);
     if (wanted == in.size()) return;
     frame.refuse(text("the ranks want ", wanted, " elements of a result of ", in.size()));
@@ -276,12 +312,13 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
         frame.own.fingerprint = fingerprint().add(in.shape()).add(with.fingerprint()).value();
         frame.confirms = with.op() == reduction_op::custom;
         frame.set_extra(0, out.size());
+        frame.set_extra(1, place_of_rows("reduce_scatter", out, in, out));
         offer(frame, {&in, &out}, with);
       },
       [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
         there = &from.reachable(*end_.where());
-        frame.set_places(there, nullptr);
+        frame.set_places(there, seen_by_others(&out, *end_.where()));
       },
       [&] {
         require_rows();
@@ -289,6 +326,7 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
       },
       [&] {
         require_rows();
+        require_ranks_apart(frame, count_in(frame), extra_in(frame, 0));
         std::size_t first = 0;
         for (std::size_t rank = 0; rank < end_.rank(); ++rank) first += frame.extra(rank, 0);
         find_inputs(frame, *there);
@@ -302,6 +340,16 @@ void collective_calls::reduce_scatter(const tensor& in, const tensor& out, const
 // ---- all_to_all
 
 namespace {
+
+// Whether what comes takes the place of what is sent, from the first row on. Throws errc::invalid_argument, with both
+// ranges, where they overlap otherwise.
+bool is_replaced(const tensor& in, const tensor& out) {
+  require_distinct("all_to_all", out);
+  if (overlap_of(in, out) == overlap::none) return false;
+  const bool is_longer = rows_of(in) > rows_of(out);
+  if (first_row_in(is_longer ? in : out, is_longer ? out : in) != 0) require_apart("all_to_all", in, out);
+  return true;
+}
 
 void require_split(const tensor& in, std::span<const std::size_t> rows, std::size_t ranks) {
   const auto add = [](std::size_t sum, std::size_t each) { return each > SIZE_MAX - sum ? SIZE_MAX : sum + each; };
@@ -320,12 +368,11 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
   const auto ranks = end_.size();
   call_frame frame(end_, collective::all_to_all, ranks + 1, how);
   frame.counts_differ = true;
-  // The others read it while what they send is written.
-  const bool is_in_place =
-      out != nullptr && in.size() > 0 && in.device().is_cpu() && out->device().is_cpu() && in.data() == out->data();
+  bool is_in_place = false;
   local_input from(in);
   const tensor* there = &in;
   tensor result;
+  std::optional<local_output> to;
   const auto make_result = [&] {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const auto expected = frame.extra(rank, ranks);
@@ -340,6 +387,7 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
       [&] {
         require_split(in, rows, ranks);
         if (out != nullptr) require_same_rows("all_to_all", in, *out);
+        is_in_place = out != nullptr && is_replaced(in, *out);
         describe_rows(frame, in);
         for (std::size_t rank = 0; rank < ranks; ++rank) frame.set_extra(rank, rows[rank]);
         frame.set_extra(ranks, expectation(out));
@@ -347,8 +395,9 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
       },
       [&] {
         if (frame.fits(in.nbytes())) return from.copy_to(frame.own_data());
+        // The others read it while what they send is written.
         there = is_in_place ? &from.copied(*end_.where()) : &from.reachable(*end_.where());
-        frame.set_places(there, nullptr);
+        frame.set_places(there, seen_by_others(out, *end_.where()));
       },
       [&] {
         make_result();
@@ -358,8 +407,9 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
       },
       [&] {
         make_result();
-        local_output to(result);
-        auto* at = to.contiguous();
+        const auto written = [&](std::size_t rank) { return sum_of_extra(frame, rank) * row_elements(in); };
+        require_ranks_apart(frame, count_in(frame), written);
+        auto* at = to.emplace(result).contiguous();
         const auto row_bytes = row_elements(in) * dtype_size(in.dtype());
         for (std::size_t rank = 0; rank < ranks; ++rank) {
           std::size_t first = 0;
@@ -369,8 +419,8 @@ tensor collective_calls::all_to_all(const tensor& in, std::span<const std::size_
           copy_bytes(at, source(frame, rank, *there) + first * row_bytes, bytes, result.nbytes());
           at += bytes;
         }
-        to.finish();
       });
+  if (to) to->finish();
   return result;
 }
 

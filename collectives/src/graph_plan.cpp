@@ -9,6 +9,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/overlap.hpp>
 
 namespace muster {
 
@@ -65,8 +66,20 @@ void graph_plan::set(std::string_view name, const tensor& content) {
                                              "contiguous: it must be ", found->second.form, ", contiguous"));
   }
   if (found->second.copied) return buffers_[at].copy_from(content);
-  buffers_[at] = content;
+  buffers_[at] = writes_into(content) ? content.clone() : content;
   std::erase(not_given_, name);
+}
+
+// What a run computes or receives it writes there, while an input is to stay as it was given.
+bool graph_plan::writes_into(const tensor& content) const {
+  const auto is_input = [&](std::size_t buffer) {
+    return std::ranges::any_of(
+        settable_, [&](const auto& each) { return !each.second.copied && places_.at(each.first) == buffer; });
+  };
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    if (overlap_of(content, buffers_[buffer]) != overlap::none && !is_input(buffer)) return true;
+  }
+  return false;
 }
 
 // ---- steps

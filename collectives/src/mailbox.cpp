@@ -66,6 +66,7 @@ std::shared_ptr<transfer> mailbox::send(const tensor& what, std::size_t to, std:
   transfer_queue ended;
   {
     const scoped_lock lock(mutex_);
+    keep_from_receives(*made);
     if (!outgoing_[to].ring) open(to);
     require_no_complaint(to);
     outgoing_[to].queued.push_back(made);
@@ -85,6 +86,7 @@ void mailbox::stage(transfer& what) {
   } else if (!is_row(sent)) {
     sent = sent.to(device::cpu()).contiguous();
   }
+  if (sent.size() > 0) what.range_ = range_of(sent);
 }
 
 void mailbox::require_no_complaint(std::size_t to) {

@@ -66,9 +66,11 @@ std::shared_ptr<transfer> mailbox::receive(const tensor* into, std::size_t from,
   if (from != transfer::any_source) require_peer(from);
   end_->use_meanwhile();
   auto made = make(transfer::direction::receive, from, tag, into);
+  if (into != nullptr && into->size() > 0) made->range_ = range_of(*into);
   transfer_queue ended;
   {
     const scoped_lock lock(mutex_);
+    if (into != nullptr) keep_from_transfers(*made);
     if (!meet_arrival(made, ended)) posted_.push_back(made);
   }
   call_back(ended);
@@ -200,7 +202,7 @@ mailbox::find mailbox::take_short(const tensor& into, std::size_t from, std::uin
   if (entry.stamp.load(std::memory_order_acquire) != in.position + 1) return find::nothing;
   bool fits = entry.tag == tag && entry.form == message_entry::pack_form(into, false);
   for (std::size_t each = 0; each < into.dimensions(); ++each) fits &= entry.size_of(each) == into.shape()[each];
-  if (!fits || !is_row(into)) return find::another;
+  if (!fits || !is_row(into) || is_being_sent(into)) return find::another;
   if (into.size() > 0) std::memcpy(into.data(), entry.after(into.dimensions()), into.nbytes());
   pass_entry(from);
   return find::taken;

@@ -268,7 +268,7 @@ bool rank_end::has_first_message() noexcept {
 bool rank_end::sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const {
   const std::array words = {futex_expectation{.word = futex_address(memory_.line(rank_).bell), .expected = bell},
                             futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
-  return futex_wait_any(words, futex_scope::shared, until);
+  return domain_->sleep(words, until);
 }
 
 // ---- what can go wrong

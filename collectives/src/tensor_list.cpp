@@ -12,6 +12,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/call_header.hpp>
+#include <muster/device/overlap.hpp>
 
 namespace muster::detail {
 
@@ -73,12 +74,26 @@ static_assert(sizeof(page) <= rank_end::most_told);
 // Behind the last tensor. Of a shape, never.
 constexpr std::uint64_t end_of_list = 0;
 
+// The first that is the same tensor.
+std::size_t first_of_same(std::span<const tensor> list, std::size_t index) {
+  const auto is_same = [&](const tensor& each) { return overlap_of(each, list[index]) == overlap::same; };
+  const auto found = std::ranges::find_if(list.first(index), is_same);
+  return static_cast<std::size_t>(found - list.begin());
+}
+
 page page_from(std::span<const tensor> list, std::size_t first) {
   page made{};
   for (std::size_t each = 0; each < per_page && first + each < list.size(); ++each) {
-    made[each] = fingerprint().add(list[first + each].shape()).value() | 1U;
+    const auto index = first + each;
+    made[each] = fingerprint().add(list[index].shape()).add(first_of_same(list, index)).value() | 1U;
   }
   return made;
+}
+
+std::string describe(std::span<const tensor> list, std::size_t index) {
+  if (index >= list.size()) return "missing";
+  const auto same = first_of_same(list, index);
+  return same == index ? text(list[index].shape()) : text(list[index].shape(), ", which is tensor ", same, " again,");
 }
 
 using notes = std::vector<std::vector<std::byte>>;
@@ -116,7 +131,7 @@ std::string difference_of_lists(rank_end& end, const char* operation, const call
     const auto mine = page_from(own, first);
     if (const auto at = first_difference(end.exchange_notes(operation, how, std::as_bytes(std::span(mine))))) {
       const auto index = first + *at;
-      const auto shape = index < own.size() ? text(own[index].shape()) : "missing";
+      const auto shape = describe(own, index);
       return shapes_of(index, end.exchange_notes(operation, how, std::as_bytes(std::span(shape))));
     }
     if (mine.back() == end_of_list) return "";

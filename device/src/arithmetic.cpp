@@ -4,7 +4,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/overlap.hpp>
 
+#include "apart_bytes.hpp"
 #include "device_of.hpp"
 #include "element_ops.hpp"
 #include "visit.hpp"
@@ -131,9 +133,10 @@ void accumulate(const tensor& into, const tensor& from, element_op op) {
   require_alike("accumulate", into, from);
   auto* const there = detail::one_device_of("accumulate", into, from);
   visit_join(into.dtype(), op, [&](auto* join) {
-    if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, from, op); });
+    const detail::apart_source source(into, from);
+    if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, *source, op); });
     const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
-    in_fixed_float_state([&] { detail::for_each_run(each, into, from); });
+    in_fixed_float_state([&] { detail::for_each_run(each, into, *source); });
   });
 }
 
@@ -150,9 +153,10 @@ void axpy(double factor, const tensor& x, const tensor& y) {
   require_alike("axpy", y, x);
   auto* const there = detail::one_device_of("axpy", y, x);
   visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
-    if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, x, y); });
+    const detail::apart_source source(y, x);
+    if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, *source, y); });
     const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
-    in_fixed_float_state([&] { detail::for_each_run(each, y, x); });
+    in_fixed_float_state([&] { detail::for_each_run(each, y, *source); });
   });
 }
 
@@ -161,8 +165,9 @@ namespace detail {
 void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const std::byte> from, element_op op) {
   require_as_many("accumulate", type, into.size(), from.size());
   visit_join(type, op, [&](auto* join) {
+    const apart_bytes source(into, from, true);
     in_fixed_float_state(
-        [&] { join({adjacent(type, into.data()), adjacent(type, from.data())}, into.size() / dtype_size(type)); });
+        [&] { join({adjacent(type, into.data()), adjacent(type, source.data())}, into.size() / dtype_size(type)); });
   });
 }
 
@@ -175,8 +180,9 @@ void scale_elements(dtype type, std::span<std::byte> which, double factor) {
 void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std::span<std::byte> y) {
   require_as_many("axpy", type, y.size(), x.size());
   visit_scalable("axpy", type, [&]<class T>(std::type_identity<T>) {
+    const apart_bytes source(y, x, true);
     in_fixed_float_state(
-        [&] { axpy_run<T>({adjacent(type, y.data()), adjacent(type, x.data())}, y.size() / sizeof(T), factor); });
+        [&] { axpy_run<T>({adjacent(type, y.data()), adjacent(type, source.data())}, y.size() / sizeof(T), factor); });
   });
 }
 

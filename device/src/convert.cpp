@@ -7,7 +7,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/overlap.hpp>
 
+#include "apart_bytes.hpp"
 #include "bools.hpp"
 #include "convert_element.hpp"
 #include "device_of.hpp"
@@ -91,14 +93,16 @@ bool is_lossless(dtype from, dtype to) noexcept {
 void convert_into(const tensor& to, const tensor& from) {
   require_same_shape(to, from);
   if (to.dtype() == from.dtype()) return to.copy_from(from);
-  if (auto* const there = detail::one_device_of("convert_into", to, from)) {
-    if (to.size() != 0) there->convert(to, from);
+  auto* const there = detail::one_device_of("convert_into", to, from);
+  const detail::apart_source source(to, from);
+  if (there != nullptr) {
+    if (to.size() != 0) there->convert(to, *source);
     return;
   }
   in_fixed_float_state([&] {
     detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
       detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
-        if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, from);
+        if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, *source);
       });
     });
   });
@@ -117,11 +121,12 @@ void detail::convert_elements(dtype to_type, std::span<std::byte> to, dtype from
     std::memmove(to.data(), from.data(), to.size());
     return;
   }
+  const apart_bytes source(to, from, false);
   in_fixed_float_state([&] {
     visit_dtype(to_type, [&]<class To>(std::type_identity<To>) {
       visit_dtype(from_type, [&]<class From>(std::type_identity<From>) {
         if constexpr (!std::is_same_v<To, From>) {
-          convert_run<To, From>({adjacent(to_type, to.data()), adjacent(from_type, from.data())}, count);
+          convert_run<To, From>({adjacent(to_type, to.data()), adjacent(from_type, source.data())}, count);
         }
       });
     });

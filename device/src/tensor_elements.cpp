@@ -9,6 +9,7 @@
 #include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/device_block.hpp>
+#include <muster/device/overlap.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "bools.hpp"
@@ -80,7 +81,12 @@ void copy_adjacent(std::byte* to, const std::byte* from, std::size_t count) {
     std::memmove(to, from, count * sizeof(T));
 }
 
-void copy_elements(const tensor& to, const tensor& from) {
+// Rows are moved as one.
+bool are_rows(const tensor& to, const tensor& from) {
+  return to.is_contiguous() && from.is_contiguous() && detail::device_of(to, from) == nullptr;
+}
+
+void copy_apart(const tensor& to, const tensor& from) {
   if (auto* const there = detail::device_of(to, from)) {
     if (to.size() == 0) return;
     there->copy(to, from);
@@ -100,6 +106,12 @@ void copy_elements(const tensor& to, const tensor& from) {
         },
         to, from);
   });
+}
+
+void copy_elements(const tensor& to, const tensor& from) {
+  if (are_rows(to, from)) return copy_apart(to, from);
+  const detail::apart_source source(to, from);
+  copy_apart(to, *source);
 }
 
 // A tensor over bytes that live for the call; nobody writes through it where they are const.

@@ -23,7 +23,10 @@ arena::arena(extent_map extents, block_table blocks, std::span<std::byte> bytes,
   }
   if (options_.members.empty()) return;
   // Where whoever had the number before has stopped: its signatures must not be taken for ours.
-  change_ = options_.members[index_of(options_.self)].change.load(std::memory_order_acquire);
+  auto& entry = options_.members[index_of(options_.self)];
+  change_ = entry.change.load(std::memory_order_acquire);
+  warm_told_ = &entry.warm;
+  set_cached(0);
 }
 
 arena::~arena() = default;
@@ -90,13 +93,22 @@ block arena::allocate_run(std::size_t bytes, unsigned copies) {
   for (auto each = cache_.begin(); each != cache_.end(); ++each) {
     const auto length = record_of(*each).run().count;
     if (length < count || length > 2 * count) continue;
-    if (best == cache_.end() || length < record_of(*best).run().count) best = each;
+    // Of several the one that was freed last: it may be in the processor's caches, and those nobody needs get old.
+    if (best == cache_.end() || length <= record_of(*best).run().count) best = each;
   }
-  if (best == cache_.end()) return make_live(fresh_run(bytes, copies), bytes);
+  if (best == cache_.end()) return use_run(fresh_run(bytes, copies), bytes);
   const auto descriptor = *best;
   reach(record_of(descriptor).offset + record_of(descriptor).capacity);  // another process may have claimed it
   cache_.erase(best);
-  cached_bytes_ -= record_of(descriptor).run().size_bytes();
+  set_cached(cached_bytes_ - record_of(descriptor).run().size_bytes());
+  return use_run(descriptor, bytes);
+}
+
+block arena::use_run(std::uint32_t descriptor, std::size_t bytes) {
+  auto& known = record_of(descriptor);
+  known.is_own = true;
+  demand_.take(known.capacity);
+  ++run_uses_;
   return make_live(descriptor, bytes);
 }
 
@@ -238,6 +250,7 @@ std::span<std::byte> arena::view(block_ref ref) const {
 void arena::lend(block_ref ref) noexcept {
   const scoped_lock lock(mutex_);
   --live_blocks_;
+  end_use(record_of(ref.descriptor));
   const auto known = std::exchange(record_of(ref.descriptor), {});
   if (!known.is_small() || known.home != options_.self) return;
   record_of(ref.descriptor) = known;  // it comes back to the slab
@@ -253,9 +266,11 @@ void arena::release(block_ref ref) noexcept {
 }
 
 void arena::release_live(block_ref ref) noexcept {
-  const auto& known = record_of(ref.descriptor);
+  auto& known = record_of(ref.descriptor);
   MUSTER_ASSERT(known.state == block_state::live && known.generation == ref.generation);
   --live_blocks_;
+  if (!known.is_own) demand_.count_release();
+  end_use(known);
   if (known.home == options_.self) {
     release_here(ref.descriptor);
   } else {
@@ -279,17 +294,6 @@ void arena::release_here(std::uint32_t descriptor) {
   }
 }
 
-// Without memory to keep a record of it, it is not kept warm.
-void arena::cache_run(std::uint32_t descriptor) {
-  try {
-    cache_.push_back(descriptor);
-  } catch (const std::bad_alloc&) {
-    return drop_run(descriptor);
-  }
-  cached_bytes_ += record_of(descriptor).run().size_bytes();
-  if (cached_bytes_ > options_.cache_bytes) trim_cache(cache_limit());
-}
-
 void arena::release_orphan(std::uint32_t descriptor) {
   const auto run = record_of(descriptor).run();
   const auto orphan = orphans_.find(run.first);
@@ -301,7 +305,10 @@ void arena::release_orphan(std::uint32_t descriptor) {
 }
 
 void arena::forget(std::uint32_t descriptor) {
-  if (descriptor < records_.size()) records_[descriptor] = {};
+  if (descriptor < records_.size()) {
+    end_use(records_[descriptor]);
+    records_[descriptor] = {};
+  }
   blocks_.unbind(descriptor);
   block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
 }
@@ -312,16 +319,6 @@ void arena::drop_run(std::uint32_t descriptor) noexcept {
   discard(run);
   extents_.release(options_.self, run);
   extent_hint_ = std::min(extent_hint_, run.first);
-}
-
-arena::statistics arena::read_statistics() const {
-  const scoped_lock lock(mutex_);
-  return {.live_blocks = live_blocks_,
-          .holds = holds_,
-          .held_bytes = extents_.held_count() * extent_bytes,
-          .cached_bytes = cached_bytes_,
-          .slab_bytes = slab_extents_ * extent_bytes,
-          .huge_bytes = huge_bytes_};
 }
 
 }  // namespace muster

@@ -87,6 +87,7 @@ void arena::prefault(std::size_t bytes) {
     throw_exhausted(bytes, 0, text("prefaulting failed: ", failure.what()));
   }
   collapse(0, bytes);
+  prefaulted_bytes_ = std::max(prefaulted_bytes_, bytes);
 }
 
 // True if it has looked: then who has claimed the memory looks again.
@@ -139,27 +140,6 @@ void arena::throw_exhausted(std::size_t bytes, unsigned copies, const std::strin
                                         text_of_bytes(held), " of it in use, of which ", text_of_bytes(cached_bytes_),
                                         " are cached by this process, and ", text_of_bytes(bytes_.size() - held),
                                         " free: send less at a time, keep fewer results, or raise the limit"));
-}
-
-// That take part now.
-std::size_t arena::member_count() const noexcept {
-  const auto takes_part = [](const participant_entry& each) { return each.word.load(std::memory_order_relaxed) != 0; };
-  const auto count = std::count_if(options_.members.begin(), options_.members.end(), takes_part);
-  return std::max<std::size_t>(static_cast<std::size_t>(count), 1);
-}
-
-// Nobody can take warm runs away from another one, so that all must leave room for the others' together.
-std::size_t arena::cache_limit() const noexcept {
-  return std::max(options_.cache_bytes, options_.shared_cache_bytes / member_count());
-}
-
-void arena::trim_cache(std::size_t keep_bytes) noexcept {
-  while (cached_bytes_ > keep_bytes) {
-    const auto oldest = cache_.front();
-    cache_.erase(cache_.begin());
-    cached_bytes_ -= record_of(oldest).run().size_bytes();
-    drop_run(oldest);
-  }
 }
 
 // Gives the pages back to the system; reading them afterwards finds zeros.

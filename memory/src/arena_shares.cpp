@@ -140,6 +140,7 @@ std::uint64_t arena::send_new_hold(const shared_block& which, std::uint64_t carr
 std::uint64_t arena::send_hold(std::uint32_t hold) {
   const block_ref sent{.descriptor = hold, .generation = record_of(hold).generation, .size_bytes = 0};
   set_hold_state(hold, block_state::sent);
+  end_use(record_of(hold));
   record_of(hold) = {};
   --holds_;
   return sent.handle();
@@ -215,7 +216,10 @@ void arena::share(detail::holding& alone) {
   shared.count.store(share_word(change, options_.self, 1).bits(), std::memory_order_release);
   set_hold_state(hold, block_state::hold);
   extents_.share(options_.self, descriptor, run);
-  record_of(descriptor) = {};
+  if (std::exchange(record_of(descriptor), {}).is_own) {  // it is used by way of the hold
+    record_of(hold).capacity = run.size_bytes();
+    record_of(hold).is_own = true;
+  }
   --live_blocks_;
   ++holds_;
   alone.hold = hold;
@@ -355,6 +359,7 @@ void arena::keep_or_free(std::uint32_t descriptor, const record& taken) noexcept
     discard(taken.run());
     return extents_.release(options_.self, taken.run());
   }
+  demand_.count_release();
   release_here(descriptor);
 }
 

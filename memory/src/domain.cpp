@@ -278,6 +278,15 @@ const std::atomic<std::uint32_t>& domain::deaths() const noexcept {
   return reinterpret_cast<const header*>(control_.bytes().data())->deaths;
 }
 
+bool domain::sleep(std::span<const futex_expectation> words, deadline until) const {
+  for (auto seen = arena_->warm(); seen.bytes != 0; seen = arena_->trim_unused(seen)) {
+    const auto soon = deadline::after(warm_time);
+    if (until.when() <= soon.when()) break;
+    if (futex_wait_any(words, futex_scope::shared, soon)) return true;
+  }
+  return futex_wait_any(words, futex_scope::shared, until);
+}
+
 std::uint64_t domain::occupant(participant_id id) const noexcept {
   return index_of(id) < members_.size() ? members_[index_of(id)].word.load(std::memory_order_acquire) : 0;
 }

@@ -50,6 +50,7 @@ void participant_table::retire(participant_id id) {
   const scoped_lock lock(mutex_);
   MUSTER_ASSERT(records_[index_of(id)].taken && id != participant_id::host);
   entries_[index_of(id)].word.store(0, std::memory_order_release);
+  entries_[index_of(id)].warm.store(0, std::memory_order_relaxed);
   records_[index_of(id)].taken = false;
 }
 

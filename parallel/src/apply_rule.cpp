@@ -2,6 +2,8 @@
 #include <muster/parallel/apply_rule.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -31,6 +33,51 @@ void require_alike(const update_rule& rule, const char* what, const tensor& whic
   if (which.dtype() == type && which.shape() == shape) return;
   refuse(rule, what, " is of ", which.dtype(), ' ', which.shape(), ": it must be of ", type, ' ', shape);
 }
+
+// Variable and states, each of which is written.
+void require_apart(const update_rule& rule, std::span<const std::span<std::byte>> written) {
+  const std::less<> before;
+  for (auto one = written.begin(); one != written.end(); ++one) {
+    for (auto other = one + 1; other != written.end(); ++other) {
+      const auto from = std::min(one->data(), other->data(), before);
+      const bool overlap =
+          before(one->data(), other->data() + other->size()) && before(other->data(), one->data() + one->size());
+      if (!overlap) continue;
+      const auto name = [&](auto which) {
+        return which == written.begin() ? std::string("the variable") : text("state ", which - written.begin() - 1);
+      };
+      const auto range = [&](auto which) {
+        return text(which->data() - from, " to ", which->data() + which->size() - from);
+      };
+      refuse(rule, name(one), " lies at bytes ", range(one), ", and ", name(other), " at bytes ", range(other),
+             " of the same memory: each must have memory of its own");
+    }
+  }
+}
+
+// Where the gradient overlaps the variable or a state otherwise than being the variable it is read as it was before.
+class gradient_bytes {
+public:
+  gradient_bytes(std::span<const std::byte> gradient, std::span<const std::span<std::byte>> written)
+      : bytes_(gradient) {
+    const std::less<> before;
+    for (const auto& each : written) {
+      const bool overlap =
+          before(each.data(), gradient.data() + gradient.size()) && before(gradient.data(), each.data() + each.size());
+      const bool is_variable = &each == &written.front() && each.data() == gradient.data();
+      if (overlap && !is_variable) copy_.assign(gradient.begin(), gradient.end());
+    }
+    if (!copy_.empty()) bytes_ = copy_;
+  }
+  gradient_bytes(const gradient_bytes&) = delete;
+  gradient_bytes& operator=(const gradient_bytes&) = delete;
+
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+
+private:
+  std::vector<std::byte> copy_;
+  std::span<const std::byte> bytes_;
+};
 
 std::span<std::byte> bytes_of(const tensor& which) { return {which.data(), which.nbytes()}; }
 
@@ -80,7 +127,12 @@ void detail::apply_to_elements(const update_rule& rule, dtype type, std::span<st
     }
     before[index] = after[index] = state.data();
   }
-  const auto* const from = gradient.data();
+  std::array<std::span<std::byte>, update_rule::most_states + 1> written{value};
+  std::ranges::copy(std::span(states.each).first(states.count), written.begin() + 1);
+  const auto all = std::span<const std::span<std::byte>>(written).first(states.count + 1);
+  require_apart(rule, all);
+  const gradient_bytes source(gradient, all);
+  const auto* const from = source.data();
   auto* const to = value.data();
   constexpr double whole = 1;
   apply(rule, rule_pass{.type = type,

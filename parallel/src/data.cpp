@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <muster/base/float_state.hpp>
@@ -35,18 +34,6 @@ std::size_t with_room(std::size_t count, double oversize) {
     const auto wanted = static_cast<double>(count) * oversize;
     return wanted < most ? std::max(count, static_cast<std::size_t>(wanted)) : count;
   });
-}
-
-bool share_memory(const tensor& a, const tensor& b) {
-  if (a.storage() == nullptr || b.storage() == nullptr) return false;
-  const auto one = a.storage()->bytes();
-  const auto other = b.storage()->bytes();
-  const std::less<> before;
-  return before(one.data(), other.data() + other.size()) && before(other.data(), one.data() + one.size());
-}
-
-void take(const tensor& to, const tensor& from) {
-  convert_into(to, share_memory(to, from) ? from.clone(memory::local) : from);
 }
 
 void set_zero(const tensor& elements) {
@@ -87,7 +74,7 @@ void data::set_value(const tensor& value, value_options options) {
   detail::require_dimensions(*this, value.shape());
   detail::require_castable(*this, value.dtype(), options.force_cast);
   auto memory = memory_for(value.shape(), options.oversize);
-  take(as_shape(memory, value.shape()), value);
+  convert_into(as_shape(memory, value.shape()), value);
   memory_ = std::move(memory);
   shape_ = value.shape();
 }
@@ -143,7 +130,7 @@ tensor data::value() const {
 void data::set_rows(std::size_t first, const tensor& rows, bool force_cast) const {
   detail::require_rows(*this, first, rows);
   detail::require_castable(*this, rows.dtype(), force_cast);
-  take(slice(first, first + rows.rows()), rows);
+  convert_into(slice(first, first + rows.rows()), rows);
 }
 
 // ---- memory

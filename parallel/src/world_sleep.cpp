@@ -18,7 +18,7 @@ void ring(std::atomic<std::uint32_t>& bell) noexcept {
 bool world_sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {
   const std::array words = {futex_expectation{.word = futex_address(bell_), .expected = announced},
                             futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
-  return futex_wait_any(words, futex_scope::shared, until);
+  return domain_->sleep(words, until);
 }
 
 }  // namespace muster::detail

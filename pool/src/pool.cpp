@@ -231,12 +231,14 @@ public:
 
   [[nodiscard]] std::vector<worker_statistics> read_workers() MUSTER_EXCLUDES(trace_mutex_) {
     const auto counts = core_->tasks().read_worker_counts();
+    const auto memory = core_->memory().read_participants();
     const scoped_lock lock(trace_mutex_);
     const auto members = crew_->read_member_statistics();
     std::vector<worker_statistics> found;
     for (std::size_t worker = 0; worker < members.size(); ++worker) {
       const auto& each = members[worker];
       const auto working = counts[worker].working;
+      const auto of_arena = memory_of(each.now.pid, memory);
       found.push_back({.index = worker,
                        .pid = each.now.pid,
                        .incarnation = each.now.incarnation,
@@ -245,6 +247,8 @@ public:
                        .working = working,
                        .idle = std::max(service_.of(worker, each) - working, std::chrono::nanoseconds(0)),
                        .start_up = each.start_up,
+                       .held_bytes = of_arena.held_bytes,
+                       .warm_bytes = of_arena.warm_bytes,
                        .processes = each.processes});
     }
     return found;
@@ -254,6 +258,12 @@ private:
   // A destructor may need it, and there may be no memory for the text.
   [[nodiscard]] static error_info reason(errc code, std::string_view text) noexcept {
     return error_info::described(code, [&] { return std::string(text); });
+  }
+
+  [[nodiscard]] static participant_memory memory_of(pid_t pid, std::span<const participant_memory> all) {
+    const auto is_its = [pid](const auto& each) { return pid != 0 && each.pid == static_cast<std::uint32_t>(pid); };
+    const auto found = std::ranges::find_if(all, is_its);
+    return found != all.end() ? *found : participant_memory{};
   }
 
   void finish_trace() MUSTER_REQUIRES(trace_mutex_) {

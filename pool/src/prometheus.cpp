@@ -121,6 +121,13 @@ void add_processes(page& out, const pool_statistics& all) {
   out.counter("muster_crew_replacements_total", "Times all workers were replaced.", all.workers.replacements);
 }
 
+void add_memory(page& out, const pool_statistics& all) {
+  out.gauge("muster_memory_in_use_bytes", "Shared memory in blocks, of the domain that pools share.",
+            all.memory.in_use_bytes());
+  out.gauge("muster_memory_warm_bytes", "Shared memory that was freed and is kept for the next allocations.",
+            all.memory.warm_bytes);
+}
+
 void add_workers(page& out, const pool_statistics& all) {
   if (all.each_worker.empty()) return;
   add_each(out, all, "muster_worker_up", "gauge", "1 while the worker takes tasks.",
@@ -133,6 +140,8 @@ void add_workers(page& out, const pool_statistics& all) {
            [](const worker_statistics& each) { return seconds(each.idle); });
   add_each(out, all, "muster_worker_start_up_seconds", "gauge", "How long its last start took.",
            [](const worker_statistics& each) { return seconds(each.start_up); });
+  add_each(out, all, "muster_worker_warm_bytes", "gauge", "Shared memory that its process keeps warm.",
+           [](const worker_statistics& each) { return each.warm_bytes; });
   add_processes(out, all);
 }
 
@@ -141,6 +150,7 @@ void add_workers(page& out, const pool_statistics& all) {
 std::string to_prometheus(const pool_statistics& statistics, std::string_view pool_name) {
   page out(pool_name);
   add_tasks(out, statistics);
+  add_memory(out, statistics);
   add_workers(out, statistics);
   return out.take();
 }

@@ -58,9 +58,11 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
     throw;
   }
   ::pthread_setname_np(thread_.native_handle(), "muster");
+  domain_->blocks().be_watched_by(this);
 }
 
 supervisor::impl::~impl() {
+  domain_->blocks().no_longer_watched_by(*this);
   ask_for(stop_call_);
   work_.reset();
   thread_.join();
@@ -70,6 +72,7 @@ void supervisor::impl::stop() noexcept {
   kept_.clear();
   static_cast<void>(bell_stream_.release());  // ends the wait; bell_ owns it
   undertaker_.stop();
+  warm_watch_.stop();
 }
 
 void supervisor::impl::ask_for(detail::loop_call& call) noexcept {

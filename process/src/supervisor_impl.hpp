@@ -24,6 +24,7 @@
 #include "loop_call.hpp"
 #include "memory_group.hpp"
 #include "undertaker.hpp"
+#include "warm_watch.hpp"
 
 namespace muster {
 
@@ -42,7 +43,7 @@ protected:
 /// The supervisor's loop and what its crews share.
 ///
 /// Thread safety: members marked "loop" belong to the loop's thread; the others are constant after construction.
-class supervisor::impl {
+class supervisor::impl final : private warm_keeper {
 public:
   impl(std::shared_ptr<domain> watched, log_sink log);
   impl(const impl&) = delete;
@@ -93,6 +94,7 @@ private:
   void listen();
   void run() noexcept;
   void stop() noexcept;
+  void begin_watch() noexcept override { ask_for(warm_call_); }
 
   const pid_t owner_;
   detail::log_relay log_;
@@ -108,8 +110,10 @@ private:
   detail::member_call<impl, &impl::stop> stop_call_{*this};
   boost::asio::posix::stream_descriptor bell_stream_{loop_};  // loop
   detail::undertaker undertaker_{loop_};                      // loop
-  std::vector<supervised*> crews_;                            // loop
-  std::vector<std::shared_ptr<void>> kept_;                   // loop
+  detail::warm_watch warm_watch_{loop_, domain_->blocks()};   // loop
+  detail::member_call<detail::warm_watch, &detail::warm_watch::begin> warm_call_{warm_watch_};
+  std::vector<supervised*> crews_;           // loop
+  std::vector<std::shared_ptr<void>> kept_;  // loop
   std::thread thread_;
 };
 

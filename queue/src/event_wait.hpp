@@ -56,9 +56,7 @@ private:
       const auto deaths = where.deaths().load(std::memory_order_acquire);
       if (is_over(what, marking::yes)) return true;
       words_[needs_++] = {.word = futex_address(where.deaths()), .expected = deaths};
-      if (!futex_wait_any(std::span(words_).first(needs_), futex_scope::shared, until)) {
-        return is_over(what, marking::no);
-      }
+      if (!where.sleep(std::span(words_).first(needs_), until)) return is_over(what, marking::no);
     }
   }
 

@@ -164,7 +164,7 @@ queue_result message_ring::wait_for(ring_memory::wait_word& word, deadline until
     require_sound(message_protocol::find_damage_at_head(ring_));
     const std::array words{futex_expectation{.word = futex_address(word), .expected = announced},
                            futex_expectation{.word = futex_address(domain_->deaths()), .expected = died}};
-    if (!futex_wait_any(words, futex_scope::shared, until)) return attempt();
+    if (!domain_->sleep(words, until)) return attempt();
   }
 }
 

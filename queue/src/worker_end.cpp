@@ -236,16 +236,25 @@ bool worker_end::spin(claimed_task& task) {
   return parking::spin_visibly(board_.spinning(), options_.index, spin_alone) && claimed;
 }
 
-// To map again what the last task was lent would take longer than a caller takes to send the next one.
+// To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with
+// memory that is kept warm; both go when no task comes.
 void worker_end::park() {
   constexpr auto patience = std::chrono::milliseconds(10);
   cache_.clear();
-  auto until = detail::kept_for_next_task::is_any() ? deadline::after(patience) : deadline();
+  const bool keeps = detail::kept_for_next_task::is_any();
+  auto seen = memory_.warm();
+  const auto until_cold = [&] { return seen.bytes != 0 ? deadline::after(warm_time) : deadline(); };
+  auto until = keeps ? deadline::after(patience) : until_cold();
   const auto sleep = [&] {
     futex_wait(futex_address(line_.parked), 1, futex_scope::shared, until);
     if (!until.expired()) return;
-    detail::kept_for_next_task::drop();
-    until = deadline();
+    if (detail::kept_for_next_task::is_any()) {
+      detail::kept_for_next_task::drop();
+      seen = memory_.warm();
+    } else {
+      seen = memory_.trim_unused(seen);
+    }
+    until = until_cold();
   };
   parking::park(line_.parked, board_.sleeping(), options_.index, [this] { return is_wanted(); }, sleep);
 }

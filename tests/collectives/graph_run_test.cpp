@@ -284,6 +284,26 @@ TEST(GraphRun, OnlyWhatFitsIsSet) {
   expect_refused([&] { plan.set("x", tensor::zeros<float>({2, 2}).slice(0, 1, 1).reshape({2})); }, "contiguous");
 }
 
+TEST(GraphRun, AnInputMayBeWhatTheLastRunHasComputed) {
+  constexpr std::size_t count = 5;
+  const graph_form row{dtype::f32, {count}};
+  graph g;
+  const auto x = g.on(0).input("x", row);
+  g.on(0).compute("y", row, {x}, [](const tensor& out, const tensor& in) {
+    for (std::size_t index = 0; index < count; ++index) out.at<float>(index) = in.at<float>(count - 1 - index);
+  });
+  auto plan = g.plan(0);
+  local_graph_links links(1);
+  const auto first = tensor::arange<float>(0, count);
+  plan.set("x", first);
+  for (int run = 0; run < 3; ++run) {
+    plan.run(links[0]);
+    plan.set("x", plan.value("y"));
+  }
+  EXPECT_EQ(plan.value("y").to_vector<float>(), (std::vector<float>{4, 3, 2, 1, 0}));
+  EXPECT_EQ(first.at<float>(1), 1);
+}
+
 TEST(GraphRun, WhatAFunctionReturnsIsChecked) {
   graph g;
   const auto x = g.on(0).input("x", one(1));

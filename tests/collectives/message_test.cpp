@@ -433,6 +433,72 @@ TEST_P(Messages, CanBeObjects) {
   });
 }
 
+TEST_P(Messages, IntoWhatIsBeingSentOrReceivedAreRefusedWithBothRanges) {
+  run_group(GetParam(), 2, [](group& group) {
+    const auto other = 1 - group.rank();
+    const auto all = numbers(3 * longer, 1);
+    const auto part = [&](std::size_t first) { return all.slice(first, first + longer); };
+    const auto sent = group.isend(part(0), other, 3);
+    const auto ranges = AllOf(HasSubstr("the tensor of receive from rank"), HasSubstr("at bytes 4 to"),
+                              HasSubstr("that of send to rank"), HasSubstr("at bytes 0 to"));
+    EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(group.irecv(part(1), other, 3)); }), ranges);
+    EXPECT_THAT(text_thrown_by<error>([&] { group.recv(part(1), other, 3); }), ranges);
+    const auto received = group.irecv(part(longer), other, 3);
+    EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(group.irecv(part(2 * longer - 1), other, 4)); }),
+                AllOf(HasSubstr("with tag 4"), HasSubstr("with tag 3"), HasSubstr("at bytes 4000 to 8000")));
+    EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(group.isend(part(longer + 1), other, 4)); }),
+                AllOf(HasSubstr("the tensor of send to rank"), HasSubstr("that of receive from rank")));
+    const auto again = group.isend(part(0), other, 4);  // what is only read may be sent twice
+    const auto beside = group.irecv(part(2 * longer), other, 4);
+    for (const auto& each : {sent, received, again, beside}) each.wait();
+    EXPECT_EQ(part(longer).to_vector<float>(), std::vector<float>(longer, 1));
+    group.barrier();
+    group.send(part(0), other);
+    group.recv(part(0), other);  // it is over
+    const auto columns = numbers(4 * longer, 2).reshape({longer, 4});
+    const auto odd = group.irecv(columns.slice(1, 4, 1, 2), other);
+    const auto even = group.irecv(columns.slice(0, 4, 1, 2), other);
+    group.send(numbers(2 * longer, 7).reshape({longer, 2}), other);
+    group.send(numbers(2 * longer, 8).reshape({longer, 2}), other);
+    odd.wait();
+    even.wait();
+    EXPECT_EQ(columns.at<float>(longer - 1, 3), 7);
+    EXPECT_EQ(columns.at<float>(longer - 1, 2), 8);
+    const auto one = numbers(1, 0);
+    EXPECT_THAT(text_thrown_by<error>([&] { static_cast<void>(group.irecv(one.broadcast_to({5}), other)); }),
+                HasSubstr("several elements in one place"));
+  });
+}
+
+// They go into the ring before anything can come, or are kept elsewhere.
+TEST_P(Messages, ThatAreShortMayBeSentFromWhereOthersAreReceived) {
+  run_group(GetParam(), 2, [](group& group) {
+    constexpr float count = 100;  // more than the ring has room for
+    const auto other = 1 - group.rank();
+    const auto number = numbers(1, 0);
+    if (group.rank() == 0) {
+      std::vector<work> sends;
+      for (float each = 0; each < count; ++each) {
+        number.item<float>() = each;
+        sends.push_back(group.isend(number.clone(), other));
+      }
+      number.item<float>() = count;
+      const auto last = group.isend(number, other);
+      const auto received = group.irecv(number, other, 1);
+      for (const auto& each : sends) each.wait();
+      last.wait();
+      received.wait();
+      EXPECT_EQ(number.item<float>(), -1);
+    } else {
+      group.send(numbers(1, -1), other, 1);
+      for (float each = 0; each <= count; ++each) {
+        group.recv(number, other);
+        EXPECT_EQ(number.item<float>(), each);
+      }
+    }
+  });
+}
+
 TEST_P(Messages, ToRanksThatDoNotExistAreRefused) {
   run(1, [](group& group) {
     EXPECT_THAT(text_thrown_by<error>([&] { group.send(numbers(1, 1), 1); }), HasSubstr("ranks are 0 to 0"));

@@ -424,7 +424,7 @@ private:
 // Records come in pages, then twice as many at a time: the next one is where half a megabyte is needed for them.
 TEST_F(Arena, AnAllocationThatFailsForWantOfARecordLosesNeitherMemoryNorDescriptor) {
   if (MUSTER_SANITIZER[0] != '\0') GTEST_SKIP() << "a sanitizer ends the program that has no memory";
-  constexpr std::size_t records = 170 * 64;
+  constexpr std::size_t records = 128 * 64;
   blocks_ = std::vector<block_descriptor>(records + 1);
   host_ = make(participant_id::host);
   std::vector<block> all;

@@ -28,7 +28,7 @@ protected:
   }
   static std::atomic<std::uint64_t> held_once() { return share_word(1, participant_id::host, 1).bits(); }
 
-  participant_entry first_{.word = 0, .change = GetParam(), .confirmed = 0};
+  participant_entry first_{.word = 0, .change = GetParam(), .confirmed = 0, .warm = 0};
 
 private:
   static void begin_change_of(participant_entry& who) { ++who.change; }
@@ -39,7 +39,7 @@ private:
     EXPECT_TRUE(share_protocol::change_count(count, 1, self, mine.change, entry_of));
   }
 
-  participant_entry second_{.word = 0, .change = 0, .confirmed = 0};
+  participant_entry second_{.word = 0, .change = 0, .confirmed = 0, .warm = 0};
 };
 
 TEST_P(ShareProtocol, AChangeThatWasNotMadeDidNotTakePlaceThoughNoneBeforeItWasConfirmed) {

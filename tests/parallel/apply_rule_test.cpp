@@ -142,6 +142,37 @@ TEST(ApplyRuleTo, GradientsMayBeColumnsAndTheVariableItself) {
   EXPECT_THAT(value.to_vector<float>(), ElementsAre(-0.5F, -2));
 }
 
+TEST(ApplyRuleTo, AGradientThatOverlapsWhatIsWrittenIsReadAsItWasBefore) {
+  const auto all = tensor::arange<float>(0, 1001);
+  const auto expected = all.slice(1, 1001).clone();
+  apply(sgd{.rate = 1}, expected, all.slice(0, 1000).clone());
+  apply(sgd{.rate = 1}, all.slice(1, 1001), all.slice(0, 1000));
+  EXPECT_EQ(all.slice(1, 1001).to_vector<float>(), expected.to_vector<float>());
+  const update_rule rule = sgd{.rate = 1, .momentum = 0.5};
+  const auto value = tensor::ones<float>({3});
+  const std::array states = {tensor::full<float>({3}, 2)};
+  apply(rule, value, states[0], states);
+  const auto value_apart = tensor::ones<float>({3});
+  const std::array states_apart = {tensor::full<float>({3}, 2)};
+  apply(rule, value_apart, states_apart[0].clone(), states_apart);
+  EXPECT_EQ(value.to_vector<float>(), value_apart.to_vector<float>());
+  EXPECT_EQ(states[0].to_vector<float>(), states_apart[0].to_vector<float>());
+}
+
+TEST(ApplyRuleTo, AVariableAndStatesThatOverlapAreRefusedWithTheirRanges) {
+  const update_rule rule = adam{};
+  const auto all = tensor::ones<float>({10});
+  const auto apart = tensor::zeros<float>({4});
+  const auto refused = [&](const tensor& value, const std::array<tensor, 2>& states) {
+    return refusal([&] { apply(rule, value, tensor::ones<float>({4}), states); });
+  };
+  EXPECT_THAT(refused(all.slice(2, 6), {apart, all.slice(5, 9)}),
+              AllOf(HasSubstr("the variable lies at bytes 0 to 16, and state 1 at bytes 12 to 28")));
+  EXPECT_THAT(refused(all.slice(6, 10), {all.slice(1, 5), all.slice(1, 5)}),
+              AllOf(HasSubstr("state 0 lies at bytes 0 to 16, and state 1 at bytes 0 to 16")));
+  EXPECT_THAT(all.to_vector<float>(), testing::Each(1));
+}
+
 TEST(ApplyRuleTo, WhatDoesNotFitIsRefusedAndNothingIsWritten) {
   const update_rule rule = adam{};
   const auto value = tensor::ones<float>({2, 3});
@@ -168,7 +199,8 @@ TEST(ApplyRuleTo, WhatDoesNotFitIsRefusedAndNothingIsWritten) {
   std::vector<float> state(3);
   EXPECT_THAT(refusal([&] { apply<float>(sgd{.rate = 1}, own, std::vector<float>(2)); }),
               AllOf(HasSubstr("gradient has 2 elements"), HasSubstr("variable 3")));
-  const std::array two = {std::span(state), std::span(state).first(2)};
+  std::vector<float> other(3);
+  const std::array two = {std::span(state), std::span(other).first(2)};
   EXPECT_THAT(refusal([&] { apply<float>(rule, own, own, two); }), HasSubstr("state 1 has 2 elements"));
   const std::array three = {std::span(state), std::span(state), std::span(state)};
   EXPECT_THAT(refusal([&] { apply<float>(rule, own, own, three); }), HasSubstr("3 states were given"));

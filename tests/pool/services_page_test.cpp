@@ -116,6 +116,8 @@ TEST(ServicesPage, Bounds) {
   muster::pool bounded({.workers = 2, .max_pending = 1000, .overflow = muster::overflow_policy::fail_task});
   EXPECT_EQ(bounded.with({.deadline = std::chrono::minutes(1)}).apply(square, 3), 9);
   EXPECT_EQ(bounded.with({.timeout = std::chrono::minutes(1)}).apply(square, 3), 9);
+  const auto kept = bounded.stats().memory.warm_bytes;
+  EXPECT_LE(kept, muster::domain::of_program()->blocks().size_bytes());
   muster::pool small({.workers = 2, .worker_memory = std::size_t{8} << 30U});
   EXPECT_EQ(small.apply(square, 3), 9);
 }

@@ -14,7 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/queue/event.hpp>
 
 #include "processes.hpp"
 
@@ -119,6 +121,40 @@ TEST(WorkerStatistics, BytesOfArgumentsAreThoseCopiedAndThoseReferenced) {
   EXPECT_GE(pool.stats().tasks.argument_bytes_copied, copied + 80'000);
 }
 
+// ---- memory
+
+constexpr std::size_t eight_mebibytes = std::size_t{8} << 20U;
+
+// Sleeps nowhere: who sleeps gives back what is kept warm.
+void use_memory_until(const event& done, const event& used) {
+  domain::of_program()->blocks().allocate_shared(eight_mebibytes).reset();
+  used.set();
+  while (!done.is_set()) ::usleep(1000);
+}
+
+TEST(MemoryStatistics, SayWhatIsUsedAndWhoKeepsWhatWarmAndItIsGivenBackWhenNobodyUsesIt) {
+  const pool pool(quiet(2, false));
+  const event done;
+  const event used;
+  const auto held = domain::of_program()->blocks().allocate_shared(2 * eight_mebibytes);
+  const auto task = pool.on(1).apply_async(use_memory_until, done, used);
+  used.wait();
+  const auto stats = pool.stats();
+  EXPECT_EQ(stats.each_worker[0].warm_bytes, 0U);
+  EXPECT_GE(stats.each_worker[1].warm_bytes, eight_mebibytes);
+  EXPECT_GE(stats.each_worker[1].held_bytes, stats.each_worker[1].warm_bytes);
+  EXPECT_GE(stats.memory.warm_bytes, eight_mebibytes);
+  EXPECT_GE(stats.memory.in_use_bytes(), 2 * eight_mebibytes);
+  EXPECT_EQ(stats.memory.in_use_bytes() + stats.memory.warm_bytes, stats.memory.held_bytes);
+  const auto page = to_prometheus(stats, "p");
+  EXPECT_THAT(page, HasSubstr("\nmuster_worker_warm_bytes{pool=\"p\",worker=\"1\"} " +
+                              std::to_string(stats.each_worker[1].warm_bytes) + '\n'));
+  done.set();
+  domain::of_program()->blocks().allocate_shared(eight_mebibytes).reset();
+  EXPECT_TRUE(test::eventually([&] { return pool.stats().memory.warm_bytes == 0; }));
+  EXPECT_EQ(pool.stats().each_worker[1].warm_bytes, 0U);
+}
+
 // ---- Prometheus
 
 // The lines of one name.
@@ -172,9 +208,13 @@ TEST(Prometheus, HasWhatWasCounted) {
   stats.each_worker[1].index = 1;
   stats.each_worker[1].working = 1500ms;
   stats.each_worker[1].processes.killed = 4;
+  stats.memory.held_bytes = 300;
+  stats.memory.warm_bytes = 100;
   const auto page = to_prometheus(stats, "a");
   EXPECT_THAT(page, HasSubstr("\nmuster_tasks_accepted_total{pool=\"a\"} 12\n"));
   EXPECT_THAT(page, HasSubstr("\nmuster_tasks_pending{pool=\"a\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("\nmuster_memory_in_use_bytes{pool=\"a\"} 200\n"));
+  EXPECT_THAT(page, HasSubstr("\nmuster_memory_warm_bytes{pool=\"a\"} 100\n"));
   EXPECT_THAT(page, HasSubstr("\nmuster_worker_working_seconds_total{pool=\"a\",worker=\"1\"} 1.5\n"));
   EXPECT_THAT(page, HasSubstr("\nmuster_worker_ends_total{pool=\"a\",worker=\"1\",reason=\"killed\"} 4\n"));
   EXPECT_THAT(samples_of(page, "muster_worker_up"), SizeIs(2));

@@ -54,6 +54,16 @@ TEST(Supervisor, OfTheProgramIsSharedWhileItIsUsed) {
   EXPECT_NE(supervisor::of_program(small), nullptr);
 }
 
+TEST(Supervisor, GivesBackWhatTheProgramKeepsWarmOnceNobodyUsesIt) {
+  const supervisor watcher({.arena_bytes = std::size_t{64} << 20U});
+  auto& memory = watcher.shared()->blocks();
+  for (int time = 0; time < 2; ++time) {  // also when it has done so before
+    memory.allocate_shared(std::size_t{4} << 20U).reset();
+    EXPECT_TRUE(test::eventually([&] { return memory.read_statistics().cached_bytes == 0; }));
+  }
+  memory.allocate_shared(std::size_t{4} << 20U).reset();  // and ends while it looks after it
+}
+
 TEST(Supervisor, SpinsAsTheProcessMayWhateverTheCallingThreadIsBoundTo) {
   const affinity_scope one({allowed_cpus().front()});
   const supervisor watcher(small);

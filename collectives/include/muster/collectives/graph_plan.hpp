@@ -47,7 +47,8 @@ public:
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] const std::vector<graph_step>& steps() const noexcept { return steps_; }
 
-  /// Gives an input, whose elements are then read in place by every run; or copies into a state.
+  /// Gives an input, whose elements are then read in place by every run; or copies into a state. What a run writes, as
+  /// value() returns it, is copied for an input too.
   /// Throws errc::invalid_argument for another name, dtype or shape, and for elements that are not contiguous.
   void set(std::string_view name, const tensor& content);
 
@@ -106,6 +107,7 @@ private:
   void bind_update(const detail::graph_rank_nodes& nodes, std::size_t step);
   [[nodiscard]] std::size_t start_of(std::size_t wait) const;
   [[nodiscard]] std::size_t buffer_of(std::string_view name) const;
+  [[nodiscard]] bool writes_into(const tensor& content) const;
 
   void require_ready() const;
   bool go_on(graph_link& link, const deadline* until);

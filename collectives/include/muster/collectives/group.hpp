@@ -41,12 +41,22 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// only one rank gets wrong is refused by all ranks in the same way. Each call is a barrier: it returns when this rank
 /// has its result, and the tensors of all ranks may be changed again.
 ///
-/// **Tensors.** Of any type and shape, strided or not, in place (`in` and `out` are the same) or not overlapping. Those
-/// in the group's domain (memory::shared, contiguous) are read and written by the other ranks where they are; others
-/// are copied there and back. Elements are combined in the order of ranks, so results are the same bits on all ranks
-/// and in every run, whatever floating-point state (rounding, flushing, traps: float_state.hpp) a rank's thread has;
-/// calls leave that state as it was, and a function of the program's own runs in it. `f16` and `bf16` are summed in
-/// f32. What a collective makes lies where `in` does; what the root of a scatter without `out` gives comes to the host.
+/// **Tensors.** Of any type and shape, strided or not. Those in the group's domain (memory::shared, contiguous) are
+/// read and written by the other ranks where they are; others are copied there and back. Elements are combined in the
+/// order of ranks, so results are the same bits on all ranks and in every run, whatever floating-point state (rounding,
+/// flushing, traps: float_state.hpp) a rank's thread has; calls leave that state as it was, and a function of the
+/// program's own runs in it. `f16` and `bf16` are summed in f32. What a collective makes lies where `in` does; what the
+/// root of a scatter without `out` gives comes to the host.
+///
+/// **Overlap.** The `in` and `out` of a rank are one tensor, or have no byte in common; the even and the odd columns of
+/// a matrix have none. Three more forms are in place: the `in` of all_gather, and of gather at the root, may be this
+/// rank's rows of `out`; the `out` of reduce_scatter, and of scatter at the root, may be this rank's rows of `in`; both
+/// tensors of all_to_all may begin with the same row. No two elements of a result lie in one place. All ranks refuse
+/// any other call (errc::invalid_argument, with both ranges), whatever its size. The result of a rank has no byte in
+/// common with a tensor of another rank: all ranks refuse that too, with both ranges, if both tensors are long,
+/// contiguous and in the group's domain. Elsewhere nobody looks, and the results are undefined. Where ranks are
+/// threads, tensors of memory::local are copied before any result is written; so only two results in one place are
+/// undefined.
 ///
 /// **Tensors on devices.** In programs that are linked with muster::nccl, devices exchange and combine elements
 /// directly where all ranks' tensors of a call lie on devices, a device of its own for each rank, and the library of
@@ -76,14 +86,13 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// received it.
 /// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended; in a callback of one
 /// of them it returns at once, and the group's thread leaves when they have. What this rank has sent
-/// until then is received all the same, also when its process has ended since: sends that returned, and those begun that
-/// the ring has room for, 32 that the receiver has not looked at. The receiver gets what their tensors held then, which
-/// are copied where anybody else has them; their handles end well, those of all others with errc::cancelled. Who waits
-/// for anything else of a rank that has left throws peer_lost.
-/// Cost: collectives of short tensors (group_options::inline_bytes) take one exchange of a cache line with each other
-/// rank, longer ones two and the copies; docs/design/collectives.md has steps and bytes.
-/// Source: the operations are those of MPI and PyTorch's c10d; the ordered in-place reduction by slice owners is that
-/// of DeepSpeed's and NCCL's symmetric kernels.
+/// until then is received all the same, also when its process has ended since: sends that returned, and those begun
+/// that the ring has room for, 32 that the receiver has not looked at. The receiver gets what their tensors held then,
+/// which are copied where anybody else has them; their handles end well, those of all others with errc::cancelled. Who
+/// waits for anything else of a rank that has left throws peer_lost. Cost: collectives of short tensors
+/// (group_options::inline_bytes) take one exchange of a cache line with each other rank, longer ones two and the
+/// copies; docs/design/collectives.md has steps and bytes. Source: the operations are those of MPI and PyTorch's c10d;
+/// the ordered in-place reduction by slice owners is that of DeepSpeed's and NCCL's symmetric kernels.
 class group {
 public:
   /// Joins as `rank`. Returns at once: the first call waits for the others.
@@ -137,7 +146,8 @@ public:
   void all_reduce(const tensor& in, const tensor& out, const reduction& with = reduction_op::sum,
                   const call_options& how = {});
   /// Several tensors in one call, in place: many short ones cost little more than one. All of the same type; as many,
-  /// of the same shapes, on all ranks.
+  /// of the same shapes, on all ranks. They do not overlap; a tensor that all ranks list several times, in the same
+  /// places, is combined once.
   void all_reduce(std::span<const tensor> what, const reduction& with = reduction_op::sum,
                   const call_options& how = {});
 
@@ -167,7 +177,8 @@ public:
 
   /// Sends as many rows to each rank as `rows` says, in order; returns what all sent here, in the order of ranks.
   [[nodiscard]] tensor all_to_all(const tensor& in, std::span<const std::size_t> rows, const call_options& how = {});
-  /// Equal parts: the number of rows must be a multiple of size(). In place, what is not short is copied first.
+  /// Equal parts: the number of rows must be a multiple of size(). In place a rank may receive more rows than it
+  /// sends, or fewer; what is not short is copied first.
   void all_to_all(const tensor& in, const tensor& out, const call_options& how = {});
 
   // ---- the same, while this rank goes on: done by a thread of the group, in the order of the calls
@@ -193,7 +204,9 @@ public:
   /// an earlier message to that rank, which had ended here, was refused there because of its type or shape.
   [[nodiscard]] work isend(const tensor& what, std::size_t to, std::uint32_t tag = 0);
   /// Begins to receive from a rank, or any_source; work::source tells which. The sender's tensor must be of the same
-  /// type and shape; else both ends throw errc::invalid_argument.
+  /// type and shape; else both ends throw errc::invalid_argument. Throws errc::invalid_argument, with both ranges, if
+  /// the tensor overlaps one that this rank is sending or receiving into; so does isend() for one that it is receiving
+  /// into.
   [[nodiscard]] work irecv(const tensor& into, std::size_t from, std::uint32_t tag = 0);
   /// Begins to receive a tensor of whatever type and shape is sent: work::result.
   [[nodiscard]] work irecv(std::size_t from, std::uint32_t tag = 0);

@@ -10,12 +10,15 @@
 //
 // Integers wrap around; f16 and bf16 are computed in float and rounded once.
 //
+// What is read may overlap what is written, also in part (`accumulate(a.slice(0, 9), a.slice(1, 10))`): then it is read
+// as it was before, by way of a copy. The same tensor twice needs none.
+//
 // Tensors that repeat elements (broadcast_to: a stride of 0) may be read. Into one on the host the places of an element
 // are joined in turn. A device computes all places at the same time, so nothing is written into one there:
 // errc::invalid_argument.
 //
 // Thread safety: all functions are safe to call from any thread, while nobody else uses the elements.
-// Cost: one pass, no allocation; by vectors where the elements are adjacent, so that what is larger than the caches
+// Cost: one pass, no allocation where nothing overlaps in part; by vectors where the elements are adjacent, so that what is larger than the caches
 // goes as fast as memory does.
 
 #include <cstddef>
@@ -30,7 +33,6 @@ namespace muster {
 
 /// Each element of `into` becomes what it and its counterpart in `from` are joined to. Throws errc::invalid_argument,
 /// with nothing written, unless dtype and shape are the same, and for what the dtype has not.
-/// Requires: no element of one shares memory with another place of the other; the same tensor twice is fine.
 void accumulate(const tensor& into, const tensor& from, element_op op = element_op::sum);
 
 /// Each element is multiplied by `factor`, rounded to the dtype first (f16 and bf16: to float). For f16, bf16, f32, f64

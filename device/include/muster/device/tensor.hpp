@@ -312,8 +312,8 @@ public:
   void fill(T value) const {
     fill(detail::widen(value));
   }
-  /// Throws errc::invalid_argument unless dtypes and shapes are the same.
-  /// Requires: the elements of both are the same ones, or none is in both.
+  /// Throws errc::invalid_argument unless dtypes and shapes are the same. Both may overlap: then the elements become
+  /// what those of `other` were before (where one of them is strided, by way of a copy; throws errc::out_of_memory).
   void copy_from(const tensor& other) const;
   /// In row-major order. Throws errc::invalid_argument unless there are as many values as elements.
   template <detail::elements_in_a_row Values>

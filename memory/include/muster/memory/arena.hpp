@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <muster/base/fork_count.hpp>
@@ -21,6 +25,8 @@
 #include <muster/memory/block_table.hpp>
 #include <muster/memory/extent_map.hpp>
 #include <muster/memory/mapping.hpp>
+#include <muster/memory/participant.hpp>
+#include <muster/memory/run_demand.hpp>
 #include <muster/memory/share_protocol.hpp>
 #include <muster/memory/shared_block.hpp>
 
@@ -32,6 +38,31 @@ class slab;
 
 class domain;
 struct memory_budget;
+
+/// How long memory that nobody uses is kept warm: then it is given back (arena::trim_unused).
+inline constexpr std::chrono::nanoseconds warm_time = std::chrono::seconds(1);
+
+/// Learns that an arena keeps memory warm, and gives it back when nobody uses it: of a process with a thread that can
+/// wait for that.
+class warm_keeper {
+public:
+  /// Something is kept warm, and nobody looks after it. Called under the arena's lock: returns at once, and calls
+  /// arena::trim_unused() later, from outside.
+  virtual void begin_watch() noexcept = 0;
+
+protected:
+  ~warm_keeper() = default;
+};
+
+/// What one participant has of a domain's arena.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct participant_memory {
+  participant_id id = participant_id::none;
+  std::uint32_t pid = 0;
+  std::size_t held_bytes = 0;  ///< extents in its name: its blocks, small ones' extents, and what it keeps warm
+  std::size_t warm_bytes = 0;  ///< of those, freed runs
+};
 
 /// Whether memory in big pieces is made of huge pages (2 MiB).
 enum class huge_pages : std::uint8_t {
@@ -47,8 +78,13 @@ enum class huge_pages : std::uint8_t {
 /// private memory: small blocks (up to 16 KiB) are cut from single extents by size class, larger ones are *runs* of
 /// whole extents. Nothing that an allocator needs lies in shared memory except the ownership words of extents and
 /// blocks, so a process that dies at any instruction leaves nothing to repair, only names to look for: see `recover`.
-/// Freed runs are cached up to a watermark, the higher the fewer processes take part, above it their pages go back to
-/// the system.
+///
+/// *Warm memory*: freed runs are kept for the next allocations, oldest given back first. A process keeps up to twice
+/// what the runs that it has allocated itself have swung by lately (run_demand), and least_warm_bytes more; so all
+/// processes together keep warm what they have used lately, whoever frees it. No process keeps more than options say.
+/// What was not used for warm_time goes back where a thread of muster's is there to see to that: in a program with
+/// pools its supervisor; in workers, and in processes that wait in groups, worlds, queues or for events, whoever sleeps
+/// there (domain::sleep). Others call trim().
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: each process has its own arena object over the same memory. A forked child gives nothing back.
@@ -61,9 +97,11 @@ public:
 
   struct options {
     participant_id self = participant_id::host;
-    std::size_t cache_bytes = std::size_t{256} << 20U;  ///< freed runs kept warm, at least
-    std::size_t shared_cache_bytes = 0;         ///< all that take part may keep as much together, in equal shares
-    std::span<participant_entry> members = {};  ///< of the domain; none: nothing can be shared
+    /// The most that is kept warm, where the share of `shared_cache_bytes` is not more: all that take part may keep
+    /// that much together, in equal shares.
+    std::size_t cache_bytes = std::size_t{256} << 20U;
+    std::size_t shared_cache_bytes = 0;
+    std::span<participant_entry> members = {};                 ///< of the domain; none: nothing can be shared
     muster::huge_pages huge_pages = muster::huge_pages::none;  ///< for runs that are populated here
     bool populates_all = false;  ///< short runs and small blocks' extents too: what the kernel lacks is an error then
     domain* owner = nullptr;     ///< the domain that it is a part of, if it is of one
@@ -74,6 +112,9 @@ public:
     std::function<memory_budget()> budget = {};
   };
 
+  /// What a process keeps warm in any case, if it has freed as much.
+  static constexpr std::size_t least_warm_bytes = std::size_t{1} << 20U;
+
   struct statistics {
     std::size_t live_blocks = 0;   ///< allocated or adopted here, and not yet released, lent or shared
     std::size_t holds = 0;         ///< of this process, on blocks that are shared
@@ -81,6 +122,10 @@ public:
     std::size_t cached_bytes = 0;  ///< of those, freed runs kept warm by this one
     std::size_t slab_bytes = 0;    ///< of those, extents that this one has divided into small blocks, free or not
     std::size_t huge_bytes = 0;    ///< made of huge pages by this process so far
+    std::size_t warm_bytes = 0;  ///< of those held, freed runs kept warm by all processes; read_participants(): by whom
+
+    /// Of those held: blocks, and extents of small ones.
+    [[nodiscard]] std::size_t in_use_bytes() const noexcept { return held_bytes - std::min(held_bytes, warm_bytes); }
   };
 
   /// Lifetime: borrows the tables and the memory; `memfd` is the file behind `bytes`.
@@ -153,7 +198,7 @@ public:
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;
 
   /// Has the pages of the arena's first `bytes` bytes there before they are asked for; whoever allocates gets those
-  /// first. They stay until what was allocated there is freed and no longer cached.
+  /// first. As much as that is kept warm here from then on, once it has been used and freed, as far as options allow.
   /// Throws errc::invalid_argument for more than the arena has, errc::out_of_memory where that much is not available
   /// (nothing is touched then) or turns out not to be.
   void prefault(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
@@ -163,6 +208,25 @@ public:
   void recover(participant_id dead) noexcept MUSTER_EXCLUDES(mutex_);
 
   [[nodiscard]] statistics read_statistics() const MUSTER_EXCLUDES(mutex_);
+  /// Of every participant. Cost: a look at every extent that was ever claimed.
+  [[nodiscard]] std::vector<participant_memory> read_participants() const;
+
+  /// What is kept warm here, and how often runs have been allocated and freed.
+  struct warmth {
+    std::size_t bytes = 0;
+    std::uint64_t uses = 0;
+  };
+  [[nodiscard]] warmth warm() const noexcept MUSTER_EXCLUDES(mutex_);
+  /// Gives back what is kept warm, but what prefault() has asked for.
+  void trim() noexcept MUSTER_EXCLUDES(mutex_);
+  /// The same, unless runs have been allocated or freed since `before`, warm_time ago. Returns what is kept warm now
+  /// beyond that: while it is something, call this again after warm_time.
+  warmth trim_unused(const warmth& before) noexcept MUSTER_EXCLUDES(mutex_);
+  /// Tells `keeper` when something is kept warm; after trim_unused() has returned nothing, of the next. nullptr:
+  /// nobody.
+  void be_watched_by(warm_keeper* keeper) noexcept MUSTER_EXCLUDES(mutex_);
+  /// No more than `keeper`, if it is that one: when this returns it is called no more.
+  void no_longer_watched_by(const warm_keeper& keeper) noexcept MUSTER_EXCLUDES(mutex_);
   /// What all processes have claimed of it and nobody has written yet: it will be taken from what is available now.
   [[nodiscard]] std::size_t untouched_bytes() const;
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
@@ -184,6 +248,7 @@ private:
     std::uint32_t generation = 0;
     participant_id home = participant_id::none;
     block_state state = block_state::free;  // free: not ours
+    bool is_own = false;  // a run that was allocated here, or a hold on one: of `capacity` bytes that are used
 
     [[nodiscard]] bool is_small() const noexcept;
     [[nodiscard]] extent_run run() const noexcept {
@@ -208,6 +273,7 @@ private:
   block allocate_small(std::size_t bytes) MUSTER_REQUIRES(mutex_);
   block allocate_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   block make_live(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
+  block use_run(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
   std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
   void reach(std::size_t end) const;
@@ -215,13 +281,19 @@ private:
   void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t place_for(std::size_t extents) const noexcept MUSTER_REQUIRES(mutex_);
   void release_here(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
+  void end_use(record& which) noexcept MUSTER_REQUIRES(mutex_) {
+    if (std::exchange(which.is_own, false)) demand_.give(which.capacity);
+  }
   void cache_run(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
+  void set_cached(std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
   void release_orphan(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void forget(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   void drop_run(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   void trim_cache(std::size_t keep_bytes) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::size_t member_count() const noexcept;
   [[nodiscard]] std::size_t cache_limit() const noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t idle_limit() const noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] warmth warm_beyond_idle() const noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool admit(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::size_t require_room(std::size_t bytes, unsigned copies, std::size_t needed) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] memory_budget budget() const;
@@ -267,6 +339,12 @@ private:
   std::vector<record> records_ MUSTER_GUARDED_BY(mutex_);                       // by descriptor
   std::vector<std::uint32_t> cache_ MUSTER_GUARDED_BY(mutex_);                  // freed runs, oldest first
   std::size_t cached_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t>* warm_told_ MUSTER_GUARDED_BY(mutex_) = nullptr;  // of that, to the other participants
+  run_demand demand_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t run_uses_ MUSTER_GUARDED_BY(mutex_) = 0;  // runs allocated and freed
+  std::size_t prefaulted_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  warm_keeper* keeper_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  bool is_watched_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t slab_extents_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t live_blocks_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t holds_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -11,7 +11,9 @@
 #include <span>
 #include <utility>
 
+#include <muster/base/clock.hpp>
 #include <muster/base/fork_count.hpp>
+#include <muster/base/futex.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/memory/descriptor_exchange.hpp>
@@ -134,6 +136,11 @@ public:
   /// How many participants have died and been recovered; a futex word, woken each time. Whoever sleeps on a word that
   /// another participant wakes sleeps on this one too (futex_wait_any): a waker may die between its news and its wake.
   [[nodiscard]] const std::atomic<std::uint32_t>& deaths() const noexcept;
+
+  /// As futex_wait_any, between processes. After warm_time, if this process has used no memory of the arena meanwhile,
+  /// what that keeps warm is given back, and the sleep goes on.
+  /// Cost: while memory is kept warm, a wake-up in warm_time; as long as other threads go on using it, one in each.
+  bool sleep(std::span<const futex_expectation> words, deadline until = {}) const;
 
   /// `{incarnation:32, pid:32}` of the process that has the number now; 0 while nobody has. Another value than before
   /// means that the one before is dead. That is so before what it had is given to others, and before deaths() says that

@@ -26,6 +26,7 @@ struct alignas(64) participant_entry {
   std::atomic<std::uint64_t> word;    ///< `{incarnation:32, pid:32}`, 0 while the number is free; written by the host
   std::atomic<std::uint64_t> change;  ///< the number of its latest change of a count (share_protocol.hpp); its own
   std::atomic<std::uint64_t> confirmed;  ///< its changes up to this one are known to others; written by them
+  std::atomic<std::uint64_t> warm;       ///< bytes that it keeps warm (arena.hpp); its own, for statistics
 };
 static_assert(sizeof(participant_entry) == 64);
 

@@ -14,7 +14,7 @@
 //
 // Thread safety: all functions are safe to call from any thread, while nobody else uses the elements.
 // Cost: one pass in which value, gradient and states are read once and written once, by vectors; no allocation, unless
-// a gradient is not contiguous.
+// a gradient is not contiguous, or overlaps what is written.
 
 #include <array>
 #include <cstddef>
@@ -39,10 +39,9 @@ namespace muster {
 ///
 /// Throws errc::invalid_argument, with nothing written, unless the rule can be applied to the dtype (update_rule::
 /// require, with sum), the gradient is of the variable's dtype and shape, there are as many states as the rule has,
-/// each of state_type and of that shape, variable and states are contiguous, all are in the host's memory, and step is
-/// not 0.
-///
-/// Requires: no two of them share memory; but gradient and value may be the same.
+/// each of state_type and of that shape, variable and states are contiguous and do not overlap, all are in the host's
+/// memory, and step is not 0. The gradient may be the variable; where it overlaps variable or states otherwise it is
+/// read as it was before, by way of a copy.
 void apply(const update_rule& rule, const tensor& value, const tensor& gradient, std::span<const tensor> states = {},
            std::uint64_t step = 1);
 

@@ -29,6 +29,8 @@ struct worker_statistics {
   std::chrono::nanoseconds working{};  ///< at tasks, also what it is at now; only what was timed (pool_options::timing)
   std::chrono::nanoseconds idle{};     ///< ready and without a task, while times were taken
   std::chrono::nanoseconds start_up{};  ///< of its last start: until it was ready, initializer included
+  std::size_t held_bytes = 0;           ///< of the domain's arena, in the name of its process
+  std::size_t warm_bytes = 0;           ///< of those, what its process has freed and keeps for its next allocations
   crew_statistics processes;            ///< how often it was started and ended, by reason
 };
 
@@ -38,8 +40,10 @@ struct worker_statistics {
 struct pool_statistics {
   dispatcher_statistics tasks;  ///< a chunk of a map counts as one; of those retried and lost, each element
   crew_statistics workers;
-  arena::statistics memory;  ///< of the domain, which pools share
-  std::size_t pending = 0;   ///< accepted and not ended
+  /// Of the domain, which pools share: in_use_bytes() and warm_bytes are of all processes together, cached_bytes is
+  /// what the program itself keeps warm of that.
+  arena::statistics memory;
+  std::size_t pending = 0;  ///< accepted and not ended
   std::vector<worker_statistics> each_worker{};
   std::vector<slow_task> slowest{};  ///< the slowest few of those that were timed, the slowest first
 };

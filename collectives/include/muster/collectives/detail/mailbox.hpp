@@ -109,6 +109,12 @@ private:
   };
 
   void require_peer(std::size_t peer) const;
+  // Memory that messages under way read or write: mailbox_overlap.cpp.
+  void keep_from_receives(transfer& sent) MUSTER_REQUIRES(mutex_);
+  void keep_from_transfers(const transfer& received) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_being_sent(const tensor& what) MUSTER_REQUIRES(mutex_);
+  template <class Use>
+  void for_each_send(Use use) MUSTER_REQUIRES(mutex_);
   void require_no_complaint(std::size_t to) MUSTER_REQUIRES(mutex_);
   void stage(transfer& what);
   void open(std::size_t to) MUSTER_REQUIRES(mutex_);

@@ -14,6 +14,7 @@
 
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/work.hpp>
+#include <muster/device/overlap.hpp>
 
 namespace muster::detail {
 
@@ -60,7 +61,8 @@ private:
   std::size_t peer_;  // of a receive from anybody: whose it is, when it has ended
   const std::uint64_t tag_;
   const bool takes_any_shape_;
-  tensor tensor_;  // where it is received; or what is sent, as the receiver reads it, until that has ended
+  tensor tensor_;        // where it is received; or what is sent, as the receiver reads it, until that has ended
+  address_range range_;  // that tensor's
   // What follows is the mailbox's until it has ended.
   std::uint64_t block_name_ = 0;
   std::uint64_t ack_ = 0;
@@ -112,6 +114,10 @@ public:
       before = each;
     }
     return nullptr;
+  }
+  template <class Use>
+  void for_each(Use use) const {
+    for (auto* each = first_.get(); each != nullptr; each = each->next_.get()) use(*each);
   }
   /// Calls `use` with each that fits, in order, and none of them is in the queue any more then.
   template <class Fits, class Use>
