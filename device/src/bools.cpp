@@ -2,11 +2,13 @@
 #include "bools.hpp"
 
 #include <cstdint>
+#include <cstring>
 
 namespace muster::detail {
 
 void copy_bools(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  for (std::size_t index = 0; index < count; ++index) to[index] = std::byte{from[index] != std::byte{0}};
+  std::memmove(to, from, count);
+  for (std::size_t index = 0; index < count; ++index) to[index] = std::byte{to[index] != std::byte{0}};
 }
 
 unsigned greatest_byte(const std::byte* first, std::size_t count) noexcept {

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-/// Writes 1 for each that is true and 0 for the others. `to` may be `from`; else they do not overlap.
+/// Writes 1 for each that is true and 0 for the others. They may overlap.
 void copy_bools(std::byte* to, const std::byte* from, std::size_t count) noexcept;
 
 /// The greatest of the bytes; 0 of none. All are C++'s bools where it is 0 or 1.

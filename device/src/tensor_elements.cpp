@@ -90,7 +90,7 @@ void copy_apart(const tensor& to, const tensor& from) {
   if (auto* const there = detail::device_of(to, from)) {
     if (to.size() == 0) return;
     there->copy(to, from);
-    if (to.dtype() == dtype::boolean && to.device().is_cpu()) copy_elements(to, to);
+    if (to.dtype() == dtype::boolean && to.device().is_cpu()) copy_apart(to, to);
     return;
   }
   const auto item = static_cast<std::ptrdiff_t>(dtype_size(to.dtype()));
