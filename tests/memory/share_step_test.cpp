@@ -125,7 +125,7 @@ constexpr scenario scenarios[] = {
          },
      .after = [](arena& memory, stage&,
                  shared_block& block) { memory.entrust(memory.send(block, carrier_here()), carrier_here()); },
-     .stride = 9},
+     .stride = 4},
     {.name = "FreeABlockWithWhatItCarries",
      .before =
          [](arena& memory, stage& with, shared_block& block) {
@@ -136,7 +136,7 @@ constexpr scenario scenarios[] = {
            memory.entrust(memory.send(inner, block), block);
          },
      .after = [](arena&, stage&, shared_block& block) { block.reset(); },
-     .stride = 61},
+     .stride = 37},
     {.name = "KeepWhatIsLent",
      .before = borrow,
      .after = [](arena& memory, stage&, shared_block& block) { memory.keep(block); },
