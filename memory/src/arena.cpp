@@ -269,7 +269,7 @@ void arena::release_live(block_ref ref) noexcept {
   auto& known = record_of(ref.descriptor);
   MUSTER_ASSERT(known.state == block_state::live && known.generation == ref.generation);
   --live_blocks_;
-  if (!known.is_own) demand_.count_release();
+  if (!known.is_own && !known.is_small()) demand_.count_release();
   end_use(known);
   if (known.home == options_.self) {
     release_here(ref.descriptor);

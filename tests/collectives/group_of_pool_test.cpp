@@ -51,6 +51,33 @@ TEST(GroupOfPool, TheProgramCanBeARankItself) {
   EXPECT_EQ(other.get(), 1);
 }
 
+std::string reduce_into(const group_ticket& ticket, std::size_t rank, const tensor& in, const tensor& out) {
+  group mine(ticket, rank);
+  try {
+    mine.all_reduce(in, out);
+    return "done";
+  } catch (const error& refusal) {
+    mine.barrier();  // it goes on
+    return refusal.what();
+  }
+}
+
+TEST(GroupOfPool, WhatOneWorkerWritesIsNotReadByAnother) {
+  const pool pool({.workers = 2});
+  const auto all = tensor::ones<float>({10'000});
+  const auto apart = tensor::zeros<float>({5'000});
+  const group_ticket ticket(2);
+  auto first =
+      pool.on(0).apply_async(reduce_into, ticket, std::size_t{0}, all.slice(5'000, 10'000), all.slice(0, 5'000));
+  auto second = pool.on(1).apply_async(reduce_into, ticket, std::size_t{1}, all.slice(4'000, 9'000), apart);
+  const auto ranges = testing::AllOf(testing::HasSubstr("bytes 0 to 20000, which rank 0 writes"),
+                                     testing::HasSubstr("bytes 16000 to 36000, which rank 1 reads"));
+  EXPECT_THAT(first.get(), ranges);
+  EXPECT_THAT(second.get(), ranges);
+  EXPECT_EQ(all.to_vector<float>(), std::vector<float>(10'000, 1));
+  EXPECT_EQ(apart.to_vector<float>(), std::vector<float>(5'000, 0));
+}
+
 // Waits in a barrier until the other is dead; then goes on without it.
 std::string go_on_without(const group_ticket& ticket, std::size_t rank, const event& joined) {
   group mine(ticket, rank);

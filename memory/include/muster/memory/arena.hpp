@@ -39,15 +39,16 @@ class slab;
 class domain;
 struct memory_budget;
 
-/// How long memory that nobody uses is kept warm: then it is given back (arena::trim_unused).
+/// How long an arena keeps memory warm that nobody uses (arena::trim_unused).
 inline constexpr std::chrono::nanoseconds warm_time = std::chrono::seconds(1);
 
-/// Learns that an arena keeps memory warm, and gives it back when nobody uses it: of a process with a thread that can
-/// wait for that.
+/// Gives back what an arena keeps warm, when nobody uses it: on a thread that can wait.
+///
+/// Thread safety: begin_watch() is called on any thread.
 class warm_keeper {
 public:
-  /// Something is kept warm, and nobody looks after it. Called under the arena's lock: returns at once, and calls
-  /// arena::trim_unused() later, from outside.
+  /// The arena keeps something warm. Called under its lock: returns at once, and calls arena::trim_unused() after
+  /// warm_time, and again until that returns nothing.
   virtual void begin_watch() noexcept = 0;
 
 protected:
@@ -79,12 +80,12 @@ enum class huge_pages : std::uint8_t {
 /// whole extents. Nothing that an allocator needs lies in shared memory except the ownership words of extents and
 /// blocks, so a process that dies at any instruction leaves nothing to repair, only names to look for: see `recover`.
 ///
-/// *Warm memory*: freed runs are kept for the next allocations, oldest given back first. A process keeps up to twice
-/// what the runs that it has allocated itself have swung by lately (run_demand), and least_warm_bytes more; so all
-/// processes together keep warm what they have used lately, whoever frees it. No process keeps more than options say.
-/// What was not used for warm_time goes back where a thread of muster's is there to see to that: in a program with
-/// pools its supervisor; in workers, and in processes that wait in groups, worlds, queues or for events, whoever sleeps
-/// there (domain::sleep). Others call trim().
+/// *Warm memory*: a process keeps freed runs for its next allocations; it gives the oldest back first. It keeps at most
+/// twice the recent swing of the runs that it allocated itself (run_demand), and least_warm_bytes more, within the
+/// bounds of its options. So a process that frees what others allocate keeps next to nothing, and all processes
+/// together keep about what they use. Memory that nobody uses for warm_time goes back to the system, if a thread of
+/// muster sleeps in the process: the supervisor of a program with pools, a worker, or a thread that waits in a group, a
+/// world, a queue or for an event (domain::sleep). Other processes call trim().
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: each process has its own arena object over the same memory. A forked child gives nothing back.
@@ -97,8 +98,8 @@ public:
 
   struct options {
     participant_id self = participant_id::host;
-    /// The most that is kept warm, where the share of `shared_cache_bytes` is not more: all that take part may keep
-    /// that much together, in equal shares.
+    /// What this process keeps warm at most, if its share of `shared_cache_bytes` is not more: those are divided by the
+    /// number of participants.
     std::size_t cache_bytes = std::size_t{256} << 20U;
     std::size_t shared_cache_bytes = 0;
     std::span<participant_entry> members = {};                 ///< of the domain; none: nothing can be shared
@@ -198,7 +199,8 @@ public:
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;
 
   /// Has the pages of the arena's first `bytes` bytes there before they are asked for; whoever allocates gets those
-  /// first. As much as that is kept warm here from then on, once it has been used and freed, as far as options allow.
+  /// first. From then on this process keeps as much as that warm, also while nobody uses it, within the bounds of its
+  /// options.
   /// Throws errc::invalid_argument for more than the arena has, errc::out_of_memory where that much is not available
   /// (nothing is touched then) or turns out not to be.
   void prefault(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
@@ -211,21 +213,21 @@ public:
   /// Of every participant. Cost: a look at every extent that was ever claimed.
   [[nodiscard]] std::vector<participant_memory> read_participants() const;
 
-  /// What is kept warm here, and how often runs have been allocated and freed.
+  /// What this process keeps warm and prefault() has not asked for, and how many runs it has allocated and freed.
   struct warmth {
     std::size_t bytes = 0;
     std::uint64_t uses = 0;
   };
   [[nodiscard]] warmth warm() const noexcept MUSTER_EXCLUDES(mutex_);
-  /// Gives back what is kept warm, but what prefault() has asked for.
+  /// Gives back what this process keeps warm, except as much as prefault() has asked for.
   void trim() noexcept MUSTER_EXCLUDES(mutex_);
-  /// The same, unless runs have been allocated or freed since `before`, warm_time ago. Returns what is kept warm now
-  /// beyond that: while it is something, call this again after warm_time.
+  /// The same, unless runs were allocated or freed since `before`. Returns what is still kept warm: if that is
+  /// something, call this again after warm_time.
   warmth trim_unused(const warmth& before) noexcept MUSTER_EXCLUDES(mutex_);
-  /// Tells `keeper` when something is kept warm; after trim_unused() has returned nothing, of the next. nullptr:
-  /// nobody.
+  /// Tells `keeper` when something is kept warm; again after trim_unused() has returned nothing. nullptr: tells nobody.
+  /// Lifetime: borrows the keeper until no_longer_watched_by().
   void be_watched_by(warm_keeper* keeper) noexcept MUSTER_EXCLUDES(mutex_);
-  /// No more than `keeper`, if it is that one: when this returns it is called no more.
+  /// Calls that keeper no more, if it is the present one.
   void no_longer_watched_by(const warm_keeper& keeper) noexcept MUSTER_EXCLUDES(mutex_);
   /// What all processes have claimed of it and nobody has written yet: it will be taken from what is available now.
   [[nodiscard]] std::size_t untouched_bytes() const;
