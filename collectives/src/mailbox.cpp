@@ -259,22 +259,20 @@ waiting_for reason_of(const transfer& what, std::size_t asked) {
 
 }  // namespace
 
-// It may come, and its sender leave, between a look and that it is known that he has. Whoever asks on and on waits as
-// one that sleeps.
+// It may come, and its sender leave, between a look and that it is known that he has.
 bool mailbox::test(transfer& what) {
-  constexpr unsigned many = 128;
   if (what.test()) return true;
   const auto failure = end_->failure_of(reason_of(what, what.asked_));
-  if (failure == nullptr) {
-    if (what.tests_.load(std::memory_order_relaxed) >= many) {
-      copy_since_it_takes_long(what.sends());
-    } else {
-      what.tests_.fetch_add(1, std::memory_order_relaxed);
-    }
-    return false;
-  }
+  if (failure == nullptr) return copy_for_who_tests(what), false;
   if (!what.test()) give_up(what, failure);
   return true;
+}
+
+// Whoever asks on and on waits, too, and never sleeps.
+void mailbox::copy_for_who_tests(transfer& what) {
+  constexpr unsigned many = 128;
+  if (!what.sends()) return relieve_senders();
+  if (what.tests_.fetch_add(1, std::memory_order_relaxed) >= many) absorb();
 }
 
 // A message that its receiver has been told of stays where it is until it is answered: he may be reading it.
@@ -331,7 +329,7 @@ bool mailbox::wait_any(std::span<work_state* const> all, deadline until) {
   if (end_->look_until(until, is_over)) return true;
   return end_->wait_here(until, [&] {
     if (is_over()) return true;
-    copy_since_it_takes_long(sends);
+    sends ? absorb() : relieve_senders();
     return false;
   });
 }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -110,6 +112,36 @@ TEST(GroupOfPool, WhoeverIsLeftOfItsWorkersGoesOn) {
   EXPECT_EQ(calls[0].get(), "the sum is 2");
   EXPECT_EQ(calls[2].get(), "the sum is 2");
   EXPECT_THROW(calls[1].get(), worker_died);
+}
+
+constexpr std::uint32_t few_tag = 1;
+constexpr std::uint32_t many_tag = 2;
+
+void send_and_leave(const group_ticket& ticket) {
+  group mine(ticket, 0);
+  for (std::size_t each = 0; each < 10; ++each) {
+    mine.send(tensor::full<float>({3}, static_cast<float>(each)), 1, few_tag);
+    static_cast<void>(mine.isend(tensor::full<float>({3000}, static_cast<float>(each)), 1, many_tag));
+  }
+}
+
+std::size_t count_received(const group_ticket& ticket) {
+  group mine(ticket, 1);
+  std::size_t count = 0;
+  for (std::size_t each = 0; each < 10; ++each) {
+    for (const auto tag : {few_tag, many_tag}) {
+      count += mine.recv(0, tag).at<float>(2) == static_cast<float>(each) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST(GroupOfPool, WhatAWorkerHasSentIsReceivedWhenItsPoolIsGone) {
+  for (const bool by_program : {true, false}) {
+    const group_ticket ticket(2, {.timeout = 20s});
+    pool({.workers = 1}).apply(send_and_leave, ticket);
+    EXPECT_EQ(by_program ? count_received(ticket) : pool({.workers = 1}).apply(count_received, ticket), 20U);
+  }
 }
 
 TEST(GroupOfPrograms, IsMetByName) {

@@ -237,6 +237,25 @@ TEST_F(MessagesOfWhoHasLeft, GoWithTheGroupWhereTheirReceiverNeverJoins) {
 
 #endif
 
+TEST_F(MessagesOfWhoHasLeft, ArriveWholeWhileItIsLeaving) {
+  for (int round = 0; round < 100; ++round) {
+    const group_ticket ticket(2, options_);
+    const auto kept = numbers(longer, 7);
+    std::thread sends([&] {
+      std::optional<group> mine(std::in_place, ticket, 0);
+      send_all(*mine, 1);
+      const auto sent = mine->isend(kept, 1, 3);
+      mine.reset();
+      EXPECT_NO_THROW(sent.wait());
+      kept.fill(99.0F);
+    });
+    group mine(ticket, 1);
+    for (const auto each : mine.recv(0, 3).to_vector<float>()) ASSERT_EQ(each, 7);
+    expect_all(mine, 0);
+    sends.join();
+  }
+}
+
 // ---- what their sender may do then
 
 TEST_F(MessagesOfWhoHasLeft, AreWhatTheyWereWhenItLeft) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@ protected:
   static const char* text_of(const shared_block& block) { return reinterpret_cast<const char*>(block.data()); }
   // As it is of one that has died: where leak checkers look.
   static void leave_dead(shared_block& which) {
-    static std::vector<const void*> left;
+    static auto& left = *std::make_unique<std::vector<const void*>>().release();  // never destroyed
     left.push_back(which.release());
   }
   void expect_all_free() {

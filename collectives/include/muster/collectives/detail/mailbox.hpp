@@ -27,7 +27,7 @@ namespace muster::detail {
 /// A rank that waits until its own long message is taken also copies what others have sent to it, if need be into
 /// memory of its own: so two ranks that send to one another first and receive later do not wait for ever. One that
 /// waits for anything else copies some of what a sender has told of that can tell of nothing more before it is
-/// answered. Whoever only tests, often and in vain, does what one that waits does.
+/// answered. Whoever only tests does so too, for a send after many tests in vain.
 ///
 /// A rank that leaves hands over what it has told of and others have not received: rings that nobody has taken over go
 /// with the group's memory then, and long messages with their ring.
@@ -159,7 +159,7 @@ private:
   [[nodiscard]] bool absorb(std::size_t from, arrival& what) MUSTER_REQUIRES(mutex_);
   void absorb_newest(std::size_t from) MUSTER_REQUIRES(mutex_);
   void relieve_senders() MUSTER_EXCLUDES(mutex_);
-  void copy_since_it_takes_long(bool sends) { sends ? absorb() : relieve_senders(); }
+  void copy_for_who_tests(transfer& what) MUSTER_EXCLUDES(mutex_);
   void await_loss(const transfer& what);
   void give_up(transfer& what, std::exception_ptr failure) MUSTER_EXCLUDES(mutex_);
   static void end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended);

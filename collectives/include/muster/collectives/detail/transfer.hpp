@@ -71,7 +71,7 @@ private:
   bool is_lost_ = false;  // since its sender is gone, as is known now or soon
   std::vector<std::function<void(std::exception_ptr)>> callbacks_;
   std::atomic<bool> ended_ = false;
-  std::atomic<unsigned> tests_ = 0;  // in vain
+  std::atomic<unsigned> tests_ = 0;  // in vain, of a send
   std::shared_ptr<transfer> next_;   // the queue's that it is in
 };
 
