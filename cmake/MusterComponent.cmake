@@ -19,6 +19,11 @@ function(muster_component name)
   list(APPEND details ${arg_OPTIONAL})
   list(TRANSFORM details PREPEND include/muster/${name}/)
   list(TRANSFORM arg_HEADERS PREPEND include/muster/${name}/)
+  file(GLOB_RECURSE unnamed RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} include/muster/${name}/*.hpp)
+  list(REMOVE_ITEM unnamed ${arg_HEADERS} ${details})
+  if(unnamed)
+    message(FATAL_ERROR "${unnamed}: not among the HEADERS of '${name}', so it would not be installed")
+  endif()
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS}
     FILE_SET details TYPE HEADERS BASE_DIRS include FILES ${details})

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <muster/base/cgroup.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 
@@ -118,9 +119,7 @@ void admit_groups(memory_budget& budget, const fs::path& system_root) {
   }
 }
 
-}  // namespace
-
-memory_budget available_memory(const fs::path& system_root) {
+memory_budget read_budget(const fs::path& system_root) {
   memory_budget budget;
   const auto machine = memory_of_machine(system_root);
   admit(budget, machine.total, machine.total - std::min(machine.total, machine.available), machine.source);
@@ -131,6 +130,13 @@ memory_budget available_memory(const fs::path& system_root) {
   }
   admit_groups(budget, system_root);
   return budget;
+}
+
+}  // namespace
+
+// The standard library's paths compute with doubles, and the thread's floating-point flags are the program's.
+memory_budget available_memory(const fs::path& system_root) {
+  return in_fixed_float_state([&system_root] { return read_budget(system_root); });
 }
 
 bool never_overcommits(const fs::path& system_root) {

@@ -78,8 +78,10 @@ void call_frame::check_fit() {
     const auto bytes = end_.payload(rank);
     const std::string why(reinterpret_cast<const char*>(bytes.data()),
                           std::min<std::size_t>(headers_[rank].count, bytes.size()));
-    throw error(errc::invalid_argument, text(name_of(own.kind), " (call ", end_.sequence(), " of the group): ",
-                                             who(rank), " could not make its call, and nothing was done: ", why));
+    throw member_failed(errc::invalid_argument,
+                        text(name_of(own.kind), " (call ", end_.sequence(), " of the group): ", who(rank),
+                             " could not make its call, and nothing was done: ", why),
+                        {end_.member(rank)});
   }
   const auto fits = [&](const call_header& each) { return each.fits(headers_.front(), counts_differ); };
   if (!std::all_of(headers_.begin(), headers_.end(), fits)) {
@@ -176,11 +178,13 @@ void call_frame::throw_failed() const {
   const auto failed = end_.failed_ranks();
   if (failed.empty()) return;
   text_writer out;
+  std::vector<group_member> members;
   out << name_of(own.kind) << " (call " << end_.sequence() << " of the group) failed, and its results are undefined: ";
   for (std::size_t index = 0; index < failed.size(); ++index) {
     out << (index == 0 ? "" : "; ") << who(failed[index]) << ": " << end_.report_of(failed[index]);
+    members.push_back(end_.member(failed[index]));
   }
-  throw error(errc::remote_exception, std::move(out).str());
+  throw member_failed(errc::remote_exception, std::move(out).str(), std::move(members));
 }
 
 std::string call_frame::who(std::size_t rank) const { return describe({end_.member(rank)}); }

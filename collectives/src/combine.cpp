@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <muster/base/assert.hpp>
+#include <muster/base/float_state.hpp>
 
 #include "combine_kernel.hpp"
 
@@ -22,9 +23,9 @@ struct equivalent {
 
 equivalent of_bool(reduction_op op) {
   using enum reduction_op;
-  if (op == sum || op == max) return {bor, dtype::u8};
-  if (op == prod || op == min) return {band, dtype::u8};
-  return {op, dtype::u8};
+  if (op == sum || op == max) return {bor, dtype::boolean};
+  if (op == prod || op == min) return {band, dtype::boolean};
+  return {op, dtype::boolean};
 }
 
 equivalent of_complex(reduction_op op, dtype type) {
@@ -73,13 +74,14 @@ bool is_in_place(std::span<const std::byte* const> inputs, std::span<std::byte* 
   return std::ranges::find_first_of(inputs, outputs) != inputs.end();
 }
 
+// The program's function runs in the state that the thread has.
 void combine_unfenced(combine_kernels kernels, const reduction& how, dtype type, combine_job job) {
   if (how.function() != nullptr) return combine_by_function(*how.function(), dtype_size(type), job);
   const auto same = equivalent_of(how.op(), type);
   job.count *= same.parts;
   const auto kernel = kernels(same.op, same.type);
   MUSTER_ASSERT(kernel != nullptr);
-  kernel(job);
+  in_fixed_float_state([&] { kernel(job); });
 }
 
 // Also when a function throws: what it has stored until then may be looked at.
@@ -112,7 +114,8 @@ void combine_by(combine_kernels kernels, const reduction& how, dtype type, std::
   // What is overwritten in place is in the caches already: a streaming store would throw it out of them first.
   const auto stored = is_in_place(inputs, outputs) ? stores::normal : how_to_store;
   const fence_at_end fenced(stored);
-  if (inputs.size() == 1) return copy_to_all(inputs[0], outputs, count * dtype_size(type), stored);
+  const bool is_copy = inputs.size() == 1 && (type != dtype::boolean || how.function() != nullptr);
+  if (is_copy) return copy_to_all(inputs[0], outputs, count * dtype_size(type), stored);
   combine_unfenced(kernels, how, type, {inputs.data(), inputs.size(), outputs.data(), outputs.size(), count, stored});
 }
 

@@ -18,6 +18,14 @@ struct plain {
   static elements narrow(wides each) { return each; }
 };
 
+/// Bools. Others may have written any byte; every one but 0 is true, and 1 from here on.
+struct bool_format : plain<std::uint8_t> {
+  static wides widen(elements each) {
+    const elements one = elements{} + std::uint8_t{1};
+    return each != elements{} ? one : elements{};
+  }
+};
+
 /// Integers whose sum must not wrap around. Their division is one by one in any case.
 template <class T, class Wide>
 struct counted {

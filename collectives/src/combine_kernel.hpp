@@ -14,7 +14,7 @@ namespace muster::detail {
 /// The pieces in which arrays are gone through.
 inline constexpr std::size_t chunk_bytes = 8192;
 
-/// What a kernel is to do. Requires: two inputs or more, an output, an element.
+/// What a kernel is to do. Requires: an input or more, an output, an element.
 struct combine_job {
   const std::byte* const* inputs;
   std::size_t input_count;

@@ -80,7 +80,17 @@ combine_kernel find_average(dtype type) {
   }
 }
 
+combine_kernel find_bool(reduction_op op) {
+  switch (op) {
+    case reduction_op::band: return run<bool_format, bit_and>;
+    case reduction_op::bor: return run<bool_format, bit_or>;
+    case reduction_op::bxor: return run<bool_format, bit_xor>;
+    default: return nullptr;
+  }
+}
+
 combine_kernel find_kernel(reduction_op op, dtype type) {
+  if (type == dtype::boolean) return find_bool(op);
   switch (op) {
     case reduction_op::sum: return find_unsigned<addition>(type);
     case reduction_op::avg: return find_average(type);

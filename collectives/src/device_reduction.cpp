@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include <muster/base/float_state.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/convert.hpp>
 #include <muster/device/device_block.hpp>
@@ -47,11 +48,15 @@ void make_native(reduction_plan& plan, reduction_op op) {
   }
 }
 
+double reciprocal(std::size_t number) {
+  return in_fixed_float_state([&number] { return 1.0 / static_cast<double>(number); });
+}
+
 // Of f32 and less: there are enough bits more in an f64 that the product by 1/n, rounded, is the quotient.
 void divide_by_doubles(const tensor& which, std::size_t divisor) {
   const auto wide = tensor::empty(dtype::f64, which.shape(), which.device());
   convert_into(wide, which);
-  scale(wide, 1.0 / static_cast<double>(divisor));
+  scale(wide, reciprocal(divisor));
   convert_into(which, wide);
 }
 
@@ -76,7 +81,7 @@ reduction_plan plan_reduction(const device_transport& by, const reduction& with,
 void divide(const tensor& which, std::size_t divisor) {
   if (divisor == 1 || which.size() == 0) return;
   const auto type = which.dtype();
-  if (std::has_single_bit(divisor)) return scale(which, 1.0 / static_cast<double>(divisor));
+  if (std::has_single_bit(divisor)) return scale(which, reciprocal(divisor));
   divide_by_doubles(type == dtype::c64 ? as_row_of(which, dtype::f32) : which, divisor);
 }
 

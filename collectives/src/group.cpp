@@ -63,9 +63,12 @@ group& group::operator=(group&& other) noexcept {
 }
 group::~group() { leave(); }
 
-// A forked child has neither the group's thread nor its memory: leaving the group is its parent's.
+// A forked child has neither the group's thread nor its memory: leaving the group is its parent's. In the group's own
+// thread, as in a callback, the calls that are queued still need it.
 void group::leave() noexcept {
-  if (self_ != nullptr && !self_->end->is_here()) detail::leave_to_parent(std::move(self_));
+  if (self_ == nullptr) return;
+  if (!self_->end->is_here()) return detail::leave_to_parent(std::move(self_));
+  if (auto& queued = self_->queued; queued.is_own_thread()) return queued.keep_to_the_end(std::move(self_));
   self_.reset();
 }
 

@@ -139,7 +139,8 @@ std::uint64_t tag_of(std::span<const std::size_t> ranks) {
 template <class Make>
 auto as_subset(Make make) {
   const auto about = [](const group_error& found) {
-    return group_error::particulars{.operation = "subset", .missing = found.missing(), .lost = found.lost()};
+    return group_error::particulars{
+        .operation = "subset", .missing = found.missing(), .lost = found.lost(), .broken_by = found.broken_by()};
   };
   try {
     return make();

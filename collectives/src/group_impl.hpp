@@ -58,6 +58,7 @@ auto group::impl::make(Call call) {
     ++made;
     return call();
   }
+  queued.require_other_thread();
   // Everything that it captures lives until it has ended.
   if constexpr (std::is_void_v<decltype(call())>) {
     queue([&] {

@@ -36,7 +36,9 @@ error refused_message(std::size_t to, const outbox& ring, std::uint64_t position
 }  // namespace
 
 mailbox::mailbox(std::shared_ptr<rank_end> end)
-    : end_(std::move(end)), incoming_(end_->size()), outgoing_(end_->size()) {}
+    : end_(std::move(end)), incoming_(end_->size()), outgoing_(end_->size()) {
+  end_->set_before_sleep([this] { relieve_senders(); });
+}
 
 mailbox::~mailbox() = default;
 
@@ -104,7 +106,7 @@ void mailbox::open(std::size_t to) {
   std::iota(out.free_acks.rbegin(), out.free_acks.rend(), std::size_t{0});
   out.block = blocks.allocate_shared(sizeof(outbox::memory));
   const auto ring = outbox::make(out.block.bytes());
-  out.hold = blocks.send(out.block);
+  out.hold = blocks.send(out.block, end_->block());
   end_->memory().link(end_->rank(), to).store(out.hold, std::memory_order_seq_cst);
   out.ring = ring;  // it is open, once nothing can fail any more
   receivers_.push_back(to);
@@ -188,20 +190,25 @@ bool mailbox::push_queued(std::size_t to, transfer_queue& ended) {
 bool mailbox::look_at_answers(std::size_t to, transfer_queue& ended) {
   auto& out = outgoing_[to];
   bool changed = false;
-  const auto answer_to = [&](const transfer& sent) {
-    return out.ring->acks[sent.ack_index_].load(std::memory_order_seq_cst);
-  };
-  const auto is_answered = [&](const transfer& sent) { return (answer_to(sent) & ~outbox::refused) == sent.ack_; };
+  const auto is_answered = [&](const transfer& sent) { return (answer_to(out, sent) & ~outbox::refused) == sent.ack_; };
   out.unanswered.take_all_that(is_answered, [&](std::shared_ptr<transfer> sent) {
-    out.free_acks.push_back(sent->ack_index_);
-    std::exception_ptr failure;
-    if ((answer_to(*sent) & outbox::refused) != 0) {
-      failure = std::make_exception_ptr(refused_message(to, out.ring, sent->ack_));
-    }
-    end(std::move(sent), failure, ended);
+    end_answered(to, out, std::move(sent), ended);
     changed = true;
   });
   return changed;
+}
+
+std::uint64_t mailbox::answer_to(const outgoing& out, const transfer& sent) noexcept {
+  return out.ring->acks[sent.ack_index_].load(std::memory_order_seq_cst);
+}
+
+void mailbox::end_answered(std::size_t to, outgoing& out, std::shared_ptr<transfer> sent, transfer_queue& ended) {
+  out.free_acks.push_back(sent->ack_index_);
+  std::exception_ptr failure;
+  if ((answer_to(out, *sent) & outbox::refused) != 0) {
+    failure = std::make_exception_ptr(refused_message(to, out.ring, sent->ack_));
+  }
+  end(std::move(sent), failure, ended);
 }
 
 // ---- progress
@@ -228,7 +235,7 @@ bool mailbox::advance() {
 }
 
 void mailbox::end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended) {
-  if (which->direction_ == transfer::direction::send) which->tensor_ = tensor();
+  if (which->sends()) which->tensor_ = tensor();
   if (which->has_ended()) return;  // it was given up
   which->failure_ = std::move(failure);
   which->ended_.store(true, std::memory_order_seq_cst);
@@ -252,11 +259,20 @@ waiting_for reason_of(const transfer& what, std::size_t asked) {
 
 }  // namespace
 
-// It may come, and its sender leave, between a look and that it is known that he has.
+// It may come, and its sender leave, between a look and that it is known that he has. Whoever asks on and on waits as
+// one that sleeps.
 bool mailbox::test(transfer& what) {
+  constexpr unsigned many = 128;
   if (what.test()) return true;
   const auto failure = end_->failure_of(reason_of(what, what.asked_));
-  if (failure == nullptr) return false;
+  if (failure == nullptr) {
+    if (what.tests_.load(std::memory_order_relaxed) >= many) {
+      copy_since_it_takes_long(what.sends());
+    } else {
+      what.tests_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return false;
+  }
   if (!what.test()) give_up(what, failure);
   return true;
 }
@@ -268,9 +284,9 @@ void mailbox::give_up(transfer& what, std::exception_ptr failure) {
   {
     const scoped_lock lock(mutex_);
     if (what.has_ended()) return;
-    auto& queue = what.direction_ == transfer::direction::receive ? posted_ : outgoing_[what.peer_].queued;
+    auto& queue = what.sends() ? outgoing_[what.peer_].queued : posted_;
     taken = queue.take_first_that([&](const transfer& each) { return &each == &what; });
-    if (taken != nullptr && what.direction_ == transfer::direction::send) what.tensor_ = tensor();
+    if (taken != nullptr && what.sends()) what.tensor_ = tensor();
     what.failure_ = std::move(failure);
     what.ended_.store(true, std::memory_order_seq_cst);
     callbacks.swap(what.callbacks_);
@@ -281,7 +297,7 @@ void mailbox::give_up(transfer& what, std::exception_ptr failure) {
 
 // Whoever sends copies what others have sent before it sleeps, not before: mostly somebody is about to ask for it.
 bool mailbox::wait(transfer& what, deadline until) {
-  const bool sends = what.direction_ == transfer::direction::send;
+  const bool sends = what.sends();
   bool absorbs = false;
   const auto is_over = [&] {
     if (what.has_ended()) return true;
@@ -307,14 +323,17 @@ void mailbox::await_loss(const transfer& what) {
 bool mailbox::wait_any(std::span<work_state* const> all, deadline until) {
   const bool sends = std::any_of(all.begin(), all.end(), [](const work_state* each) {
     const auto* const message = dynamic_cast<const transfer*>(each);
-    return message != nullptr && message->direction_ == transfer::direction::send;
+    return message != nullptr && message->sends();
   });
   const auto is_over = [&] {
-    if (std::any_of(all.begin(), all.end(), [](work_state* each) { return each->test_or_fail(); })) return true;
-    if (sends) absorb();
-    return false;
+    return std::any_of(all.begin(), all.end(), [](work_state* each) { return each->test_or_fail(); });
   };
-  return end_->wait_here(until, is_over);
+  if (end_->look_until(until, is_over)) return true;
+  return end_->wait_here(until, [&] {
+    if (is_over()) return true;
+    copy_since_it_takes_long(sends);
+    return false;
+  });
 }
 
 bool mailbox::cancel(transfer& what) {
@@ -322,7 +341,7 @@ bool mailbox::cancel(transfer& what) {
   {
     const scoped_lock lock(mutex_);
     if (what.has_ended()) return false;
-    auto& queue = what.direction_ == transfer::direction::receive ? posted_ : outgoing_[what.peer_].queued;
+    auto& queue = what.sends() ? outgoing_[what.peer_].queued : posted_;
     auto taken = queue.take_first_that([&](const transfer& each) { return &each == &what; });
     if (taken == nullptr) return false;
     end(std::move(taken), std::make_exception_ptr(error(errc::cancelled, text(what.describe(), " was cancelled"))),
@@ -341,53 +360,6 @@ void mailbox::then(transfer& what, std::function<void(std::exception_ptr)> callb
     }
   }
   transfer::call(callback, what.failure_);
-}
-
-void mailbox::close() {
-  transfer_queue ended;
-  {
-    const scoped_lock lock(mutex_);
-    closed_ = true;
-    const auto gone = std::make_exception_ptr(error(errc::cancelled, "the group's handle is gone"));
-    const auto end_all = [&](transfer_queue& which) {
-      while (auto each = which.take_first()) end(std::move(each), gone, ended);
-    };
-    end_all(posted_);
-    for (auto& out : outgoing_) {
-      end_all(out.queued);
-      end_all(out.unanswered);
-    }
-  }
-  call_back(ended);
-}
-
-void mailbox::release_rings() noexcept {
-  const scoped_lock lock(mutex_);
-  for (std::size_t from = 0; from < incoming_.size(); ++from) {
-    take_link(from).reset();
-    incoming_[from] = {};
-  }
-  for (const auto to : receivers_) {
-    take_back(to);
-    outgoing_[to] = {};
-  }
-  receivers_.clear();
-  spare_copies_.clear();
-  spare_bytes_ = 0;
-}
-
-// From a receiver that has left, or is dead. One that is dead may have taken it over without having received it: then
-// the hold is still in this process's name, and else there is none any more.
-void mailbox::take_back(std::size_t to) {
-  const bool is_dead = end_->is_dead(to);
-  if (!is_dead && !end_->has_left(to)) return;
-  auto untaken = outgoing_[to].hold;
-  auto& link = end_->memory().link(end_->rank(), to);
-  if (!link.compare_exchange_strong(untaken, group_memory::link_taken) && !is_dead) return;
-  try {
-    end_->where()->blocks().receive(outgoing_[to].hold).reset();
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it had been received
-  }
 }
 
 // ---- the handle's side
@@ -416,13 +388,13 @@ bool transfer::cancel() { return box_->cancel(*this); }
 void transfer::then(std::function<void(std::exception_ptr)> what) { box_->then(*this, std::move(what)); }
 
 std::size_t transfer::source() const {
-  if (direction_ == direction::receive) return peer_;
+  if (!sends()) return peer_;
   throw error(errc::invalid_argument, "a send has no source: ask a receive");
 }
 
 std::string transfer::describe() const {
   const auto whom = peer_ == any_source ? std::string("any rank") : text("rank ", peer_);
-  return text(name(), direction_ == direction::send ? " to " : " from ", whom, " with tag ", tag_);
+  return text(name(), sends() ? " to " : " from ", whom, " with tag ", tag_);
 }
 
 std::vector<group_member> transfer::missing() const {

@@ -25,6 +25,10 @@ constexpr std::size_t arrivals_at_once = 16;
 constexpr std::size_t most_spare = 1024;
 constexpr std::size_t most_spare_copies = 256;
 constexpr std::size_t most_spare_bytes = std::size_t{64} << 20U;
+// What is copied at once of a sender that can tell of nothing more. It goes on with the first; short messages one by
+// one would take a sleep each.
+constexpr std::size_t most_absorbed = 32;
+constexpr std::size_t most_absorbed_bytes = std::size_t{1} << 20U;
 
 // Of a short message. Its sender may say anything: more than there can be is never much more here.
 std::size_t short_bytes(dtype type, const tensor_shape& shape) {
@@ -89,6 +93,7 @@ bool mailbox::meet_arrival(const std::shared_ptr<transfer>& what, transfer_queue
   if (!oldest) return false;
   arrival_list met;
   met.splice(met.end(), incoming_[from].waiting, *oldest);
+  if (met.front().ack) --incoming_[from].unanswered;
   deliver(from, met.front(), what, ended);
   put_back(std::move(met));
   return true;
@@ -223,6 +228,7 @@ void mailbox::take(std::size_t from, const message_entry& entry, transfer_queue&
     std::memcpy(message.room.data(), message.elements, short_bytes(message.type, message.shape));
     message.elements = message.room.data();
   }
+  if (message.ack) ++in.unanswered;
   in.waiting.splice(in.waiting.end(), taken);
 }
 
@@ -294,32 +300,63 @@ void mailbox::fill(std::size_t from, arrival& message, const tensor& into) {
   into.copy_from(message.copy);
 }
 
-// The sender's block is held meanwhile: should it die, nobody else gets the memory before it has been read.
+// Announced before it is looked where it lies: its sender may be leaving, and let go of it where it says.
 void mailbox::fetch(std::size_t from, arrival& message, const tensor& into) {
-  auto& blocks = end_->where()->blocks();
-  const borrowed_again scope(blocks, there_);
+  auto& announced = incoming_[from].ring->acks[*message.ack];
+  announced.store(outbox::reading | message.position, std::memory_order_seq_cst);
   try {
-    blocks.borrow_into(there_, message.name);
-    blocks.keep(there_);
-    if (message.offset > there_.size() || into.nbytes() > there_.size() - message.offset) {
-      throw error(errc::corrupted, "");
-    }
-  } catch (const error& failure) {
-    if (failure.code() != errc::corrupted) throw;
-    throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag, " of ",
-                         describe({end_->member(from)}), " is gone: that rank is dead"),
-                    {.operation = "receive", .missing = {}, .lost = {end_->member(from)}});
+    const borrowed_again scope(end_->where()->blocks(), there_);
+    put_elements(into, find_elements(from, message, into.nbytes()));
+  } catch (const std::exception&) {
+    announced.store(0, std::memory_order_seq_cst);
+    end_->notify(from);
+    throw;
   }
-  put_elements(into, there_.data() + message.offset);
   answer(from, message, false);
 }
 
+// The sender's block is held meanwhile: should it die, nobody else gets the memory before it has been read. One that it
+// has handed over the ring keeps.
+const std::byte* mailbox::find_elements(std::size_t from, const arrival& message, std::size_t bytes) {
+  auto& blocks = end_->where()->blocks();
+  const auto& place = incoming_[from].ring->handovers[*message.ack];
+  const auto hold = place.hold.load(std::memory_order_seq_cst);
+  const auto offset = hold == 0 ? message.offset : place.offset.load(std::memory_order_relaxed);
+  try {
+    if (hold == 0) {
+      blocks.borrow_into(there_, message.name);
+      blocks.keep(there_);
+    } else if (hold != outbox::withdrawn) {
+      there_ = blocks.borrow_sent(hold);
+    }
+    const bool is_there = offset <= there_.size() && bytes <= there_.size() - offset;
+    if (is_there && hold != outbox::withdrawn) return there_.data() + offset;
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupted) throw;
+  }
+  throw peer_lost(text("receive cannot end in rank ", end_->rank(), ": the message with tag ", message.tag, " of ",
+                       describe({end_->member(from)}), " is gone: that rank is dead, or has left"),
+                  {.operation = "receive", .missing = {}, .lost = {end_->member(from)}});
+}
+
+// The sender may be leaving: either it sees the answer, or what it hands over is seen here.
 void mailbox::answer(std::size_t from, arrival& message, bool refused) {
   if (!message.ack) return;
-  incoming_[from].ring->acks[*message.ack].store(message.position | (refused ? outbox::refused : 0),
-                                                 std::memory_order_seq_cst);
+  auto& ring = *incoming_[from].ring;
+  ring.acks[*message.ack].store(message.position | (refused ? outbox::refused : 0), std::memory_order_seq_cst);
+  drop_handover(ring.handovers[*message.ack]);
   message.ack.reset();
   end_->notify(from);
+}
+
+void mailbox::drop_handover(outbox::handover& which) noexcept {
+  if (which.hold.load(std::memory_order_seq_cst) == 0) return;
+  const auto hold = which.hold.exchange(0, std::memory_order_seq_cst);
+  if (hold == 0 || hold == outbox::withdrawn) return;
+  try {
+    end_->where()->blocks().receive(hold).reset();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it goes with the ring
+  }
 }
 
 // Before the answer, if there is one: who is told of that finds the reason.
@@ -335,19 +372,48 @@ void mailbox::complain(std::size_t from, std::uint64_t position, std::string_vie
   if (position == outbox::unanswered) ring.complaints.fetch_add(1, std::memory_order_release);
 }
 
+// ---- copies of what nobody has asked for yet
+
 // Takes what lies in others' memory into this process's.
 void mailbox::absorb() {
   const scoped_lock lock(mutex_);
   for (std::size_t from = 0; from < incoming_.size(); ++from) {
-    for (auto& each : incoming_[from].waiting) {
-      if (!each.ack) continue;
-      try {
-        each.copy = spare_copy(each.type, each.shape);
-        fill(from, each, each.copy);
-      } catch (const std::exception&) {  // whoever asks for it is told
-        put_back(std::exchange(each.copy, tensor()));
-      }
-    }
+    for (auto& each : incoming_[from].waiting) static_cast<void>(absorb(from, each));
+  }
+}
+
+// Whoever asks for one that cannot be copied is told.
+bool mailbox::absorb(std::size_t from, arrival& what) {
+  if (!what.ack) return false;
+  try {
+    what.copy = spare_copy(what.type, what.shape);
+    fill(from, what, what.copy);
+  } catch (const std::exception&) {
+    put_back(std::exchange(what.copy, tensor()));
+    return false;
+  }
+  --incoming_[from].unanswered;
+  return true;
+}
+
+// A sender whose answers are all outstanding tells of nothing more: of no short message, and not of what is waited for
+// here either.
+void mailbox::relieve_senders() {
+  const scoped_lock lock(mutex_);
+  for (std::size_t from = 0; from < incoming_.size(); ++from) {
+    if (incoming_[from].unanswered >= outbox::most_acks) absorb_newest(from);
+  }
+}
+
+// Somebody is about to ask for the oldest.
+void mailbox::absorb_newest(std::size_t from) {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  auto& waiting = incoming_[from].waiting;
+  for (auto each = waiting.rbegin(); each != waiting.rend(); ++each) {
+    if (!absorb(from, *each)) continue;
+    bytes += each->copy.nbytes();
+    if (++count == most_absorbed || bytes >= most_absorbed_bytes) return;
   }
 }
 

@@ -10,7 +10,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t outbox_magic = 0x6d75737447620003;  // "mustGb", layout version 3
+constexpr std::uint64_t outbox_magic = 0x6d75737447620004;  // "mustGb", layout version 4
 
 }  // namespace
 

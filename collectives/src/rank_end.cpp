@@ -36,6 +36,7 @@ rank_end::rank_end(std::shared_ptr<domain> where, shared_block block, std::size_
       memory_(group_memory::attach(block_.bytes())),
       rank_(rank),
       headers_(memory_.shape().ranks) {
+  domain_->require_participant("a group_ticket");
   if (rank >= size()) {
     throw error(errc::invalid_argument,
                 text("rank ", rank, " was to join a group of ", size(), " ranks: the ranks are 0 to ", size() - 1));
@@ -358,10 +359,15 @@ void rank_end::throw_broken(const waiting_for& what) const {
   const auto who = is_member ? describe({member(found.rank)}) : std::string("a member");
   const auto why = is_member ? text_in(memory_.line(found.rank).reason) : std::string("nobody knows why");
   const auto reason = late ? text("gave up waiting in its call ", found.sequence) : text("aborted it: ", why);
-  throw group_error(late ? errc::timed_out : errc::cancelled,
-                    text(name_of(what), " cannot end in rank ", rank_, ": ", who, ' ', reason,
-                         "; shrink() the group, or make another"),
-                    {.operation = what.operation, .sequence = what.sequence, .missing = {}, .lost = lost_members()});
+  throw group_error(
+      late ? errc::timed_out : errc::cancelled,
+      text(name_of(what), " cannot end in rank ", rank_, ": ", who, ' ', reason,
+           "; shrink() the group, or make another"),
+      {.operation = what.operation,
+       .sequence = what.sequence,
+       .missing = {},
+       .lost = lost_members(),
+       .broken_by = is_member && found.rank != rank_ ? std::vector{member(found.rank)} : std::vector<group_member>()});
 }
 
 void rank_end::break_off(const std::string& reason) noexcept {

@@ -88,8 +88,13 @@ std::uint64_t reduction::fingerprint() const noexcept {
 void reduction::require(dtype type) const {
   if (function_) return require_same(*function_, type);
   if (is_possible(op_, type)) return;
+  // Who averages bools wants a number.
+  const auto* const advice =
+      type == dtype::boolean && op_ == reduction_op::avg
+          ? "; for the fraction that is true, or how many are, convert() them to f32, or i64, and give avg, or sum"
+          : "";
   throw error(errc::invalid_argument, text("elements of dtype ", type, " cannot be reduced by ", op_, ": give ",
-                                           possible_ops(type), "or a function to reduction::custom"));
+                                           possible_ops(type), "or a function to reduction::custom", advice));
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #include <muster/device/arithmetic.hpp>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/overlap.hpp>
 
@@ -18,6 +19,7 @@ using detail::joined;
 using detail::part_of;
 using detail::scaled;
 using detail::stepped;
+using detail::stored;
 
 // ---- many elements
 
@@ -25,14 +27,14 @@ template <class Op, class T>
 void join_run(detail::runs<2> at, std::size_t count) {
   auto& [into, from] = at;
   if (into.step_bytes == sizeof(T) && from.step_bytes == sizeof(T)) {
-    auto* const results = reinterpret_cast<T*>(into.first);
-    const auto* const values = reinterpret_cast<const T*>(from.first);
-    for (std::size_t index = 0; index < count; ++index) results[index] = joined<Op>(results[index], values[index]);
+    auto* const results = reinterpret_cast<stored<T>*>(into.first);
+    const auto* const values = reinterpret_cast<const stored<T>*>(from.first);
+    for (std::size_t index = 0; index < count; ++index) results[index] = joined<Op, T>(results[index], values[index]);
     return;
   }
   for (; count != 0; --count, into.first += into.step_bytes, from.first += from.step_bytes) {
-    auto& result = *reinterpret_cast<T*>(into.first);
-    result = joined<Op>(result, *reinterpret_cast<const T*>(from.first));
+    auto& result = *reinterpret_cast<stored<T>*>(into.first);
+    result = joined<Op, T>(result, *reinterpret_cast<const stored<T>*>(from.first));
   }
 }
 
@@ -134,7 +136,7 @@ void accumulate(const tensor& into, const tensor& from, element_op op) {
     const detail::apart_source source(into, from);
     if (there != nullptr) return given_to(*there, into, [&](auto& device) { device.accumulate(into, *source, op); });
     const auto each = [join](detail::runs<2> at, std::size_t count) { return join(at, count), true; };
-    detail::for_each_run(each, into, *source);
+    in_fixed_float_state([&] { detail::for_each_run(each, into, *source); });
   });
 }
 
@@ -143,7 +145,7 @@ void scale(const tensor& which, double factor) {
   visit_scalable("scale", which.dtype(), [&]<class T>(std::type_identity<T>) {
     if (there != nullptr) return given_to(*there, which, [&](auto& device) { device.scale(which, factor); });
     const auto each = [factor](detail::runs<1> at, std::size_t count) { return scale_run<T>(at, count, factor), true; };
-    detail::for_each_run(each, which);
+    in_fixed_float_state([&] { detail::for_each_run(each, which); });
   });
 }
 
@@ -154,7 +156,7 @@ void axpy(double factor, const tensor& x, const tensor& y) {
     const detail::apart_source source(y, x);
     if (there != nullptr) return given_to(*there, y, [&](auto& device) { device.axpy(factor, *source, y); });
     const auto each = [factor](detail::runs<2> at, std::size_t count) { return axpy_run<T>(at, count, factor), true; };
-    detail::for_each_run(each, y, *source);
+    in_fixed_float_state([&] { detail::for_each_run(each, y, *source); });
   });
 }
 
@@ -164,13 +166,14 @@ void accumulate_elements(dtype type, std::span<std::byte> into, std::span<const 
   require_as_many("accumulate", type, into.size(), from.size());
   visit_join(type, op, [&](auto* join) {
     const apart_bytes source(into, from, true);
-    join({adjacent(type, into.data()), adjacent(type, source.data())}, into.size() / dtype_size(type));
+    in_fixed_float_state(
+        [&] { join({adjacent(type, into.data()), adjacent(type, source.data())}, into.size() / dtype_size(type)); });
   });
 }
 
 void scale_elements(dtype type, std::span<std::byte> which, double factor) {
   visit_scalable("scale", type, [&]<class T>(std::type_identity<T>) {
-    scale_run<T>({adjacent(type, which.data())}, which.size() / sizeof(T), factor);
+    in_fixed_float_state([&] { scale_run<T>({adjacent(type, which.data())}, which.size() / sizeof(T), factor); });
   });
 }
 
@@ -178,7 +181,8 @@ void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std:
   require_as_many("axpy", type, y.size(), x.size());
   visit_scalable("axpy", type, [&]<class T>(std::type_identity<T>) {
     const apart_bytes source(y, x, true);
-    axpy_run<T>({adjacent(type, y.data()), adjacent(type, source.data())}, y.size() / sizeof(T), factor);
+    in_fixed_float_state(
+        [&] { axpy_run<T>({adjacent(type, y.data()), adjacent(type, source.data())}, y.size() / sizeof(T), factor); });
   });
 }
 

@@ -5,10 +5,12 @@
 #include <limits>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/overlap.hpp>
 
 #include "apart_bytes.hpp"
+#include "bools.hpp"
 #include "convert_element.hpp"
 #include "device_of.hpp"
 #include "visit.hpp"
@@ -16,6 +18,8 @@
 namespace muster {
 
 namespace {
+
+using detail::stored;
 
 // What decides which numbers a dtype has: its largest is about 2^exponent.
 struct number_range {
@@ -49,19 +53,21 @@ number_range range_of(dtype type) {
 }
 
 template <class To, class From>
-void convert_adjacent(To* __restrict to, const From* __restrict from, std::size_t count) {
-  for (std::size_t index = 0; index < count; ++index) to[index] = detail::converted<To>(from[index]);
+void convert_adjacent(stored<To>* __restrict to, const stored<From>* __restrict from, std::size_t count) {
+  for (std::size_t index = 0; index < count; ++index) to[index] = detail::converted<To, From>(from[index]);
 }
 
 template <class To, class From>
 bool convert_run(detail::runs<2> at, std::size_t count) {
   auto& [to, from] = at;
   if (to.step_bytes == sizeof(To) && from.step_bytes == sizeof(From)) {
-    convert_adjacent(reinterpret_cast<To*>(to.first), reinterpret_cast<const From*>(from.first), count);
+    convert_adjacent<To, From>(reinterpret_cast<stored<To>*>(to.first),
+                               reinterpret_cast<const stored<From>*>(from.first), count);
     return true;
   }
   for (; count != 0; --count) {
-    *reinterpret_cast<To*>(to.first) = detail::converted<To>(*reinterpret_cast<const From*>(from.first));
+    *reinterpret_cast<stored<To>*>(to.first) =
+        detail::converted<To, From>(*reinterpret_cast<const stored<From>*>(from.first));
     to.first += to.step_bytes;
     from.first += from.step_bytes;
   }
@@ -93,9 +99,11 @@ void convert_into(const tensor& to, const tensor& from) {
     if (to.size() != 0) there->convert(to, *source);
     return;
   }
-  detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
-    detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
-      if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, *source);
+  in_fixed_float_state([&] {
+    detail::visit_dtype(to.dtype(), [&]<class To>(std::type_identity<To>) {
+      detail::visit_dtype(from.dtype(), [&]<class From>(std::type_identity<From>) {
+        if constexpr (!std::is_same_v<To, From>) detail::for_each_run(convert_run<To, From>, to, *source);
+      });
     });
   });
 }
@@ -109,15 +117,18 @@ void detail::convert_elements(dtype to_type, std::span<std::byte> to, dtype from
   }
   if (count == 0) return;
   if (to_type == from_type) {
+    if (to_type == dtype::boolean) return copy_bools(to.data(), from.data(), count);
     std::memmove(to.data(), from.data(), to.size());
     return;
   }
   const apart_bytes source(to, from, false);
-  visit_dtype(to_type, [&]<class To>(std::type_identity<To>) {
-    visit_dtype(from_type, [&]<class From>(std::type_identity<From>) {
-      if constexpr (!std::is_same_v<To, From>) {
-        convert_run<To, From>({adjacent(to_type, to.data()), adjacent(from_type, source.data())}, count);
-      }
+  in_fixed_float_state([&] {
+    visit_dtype(to_type, [&]<class To>(std::type_identity<To>) {
+      visit_dtype(from_type, [&]<class From>(std::type_identity<From>) {
+        if constexpr (!std::is_same_v<To, From>) {
+          convert_run<To, From>({adjacent(to_type, to.data()), adjacent(from_type, source.data())}, count);
+        }
+      });
     });
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -12,7 +13,9 @@
 #include <muster/base/text.hpp>
 #include <muster/device/device_block.hpp>
 
+#include "bools.hpp"
 #include "layout.hpp"
+#include "visit.hpp"
 
 namespace muster {
 
@@ -140,6 +143,26 @@ void require_aligned(const std::byte* first, dtype type) {
          text("addresses must be multiples of ", alignment));
 }
 
+// The memory is the other library's too, which may have numbers there: they are not made bools for it. What it writes
+// later nobody looks at: whoever reads bools takes any byte but 0 for true.
+void require_bools(const tensor& what) {
+  unsigned greatest = 0;
+  const auto look = [&greatest](const detail::runs<1>& at, std::size_t count) {
+    const auto [first, step] = at[0];
+    if (step == 1) {
+      greatest = detail::greatest_byte(first, count);
+    } else {
+      for (std::size_t index = 0; index < count && greatest <= 1; ++index) {
+        greatest = std::to_integer<unsigned>(first[static_cast<std::ptrdiff_t>(index) * step]);
+      }
+    }
+    return greatest <= 1;
+  };
+  if (detail::for_each_run(look, what)) return;
+  refuse(text("has a bool whose byte is ", greatest),
+         "bools are 0 or 1; make them so in its library, as x != 0 does, or export the bytes as u8");
+}
+
 template <class Managed>
 tensor import_from(Managed* theirs) {
   const auto& given = theirs->dl_tensor;
@@ -156,6 +179,7 @@ tensor import_from(Managed* theirs) {
   const auto owner = std::make_shared<imported<Managed>>();
   auto made = tensor::over(storage_over(given.device, {first + reach->first, size}, owner), found.type, found.shape,
                            found.strides, static_cast<std::size_t>(-reach->first));
+  if (found.type == dtype::boolean && made.device().is_cpu()) require_bools(made);
   owner->theirs = theirs;
   return made;
 }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/tensor.hpp>
 
@@ -90,14 +91,18 @@ tensor tensor::arange(muster::dtype type, const detail::wide_number& first, cons
       return tensor();  // not reached: the template in the header is for real numbers
     } else {
       using number = std::conditional_t<std::is_integral_v<T>, wide_integer, double>;
-      const auto begin = number_of<number>(first);
-      const auto by = number_of<number>(step);
-      const auto count = steps(begin, number_of<number>(last), by);
-      if (!count) throw_no_sequence(number_of<double>(first), number_of<double>(last), number_of<double>(step));
-      auto made = empty(type, {*count}, where);
-      auto* const elements = reinterpret_cast<T*>(made.data());
-      for (std::size_t index = 0; index < *count; ++index) elements[index] = element_of<T>(number_at(index, begin, by));
-      return made;
+      return in_fixed_float_state([&] {
+        const auto begin = number_of<number>(first);
+        const auto by = number_of<number>(step);
+        const auto count = steps(begin, number_of<number>(last), by);
+        if (!count) throw_no_sequence(number_of<double>(first), number_of<double>(last), number_of<double>(step));
+        auto made = empty(type, {*count}, where);
+        auto* const elements = reinterpret_cast<detail::stored<T>*>(made.data());
+        for (std::size_t index = 0; index < *count; ++index) {
+          elements[index] = element_of<T>(number_at(index, begin, by));
+        }
+        return made;
+      });
     }
   });
 }

@@ -11,6 +11,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/serialize/frame_stream.hpp>
 
+#include "bools.hpp"
 #include "layout.hpp"
 #include "visit.hpp"
 
@@ -212,7 +213,11 @@ void write_storage(frame_writer& out, const storage& bytes) {
 tensor copied_tensor(frame_reader& in, const read_form& what) {
   const auto* const elements = in.take(what.bytes);
   auto made = tensor::empty(what.where.type, what.where.shape);
-  if (what.bytes != 0) std::memcpy(made.data(), elements, what.bytes);
+  if (what.bytes == 0) return made;
+  if (what.where.type == dtype::boolean)
+    detail::copy_bools(made.data(), elements, what.bytes);
+  else
+    std::memcpy(made.data(), elements, what.bytes);
   return made;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 #include "layout.hpp"
@@ -23,6 +24,20 @@ auto comparable(T value) {
     return static_cast<long double>(value);
 }
 
+// As it is compared fastest, and exactly.
+template <class T>
+auto plain(T value) {
+  if constexpr (detail::is_one_of<T, f16, bf16>)
+    return static_cast<float>(value);
+  else
+    return value;
+}
+
+template <class T>
+T element_at(const std::byte* place) {
+  return *reinterpret_cast<const detail::stored<T>*>(place);
+}
+
 // What lies on a device is copied.
 tensor here(const tensor& what) { return what.device().is_cpu() ? what : what.to(device::cpu()); }
 
@@ -34,9 +49,7 @@ bool all_pairs(const tensor& a, const tensor& b, const Same& same) {
   return detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto all_same = [&](detail::runs<2> at, std::size_t count) {
       for (; count != 0; --count) {
-        const auto left = comparable(*reinterpret_cast<const T*>(at[0].first));
-        const auto right = comparable(*reinterpret_cast<const T*>(at[1].first));
-        if (!same(left, right)) return false;
+        if (!same(element_at<T>(at[0].first), element_at<T>(at[1].first))) return false;
         for (auto& each : at) each.first += each.step_bytes;
       }
       return true;
@@ -68,11 +81,16 @@ bool close(const T& left, const T& right, const closeness& how) {
 }  // namespace
 
 bool equal(const tensor& a, const tensor& b, nans how) {
-  return all_pairs(a, b, [how](const auto& left, const auto& right) { return same(left, right, how); });
+  return in_fixed_float_state([&] {
+    return all_pairs(a, b, [how](const auto& left, const auto& right) { return same(plain(left), plain(right), how); });
+  });
 }
 
 bool all_close(const tensor& a, const tensor& b, closeness how) {
-  return all_pairs(a, b, [&how](const auto& left, const auto& right) { return close(left, right, how); });
+  return in_fixed_long_double_state([&] {
+    return all_pairs(
+        a, b, [&how](const auto& left, const auto& right) { return close(comparable(left), comparable(right), how); });
+  });
 }
 
 // ---- element by element
@@ -110,8 +128,8 @@ tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const 
   detail::visit_dtype(a.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto run = [&element](detail::runs<3> at, std::size_t count) {
       for (; count != 0; --count) {
-        *reinterpret_cast<bool*>(at[0].first) =
-            element(*reinterpret_cast<const T*>(at[1].first), *reinterpret_cast<const T*>(at[2].first));
+        *reinterpret_cast<detail::stored_bool*>(at[0].first) =
+            element(element_at<T>(at[1].first), element_at<T>(at[2].first));
         for (auto& each : at) each.first += each.step_bytes;
       }
       return true;
@@ -119,15 +137,6 @@ tensor map_pairs(std::string_view what, const tensor& a, const tensor& b, const 
     static_cast<void>(detail::for_each_run(run, made, here_a.broadcast_to(*shape), here_b.broadcast_to(*shape)));
   });
   return made;
-}
-
-// As it is compared fastest, and exactly.
-template <class T>
-auto plain(T value) {
-  if constexpr (detail::is_one_of<T, f16, bf16>)
-    return static_cast<float>(value);
-  else
-    return value;
 }
 
 template <class T>
@@ -147,14 +156,16 @@ bool holds(const T& left, comparison how, const T& right) {
 template <class F>
 void for_each_element(const tensor& there, const F& what) {
   const auto of = here(there);
-  detail::visit_dtype(of.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto run = [&](detail::runs<1> at, std::size_t count) {
-      for (; count != 0; --count, at[0].first += at[0].step_bytes) {
-        if (!what(plain(*reinterpret_cast<const T*>(at[0].first)) == plain(T{}))) return false;
-      }
-      return true;
-    };
-    static_cast<void>(detail::for_each_run(run, of));
+  in_fixed_float_state([&] {
+    detail::visit_dtype(of.dtype(), [&]<class T>(std::type_identity<T>) {
+      const auto run = [&](detail::runs<1> at, std::size_t count) {
+        for (; count != 0; --count, at[0].first += at[0].step_bytes) {
+          if (!what(plain(element_at<T>(at[0].first)) == plain(T{}))) return false;
+        }
+        return true;
+      };
+      static_cast<void>(detail::for_each_run(run, of));
+    });
   });
 }
 
@@ -165,13 +176,17 @@ tensor compare(const tensor& a, comparison how, const tensor& b) {
   const bool orders = how != comparison::equal && how != comparison::not_equal;
   if (orders && (a.dtype() == dtype::c64 || a.dtype() == dtype::c128))
     refuse(what, a, b, "complex numbers have no order");
-  return map_pairs(what, a, b,
-                   [how](const auto& left, const auto& right) { return holds(plain(left), how, plain(right)); });
+  return in_fixed_float_state([&] {
+    return map_pairs(what, a, b,
+                     [how](const auto& left, const auto& right) { return holds(plain(left), how, plain(right)); });
+  });
 }
 
 tensor is_close(const tensor& a, const tensor& b, closeness how) {
-  return map_pairs("is_close", a, b, [&how](const auto& left, const auto& right) {
-    return close(comparable(left), comparable(right), how);
+  return in_fixed_long_double_state([&] {
+    return map_pairs("is_close", a, b, [&how](const auto& left, const auto& right) {
+      return close(comparable(left), comparable(right), how);
+    });
   });
 }
 

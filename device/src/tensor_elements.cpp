@@ -6,11 +6,13 @@
 #include <optional>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/device_block.hpp>
 #include <muster/device/overlap.hpp>
 #include <muster/device/tensor.hpp>
 
+#include "bools.hpp"
 #include "convert_element.hpp"
 #include "device_of.hpp"
 #include "fill_run.hpp"
@@ -62,12 +64,21 @@ T narrow_or_throw(const detail::wide_number& value, dtype type) {
 
 template <class T>
 T get(const detail::run& where, std::size_t index) {
-  return *reinterpret_cast<const T*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes);
+  return *reinterpret_cast<const detail::stored<T>*>(where.first +
+                                                     static_cast<std::ptrdiff_t>(index) * where.step_bytes);
 }
 
 template <class T>
 void set(const detail::run& where, std::size_t index, T value) {
-  *reinterpret_cast<T*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes) = value;
+  *reinterpret_cast<detail::stored<T>*>(where.first + static_cast<std::ptrdiff_t>(index) * where.step_bytes) = value;
+}
+
+template <class T>
+void copy_adjacent(std::byte* to, const std::byte* from, std::size_t count) {
+  if constexpr (std::is_same_v<T, bool>)
+    detail::copy_bools(to, from, count);
+  else
+    std::memmove(to, from, count * sizeof(T));
 }
 
 // Rows are moved as one.
@@ -77,7 +88,9 @@ bool are_rows(const tensor& to, const tensor& from) {
 
 void copy_apart(const tensor& to, const tensor& from) {
   if (auto* const there = detail::device_of(to, from)) {
-    if (to.size() != 0) there->copy(to, from);
+    if (to.size() == 0) return;
+    there->copy(to, from);
+    if (to.dtype() == dtype::boolean && to.device().is_cpu()) copy_apart(to, to);
     return;
   }
   const auto item = static_cast<std::ptrdiff_t>(dtype_size(to.dtype()));
@@ -85,7 +98,7 @@ void copy_apart(const tensor& to, const tensor& from) {
     detail::for_each_run(
         [item](const detail::runs<2>& at, std::size_t count) {
           if (at[0].step_bytes == item && at[1].step_bytes == item) {
-            std::memmove(at[0].first, at[1].first, count * sizeof(T));
+            copy_adjacent<T>(at[0].first, at[1].first, count);
           } else {
             for (std::size_t index = 0; index < count; ++index) set<T>(at[0], index, get<T>(at[1], index));
           }
@@ -115,9 +128,13 @@ void require_bytes(const tensor& what, std::size_t bytes) {
 
 }  // namespace
 
+double detail::widened(float value) noexcept {
+  return in_fixed_float_state([&value] { return static_cast<double>(value); });
+}
+
 void tensor::fill(const detail::wide_number& value) const {
   detail::visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
-    const auto same = narrow_or_throw<T>(value, type_);
+    const auto same = in_fixed_float_state([&] { return narrow_or_throw<T>(value, type_); });
     if (auto* const there = detail::device_of(*this)) {
       if (size() != 0) there->fill(*this, std::as_bytes(std::span(&same, 1)));
       return;

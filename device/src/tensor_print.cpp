@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 #include "number_format.hpp"
@@ -28,8 +29,9 @@ constexpr std::string_view omission = "...";
 class element_format {
   template <class F>
   auto visit(const std::byte* element, const F& what) const {
-    return detail::visit_dtype(
-        type_, [&]<class T>(std::type_identity<T>) { return what(*reinterpret_cast<const T*>(element)); });
+    return detail::visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
+      return what(T(*reinterpret_cast<const detail::stored<T>*>(element)));
+    });
   }
 
 public:
@@ -187,7 +189,8 @@ private:
 std::ostream& operator<<(std::ostream& out, const tensor& given) {
   const auto what = given.to(device::cpu());
   printer elements(what);
-  auto written = std::string(opening) + (what.size() == 0 ? "[]" : elements.print()) + ',';
+  auto written =
+      std::string(opening) + (what.size() == 0 ? "[]" : in_fixed_float_state([&] { return elements.print(); })) + ',';
   const bool has_shape = elements.abbreviates() || what.size() == 0;
   const auto where = given.device().is_cpu() ? std::string() : text(", ", given.device());
   const auto rest =

@@ -61,6 +61,20 @@ void arena::entrust(std::uint64_t name, participant_id from) noexcept {
   blocks_.change(hold.descriptor, expected, everybodys);
 }
 
+// Before it is the carrier's it is this process's, which holds the carrier; so whoever drops the last hold on that sees
+// that there is something to look for.
+void arena::entrust(std::uint64_t name, const shared_block& carrier) noexcept {
+  const auto hold = block_ref::of_handle(name);
+  if (!hold || hold.descriptor >= blocks_.size()) return;
+  const scoped_lock lock(mutex_);
+  const block_ownership mine{.generation = hold.generation, .owner = options_.self, .state = block_state::sent};
+  if (known_of(hold.descriptor).state != block_state::free || blocks_.read(hold.descriptor).owner != mine) return;
+  blocks_.at(carrier.holding_->block.descriptor).target.store(1, std::memory_order_relaxed);
+  auto everybodys = mine;
+  everybodys.owner = participant_id::everybody;
+  blocks_.change(hold.descriptor, mine, everybodys);
+}
+
 bool arena::is_sole(const shared_block& which) const {
   if (!which.is_unique()) return false;
   const auto& mine = *which.holding_;

@@ -11,6 +11,7 @@ void arena::recover(participant_id dead) noexcept {
   if (!options_.members.empty()) recover_shares(dead);
   for (std::uint32_t descriptor = 0; descriptor < blocks_.used_count(); ++descriptor) recover_block(descriptor, dead);
   recover_extents(dead);
+  if (!options_.members.empty()) drop_carried();
   extent_hint_ = 0;
   block_hint_ = 0;
 }

@@ -3,6 +3,7 @@
 // holds of a dead process are found; how many there are is counted in the block's own descriptor.
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <muster/base/assert.hpp>
@@ -47,11 +48,29 @@ shared_block arena::allocate_shared(std::size_t bytes) {
   return shared_block(made.release());
 }
 
+// A process that works for another, or has joined it, takes part in that one's domain, and is the host of a second one
+// where it needs one without it: before it takes part, and for pools of its own.
+std::string_view detail::why_apart(const arena& here, const arena& there) noexcept {
+  const bool is_of_host_here = here.self() == participant_id::host;
+  const bool is_of_host_there = there.self() == participant_id::host;
+  if (is_of_host_here && is_of_host_there) return "A pool made with `isolated` has a domain of its own";
+  if (!is_of_host_here && !is_of_host_there) return "Each host that a program has joined has a domain of its own";
+  if (is_of_host_here)
+    return "Pools that a worker makes, or a program that has joined another, have a domain of their own";
+  return "The other domain is this process's own, where lies what was made before muster::init or muster::join "
+         "(objects at namespace "
+         "scope are, and each worker makes its own: make them in a function instead), and what a worker's own pools "
+         "return";
+}
+
 void arena::require_own(const detail::holding& which) const {
   if (which.owner == this) return;
-  throw error(errc::invalid_argument,
-              text("a block of ", text_of_bytes(which.bytes),
-                   " belongs to another domain (of a pool made with `isolated`, perhaps): copy it to send it here"));
+  throw error(
+      errc::invalid_argument,
+      text("a block of ", text_of_bytes(which.bytes),
+           " belongs to another domain: copy it to send it here, as tensor::clone(memory::local) or transfer::copy "
+           "does. ",
+           detail::why_apart(*this, *which.owner)));
 }
 
 std::uint64_t arena::name_of(const shared_block& which) {
@@ -100,12 +119,21 @@ void arena::unkeep(const shared_block& kept) noexcept {
   mine.how = detail::holding::manner::borrowed;
 }
 
-std::uint64_t arena::send(const shared_block& which) {
+std::uint64_t arena::send(const shared_block& which) { return send_new_hold(which, 0); }
+
+std::uint64_t arena::send(const shared_block& which, const shared_block& carrier) {
+  return send_new_hold(which, name_of(carrier));
+}
+
+// The carrier is written while nobody else can have the hold: whoever receives it takes it out again.
+std::uint64_t arena::send_new_hold(const shared_block& which, std::uint64_t carrier) {
   auto& mine = *which.holding_;
   require_own(mine);
   const scoped_lock lock(mutex_);
   if (mine.how == detail::holding::manner::alone) share(mine);
-  return send_hold(add_hold(mine.block.handle()));
+  const auto hold = add_hold(mine.block.handle());
+  blocks_.at(hold).offset.store(carrier, relaxed);
+  return send_hold(hold);
 }
 
 // Whoever receives it keeps it.
@@ -136,6 +164,7 @@ shared_block arena::receive(std::uint64_t name) {
     if (!is_sent) throw_no_block("a hold", name, "no such hold was sent");
     if (blocks_.change(hold.descriptor, found, mine)) break;  // else its sender has just entrusted it to everybody
   }
+  blocks_.at(hold.descriptor).offset.store(0, relaxed);  // it may be sent on, in something else
   record_of(hold.descriptor) = {.generation = hold.generation, .state = block_state::hold};
   made.holding_->hold = hold.descriptor;
   made.holding_->how = detail::holding::manner::held;
@@ -181,6 +210,7 @@ void arena::share(detail::holding& alone) {
   auto& shared = blocks_.at(descriptor);
   blocks_.at(hold).change.store(change, relaxed);
   set_hold_state(hold, block_state::adding);
+  shared.target.store(0, relaxed);
   shared.home.store(static_cast<std::uint16_t>(participant_id::everybody), relaxed);
   publish(descriptor, participant_id::everybody, block_state::shared);
   shared.count.store(share_word(change, options_.self, 1).bits(), std::memory_order_release);
@@ -234,9 +264,12 @@ void arena::drop_hold(std::uint32_t hold, std::uint64_t target) noexcept {
   blocks_.at(hold).change.store(change, relaxed);
   set_hold_state(hold, block_state::dropping);
   const auto left = change_count(descriptor_of(target), -1, change);
-  if (left && left->count() == 0) take_over(target);
+  const bool is_last = left && left->count() == 0;
+  const bool carries = is_last && blocks_.at(descriptor_of(target)).target.load(relaxed) != 0;
+  if (is_last) take_over(target);
   forget(hold);
   --holds_;
+  if (carries) drop_carried();
 }
 
 // Release: whoever finds the hold in this state sees which change it is about.
@@ -283,6 +316,38 @@ void arena::take_over(std::uint64_t target) noexcept {
                             .generation = mine.generation,
                             .home = options_.self,
                             .state = block_state::live});
+}
+
+// Holds that went with a block that is freed, each in this process's name first: should it die, recovery drops that
+// one, and then the others, as it does with all if it died before it came here.
+void arena::drop_carried() noexcept {
+  for (std::uint32_t hold = 0; hold < blocks_.used_count(); ++hold) {
+    try {
+      if (take_carried(hold)) drop_hold(hold, blocks_.at(hold).target.load(relaxed));
+    } catch (const std::bad_alloc&) {
+      return;  // the next recovery drops them
+    }
+  }
+}
+
+// Looked at again once the carrier is known to be gone: nobody can receive it any more then. What was received before
+// may be in another message by now, with the same word; but its carrier was taken out first.
+bool arena::take_carried(std::uint32_t hold) {
+  const auto found = blocks_.read(hold);
+  const bool is_everybodys =
+      found.owner.state == block_state::sent && found.owner.owner == participant_id::everybody && found.offset != 0;
+  if (!is_everybodys || is_shared(found.offset)) return false;
+  const auto again = blocks_.read(hold);
+  if (again.owner != found.owner || again.offset != found.offset) return false;
+  auto& mine = record_of(hold);
+  auto taken = found.owner;
+  taken.owner = options_.self;
+  taken.state = block_state::hold;
+  if (mine.state != block_state::free || !blocks_.change(hold, found.owner, taken)) return false;
+  blocks_.at(hold).offset.store(0, relaxed);
+  mine = {.generation = taken.generation, .state = block_state::hold};
+  ++holds_;
+  return true;
 }
 
 // In the cache; without memory for its record it is free.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/convert.hpp>
 
@@ -28,9 +29,11 @@ tensor as_shape(const tensor& memory, const tensor_shape& shape) {
 }
 
 std::size_t with_room(std::size_t count, double oversize) {
-  constexpr double most = 0x1p62;  // is refused in any case, and can still be converted
-  const auto wanted = static_cast<double>(count) * oversize;
-  return wanted < most ? std::max(count, static_cast<std::size_t>(wanted)) : count;
+  return in_fixed_float_state([&] {
+    constexpr double most = 0x1p62;  // is refused in any case, and can still be converted
+    const auto wanted = static_cast<double>(count) * oversize;
+    return wanted < most ? std::max(count, static_cast<std::size_t>(wanted)) : count;
+  });
 }
 
 void set_zero(const tensor& elements) {

@@ -29,7 +29,8 @@ reduction_op op_for_rule(output_op op) {
     case output_op::prod: return reduction_op::prod;
     case output_op::min: return reduction_op::min;
     case output_op::max: return reduction_op::max;
-    case output_op::sum: return reduction_op::sum;
+    case output_op::sum:
+    case output_op::count_true: return reduction_op::sum;
     default: return reduction_op::avg;
   }
 }
@@ -38,9 +39,10 @@ void require_whole_op(const function_spec& spec, std::size_t index, const variab
   const auto op = spec.updates[index].op;
   const auto made = result_type(op, which.dtype(), value_name(spec, value_name::kind::update, index));
   if (made == which.dtype()) return;
-  refuse(spec, text("update ", index, " of variable '", which.name(), "', which is ", which.dtype(),
-                    ", is to be joined by ", output_op_name(op), ", but an average of integers is ", made,
-                    ": give sum, prod, min or max, or make the variable one of ", made));
+  refuse(spec,
+         text("update ", index, " of variable '", which.name(), "', which is ", which.dtype(), ", is to be joined by ",
+              output_op_name(op), ", but ", op == output_op::count_true ? "what that gives" : "an average of integers",
+              " is ", made, ": give sum, prod, min or max, or make the variable one of ", made));
 }
 
 void require_update(const function_spec& spec, std::size_t index, const variable& which) {
@@ -51,6 +53,7 @@ void require_update(const function_spec& spec, std::size_t index, const variable
                 ", which makes no single value: avg, sum, prod, min, max are possible"));
   }
   if (update.kind != update_kind::reduced_into) return require_whole_op(spec, index, which);
+  if (update.op == output_op::count_true) require_whole_op(spec, index, which);
   if (which.is_scattered()) {
     refuse(spec, text("variable '", which.name(),
                       "' is scattered, so that its parts in the ranks differ, but what is reduced is the same in all "

@@ -161,8 +161,10 @@ namespace {
 void require_sent_dtype(output_op op, const tensor& value, dtype type) {
   const auto number = static_cast<std::size_t>(type);
   const bool is_summed = op != output_op::prod && op != output_op::min && op != output_op::max;
-  const bool is_wide = is_summed && type >= dtype::f16 && number < dtype_count && value.dtype() == unrounded_type(type);
-  if (is_wide || value.dtype() == type) return;
+  const bool is_count = op == output_op::count_true;
+  const bool is_wide =
+      is_summed && !is_count && type >= dtype::f16 && number < dtype_count && value.dtype() == unrounded_type(type);
+  if (is_wide || (value.dtype() == type && (!is_count || type == dtype::i64))) return;
   throw error(errc::corrupted, text("an output came as ", value.dtype(), " that is to be dtype number ", number,
                                     ": whoever sent it misbehaves"));
 }
@@ -195,6 +197,7 @@ void tensor_output::merge(frame_reader& in) {
 tensor tensor_output::finish() const {
   if (joined_.is_empty()) {
     if (!has_identity(op_)) throw_no_rows(what_, op_);
+    if (op_ == output_op::count_true) return tensor::zeros<std::int64_t>({});
     return tensor::full<float>({}, op_ == output_op::prod ? 1.0F : 0.0F);  // its shape is not known
   }
   const auto made = joined_.value();

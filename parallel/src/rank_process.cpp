@@ -32,23 +32,25 @@ void rank_process::start(const world_ticket& ticket, const world_memory& memory)
   line.news.bytes = 0;
   line.news.block = 0;
   ending_ = std::make_shared<ending>();
-  auto task = asked(ticket);
+  auto task = asked(ticket, memory);
   cancel_ = future_access::canceller_of(task);
   // No callback: who waits for this has the world, and the program's sink, which runs where callbacks do, may wait for
   // it. The memory, which holds the bell, outlives the pool.
-  future_access::when_done<void>(std::move(task), [ending = ending_, &bell = memory.bell()](const outcome<void>& how) {
+  future_access::when_done<void>(std::move(task), [ending = ending_, memory](const outcome<void>& how) {
     const scoped_lock lock(ending->guard);
+    ending->number = memory.count_failure();
     ending->how = how.has_value() ? error_info(errc::cancelled, "it has left the world") : how.error();
-    ring(bell);
+    ring(memory.bell());
   });
 }
 
 // What cannot be asked for has ended, and is asked for again.
-future<void> rank_process::asked(const world_ticket& ticket) {
+future<void> rank_process::asked(const world_ticket& ticket, const world_memory& memory) {
   try {
     return pool_.on(worker_).apply_async(be_rank, ticket, rank_);
   } catch (...) {
     const scoped_lock lock(ending_->guard);
+    ending_->number = memory.count_failure();
     ending_->how = capture_current_exception();
     throw;
   }
@@ -70,6 +72,11 @@ void rank_process::kill() {
 std::optional<error_info> rank_process::ended() const {
   const scoped_lock lock(ending_->guard);
   return ending_->how;
+}
+
+std::uint64_t rank_process::ended_as() const {
+  const scoped_lock lock(ending_->guard);
+  return ending_->number;
 }
 
 }  // namespace muster::detail

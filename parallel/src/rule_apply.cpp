@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include <muster/base/assert.hpp>
+#include <muster/base/float_state.hpp>
 
 #include "rule_kernel.hpp"
 
@@ -57,7 +58,7 @@ void apply_by(rule_kernels kernels, const update_rule& rule, const rule_pass& pa
   const auto type = part_of_number(pass.type);
   const auto kernel = kernels(type);
   MUSTER_ASSERT(kernel != nullptr);
-  kernel(job_of(rule, pass, dtype_size(pass.type) / dtype_size(type)));
+  in_fixed_float_state([&] { kernel(job_of(rule, pass, dtype_size(pass.type) / dtype_size(type))); });
   fence(pass.how_to_store);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <variant>
 
+#include <muster/base/float_state.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/convert.hpp>
 #include <muster/device/device_block.hpp>
@@ -79,7 +80,9 @@ void apply_there(const update_rule& rule, const device_rule_pass& pass) {
   const auto type = pass.new_value.dtype();
   rule.require(type, pass.op);
   if (goes_by_combine(rule, pass.op, pass.weights)) return join_there(pass);
-  pass.gradients.size() > rule_step_tensors::most_gradients ? give_many(rule, pass) : give(rule, pass);
+  in_fixed_float_state([&] {  // the numbers of the step are computed here
+    pass.gradients.size() > rule_step_tensors::most_gradients ? give_many(rule, pass) : give(rule, pass);
+  });
 }
 
 }  // namespace muster::detail

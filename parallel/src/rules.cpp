@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster {
@@ -148,7 +149,7 @@ void update_rule::require() const {
   if (rule_.index() >= rule_names.size()) {
     throw error(errc::invalid_argument, text("a rule of kind ", rule_.index(), " was given, which there is not"));
   }
-  std::visit([](const auto& rule) { each_field(rule, require_in_range); }, rule_);
+  in_fixed_float_state([this] { std::visit([](const auto& rule) { each_field(rule, require_in_range); }, rule_); });
   require_momentum_for_nesterov(std::get_if<sgd>(&rule_));
 }
 
@@ -157,7 +158,7 @@ void update_rule::require(dtype type, reduction_op op) const {
   if (std::holds_alternative<assign_rule>(rule_)) return require_rule_for_assigned(type, op);
   require_rule_for_gradient(name(), type, op);
   if (type == dtype::f64) return;
-  std::visit([](const auto& rule) { each_field(rule, require_in_float); }, rule_);
+  in_fixed_float_state([this] { std::visit([](const auto& rule) { each_field(rule, require_in_float); }, rule_); });
 }
 
 }  // namespace muster

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Updates whose values are joined over all ranks. Each rank joins a part of the elements, applies the rule to it, and
 // writes what comes of it into every rank's replica: so each element is computed once, and is the same everywhere.
-#include <algorithm>
-
 #include <muster/base/error.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/detail/stores.hpp>
 #include <muster/device/device_block.hpp>
@@ -15,6 +14,13 @@
 namespace muster::detail {
 
 namespace {
+
+// Of the whole.
+void make_shares(std::vector<double>& weights) {
+  double total = 0;
+  for (const auto each : weights) total += each;
+  for (auto& each : weights) each /= total;
+}
 
 template <class Byte>
 void advance(std::vector<Byte*>& arrays, std::size_t bytes) {
@@ -36,16 +42,14 @@ reduction_op reduction_of(output_op op) {
 
 joined_contributions join(std::span<const std::vector<contribution>> offered, std::size_t which, output_op op) {
   joined_contributions made;
-  double total = 0;
   for (const auto& of_rank : offered) {
     const auto& each = of_rank[which];
     if (!each.some) continue;
     made.values.push_back(&each.value);
     made.weights.push_back(op == output_op::avg ? each.weight : 1.0);
-    total += made.weights.back();
   }
   const bool is_average = op == output_op::avg || op == output_op::mean_of_ranks;
-  if (is_average) std::ranges::for_each(made.weights, [&](double& weight) { weight /= total; });
+  if (is_average) in_fixed_float_state([&made] { make_shares(made.weights); });
   return made;
 }
 

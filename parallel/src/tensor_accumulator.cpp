@@ -45,6 +45,9 @@ tensor rounded_to(dtype type, const tensor& wide) {
   return convert(is_half ? convert(wide, dtype::f32) : wide, type);
 }
 
+// 1 where it is true, or not 0.
+tensor truths_of(const tensor& value) { return convert(convert(value, dtype::boolean), dtype::i64); }
+
 tensor joined_here(output_op op, const tensor& a, const tensor& b, bool in_place) {
   const auto first = a.contiguous();
   const auto next = b.contiguous();
@@ -68,10 +71,13 @@ dtype unrounded_type(dtype type) noexcept {
 }
 
 dtype result_type(output_op op, dtype type, const value_name& what) {
+  if (op == output_op::count_true) return dtype::i64;
   if (is_average(op)) {
     if (type == dtype::boolean) {
       throw error(errc::invalid_argument,
-                  text(what, " is to be averaged, but its elements are bools: sum them, or make numbers of them"));
+                  text(what,
+                       " is to be averaged, but its elements are bools: for the fraction that is true, convert() "
+                       "them to f32; for how many are, join them by count_true"));
     }
     return has_fractions(type) ? type : dtype::f64;
   }
@@ -89,6 +95,11 @@ void tensor_accumulator::require_alike(const tensor& value, dtype type) const {
               text(what_, " is ", type, " of shape ", value.shape(), " in one place and ", type_, " of shape ",
                    joined_.shape(), " in another: ", output_op_name(op_),
                    " needs the same everywhere. Is the function to give one value for each row? Then gather them"));
+}
+
+void tensor_accumulator::add(const tensor& given, double weight) {
+  const auto value = op_ == output_op::count_true ? truths_of(given) : given;
+  add(value, weight, value.dtype());
 }
 
 void tensor_accumulator::add(const tensor& given, double weight, dtype type) {

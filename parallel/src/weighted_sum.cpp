@@ -4,6 +4,7 @@
 #include <complex>
 #include <type_traits>
 
+#include <muster/base/float_state.hpp>
 #include <muster/device/float16.hpp>
 
 namespace muster::detail {
@@ -12,10 +13,10 @@ namespace {
 
 template <class T>
 void add_each(std::span<double> sums, const std::byte* values, double weight) {
-  const auto* const from = reinterpret_cast<const T*>(values);
+  const auto* const from = reinterpret_cast<const stored<T>*>(values);
   for (std::size_t index = 0; index < sums.size(); ++index) {
     if constexpr (std::is_arithmetic_v<T>) {
-      sums[index] += weight * static_cast<double>(from[index]);
+      sums[index] += weight * static_cast<double>(T(from[index]));
     } else {
       sums[index] += weight * static_cast<double>(static_cast<float>(from[index]));
     }
@@ -34,13 +35,7 @@ void write_each(std::byte* values, std::span<const double> sums, double divisor)
   }
 }
 
-}  // namespace
-
-std::size_t numbers_of(dtype type, std::size_t elements) noexcept {
-  return type == dtype::c64 || type == dtype::c128 ? 2 * elements : elements;
-}
-
-void add_scaled(std::span<double> sums, const std::byte* values, dtype type, double weight) {
+void add_scaled_in_state(std::span<double> sums, const std::byte* values, dtype type, double weight) {
   switch (type) {
     case dtype::boolean: return add_each<bool>(sums, values, weight);
     case dtype::i8: return add_each<std::int8_t>(sums, values, weight);
@@ -60,7 +55,7 @@ void add_scaled(std::span<double> sums, const std::byte* values, dtype type, dou
   }
 }
 
-void write_divided(std::byte* values, dtype type, std::span<const double> sums, double divisor) {
+void write_divided_in_state(std::byte* values, dtype type, std::span<const double> sums, double divisor) {
   switch (type) {
     case dtype::f16: return write_each<f16>(values, sums, divisor);
     case dtype::bf16: return write_each<bf16>(values, sums, divisor);
@@ -68,6 +63,20 @@ void write_divided(std::byte* values, dtype type, std::span<const double> sums, 
     case dtype::c64: return write_each<float>(values, sums, divisor);
     default: return write_each<double>(values, sums, divisor);
   }
+}
+
+}  // namespace
+
+std::size_t numbers_of(dtype type, std::size_t elements) noexcept {
+  return type == dtype::c64 || type == dtype::c128 ? 2 * elements : elements;
+}
+
+void add_scaled(std::span<double> sums, const std::byte* values, dtype type, double weight) {
+  in_fixed_float_state([&] { add_scaled_in_state(sums, values, type, weight); });
+}
+
+void write_divided(std::byte* values, dtype type, std::span<const double> sums, double divisor) {
+  in_fixed_float_state([&] { write_divided_in_state(values, type, sums, divisor); });
 }
 
 }  // namespace muster::detail

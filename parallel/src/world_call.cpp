@@ -8,9 +8,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
-#include <muster/parallel/rank_error.hpp>
 
 #include "call_guard.hpp"
+#include "ended_ranks.hpp"
 #include "world_news.hpp"
 #include "world_outcome.hpp"
 
@@ -190,6 +190,7 @@ void world_core::conduct(outcome& ended, const world_request& request) {
       case call_progress::next::wait: await_answers(ended); break;
       case call_progress::next::abort:
         if (!ended.late) ended.late = progress_.late();  // the caller's own share may have waited for it
+        if (is_nobody_to_blame()) note_lateness(ended);
         order(world_order::abort);
         ended.aborted = true;
         ended.until = deadline::after(options_.grace);
@@ -204,6 +205,20 @@ void world_core::conduct(outcome& ended, const world_request& request) {
         break;
     }
   }
+}
+
+// No rank has failed or died yet: the call is given up because its time is over.
+bool world_core::is_nobody_to_blame() const noexcept {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (progress_.is_dead(rank) || progress_.has_failed(rank)) return false;
+  }
+  return true;
+}
+
+// Now: a rank that has seen the order to leave the call may fail because of it.
+void world_core::note_lateness(outcome& ended) const noexcept {
+  ended.late_as = memory_.count_failure();
+  ended.ended = ended_ranks(*domain_, memory_);
 }
 
 void world_core::look_at_ranks() noexcept {
@@ -318,82 +333,6 @@ void world_core::commit(registered_function& function, const world_request& requ
 void world_core::all_have_been_told() noexcept {
   gone_functions_.clear();
   gone_variables_.clear();
-}
-
-// ---- failing
-
-// Between a death and the end of its task, or a kill and the death, are some steps.
-constexpr auto end_patience = std::chrono::seconds(5);
-
-error_info world_core::read_failure(std::size_t rank) {
-  try {
-    const frame_view frame(domain_->blocks(), memory_.line(rank).reply);
-    if (frame.bytes().empty()) return {errc::out_of_memory, "it had no memory to say why"};
-    input_archive in(frame.bytes());
-    error_info why;
-    in(why);
-    return why;
-  } catch (const std::exception& failure) {
-    return {errc::corrupted, failure.what()};
-  }
-}
-
-// Says what came first. Who died comes before who failed, which may be for want of the dead one's memory; and ranks
-// that were killed, because they did not come back after that, are not the cause.
-void world_core::fail(outcome& ended, const registered_function& function) {
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (progress_.is_dead(rank) && !progress_.is_doomed(rank)) throw_death(rank, function, false);
-  }
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (progress_.has_failed(rank)) throw_failure(rank, function);
-  }
-  if (ended.refused) std::rethrow_exception(ended.refused);
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (progress_.is_dead(rank)) throw_death(rank, function, true);
-  }
-  // There is none if the others were done just when the caller's own share gave up waiting for them.
-  throw_late(ended.late.value_or(own_rank_.value_or(0)), function);
-}
-
-void world_core::throw_failure(std::size_t rank, const registered_function& function) {
-  const auto why = read_failure(rank);
-  if (why.code() == errc::device_lost) end_rank(rank);
-  auto what = text("rank ", rank, " of world '", options_.name, "' failed in function '", function.spec.name,
-                   "': ", why.describe());
-  try {
-    if (own_rank_ == rank && own_->failure()) std::rethrow_exception(own_->failure());
-    why.raise();
-  } catch (...) {
-    std::throw_with_nested(rank_error(why, std::move(what), rank, function.spec.name));
-  }
-}
-
-// Its process can do nothing more on its device; the next call begins with another one.
-void world_core::end_rank(std::size_t rank) {
-  auto* const process = process_of(rank);
-  if (process == nullptr) return;
-  process->kill();
-  const auto gone = [&] { return process->is_gone(*domain_); };
-  sleeper_.wait(gone, gone, deadline::after(end_patience));
-}
-
-void world_core::throw_late(std::size_t rank, const registered_function& function) {
-  throw rank_error({errc::timed_out, "it did not answer in time"},
-                   text("rank ", rank, " of world '", options_.name, "' was too late in function '", function.spec.name,
-                        "': the call took longer than it may, and nothing of it has happened"),
-                   rank, function.spec.name);
-}
-
-void world_core::throw_death(std::size_t rank, const registered_function& function, bool was_killed) {
-  auto& process = *process_of(rank);
-  const auto known = [&] { return process.has_ended(); };
-  sleeper_.wait(known, known, deadline::after(end_patience));
-  const auto died = process.ended().value_or(error_info(errc::worker_died, "its process is gone"));
-  const auto why = was_killed ? error_info(errc::timed_out, "it did not answer in time, and was killed") : died;
-  throw rank_error(why,
-                   text("rank ", rank, " of world '", options_.name, "' (process ", process.pid(),
-                        ") was lost in function '", function.spec.name, "': ", why.describe()),
-                   rank, function.spec.name);
 }
 
 }  // namespace muster::detail

@@ -11,6 +11,8 @@
 #include <muster/device/device_block.hpp>
 #include <muster/serialize/error_info.hpp>
 
+#include "ended_ranks.hpp"
+#include "failure_note.hpp"
 #include "share_device.hpp"
 #include "world_news.hpp"
 
@@ -72,6 +74,7 @@ void world_member::serve() noexcept {
 void world_member::take_part(std::uint64_t epoch, world_order what) {
   epoch_ = epoch;
   failure_ = nullptr;
+  failed_as_ = 0;
   offered_.clear();
   outputs_.reset();
   made_.clear();
@@ -131,15 +134,26 @@ error_info failure_now() {
 
 }  // namespace
 
+// Where it is not the function that has failed, this is the first to know.
+void world_member::note_failure() noexcept {
+  if (failed_as_ != 0) return;
+  failed_as_ = memory_.count_failure();
+  ended_ = ended_ranks(*domain_, memory_);
+}
+
 void world_member::fail(std::uint64_t epoch) noexcept {
+  note_failure();
   const auto why = failure_now();
+  const auto causes = ranks_named_by_current_exception(memory_);
   end_work();
   try {
-    reply_.put(line_.reply, [&](output_archive& out) { out(why); });
+    const auto note = failure_note::of(why, causes, ended_);
+    reply_.put(line_.reply, [&](output_archive& out) { out(note); });
   } catch (const std::exception&) {
     line_.reply.bytes = 0;  // no room to say more
     line_.reply.block = 0;
   }
+  line_.failed_as.store(failed_as_, std::memory_order_relaxed);  // published by the answer
   answer(epoch, rank_phase::failed);
 }
 

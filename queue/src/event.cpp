@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <muster/base/assert.hpp>
@@ -87,6 +88,17 @@ const std::shared_ptr<domain>& combined_event::where() const noexcept {
   return events_.empty() ? parts_.front().where() : events_.front().where();
 }
 
+namespace {
+
+// The one that is not the program's is the other one, in whatever order they were given.
+std::string_view why_apart(domain& one, domain& other) {
+  const bool is_in_order = &other != domain::of_program().get();
+  return is_in_order ? detail::why_apart(one.blocks(), other.blocks())
+                     : detail::why_apart(other.blocks(), one.blocks());
+}
+
+}  // namespace
+
 void combined_event::check() {
   if (events_.empty() && parts_.empty()) {
     throw error(errc::invalid_argument, "any_of or all_of of no events: there is nothing that could be waited for");
@@ -94,19 +106,23 @@ void combined_event::check() {
   const auto add_width = [this](std::size_t more) {
     width_ = how_ == manner::any ? width_ + more : std::max(width_, more);
   };
-  bool is_one_domain = true;
+  domain* other = nullptr;
+  const auto look_at = [&](domain& each) {
+    if (&each != where().get()) other = &each;
+  };
   for (const auto& each : events_) {
     add_width(1);
-    is_one_domain = is_one_domain && each.where() == where();
+    look_at(*each.where());
   }
   for (const auto& each : parts_) {
     add_width(each.width_);
-    is_one_domain = is_one_domain && each.where() == where();
+    look_at(*each.where());
   }
-  if (!is_one_domain) {
+  if (other != nullptr) {
     throw error(errc::invalid_argument,
-                "any_of or all_of of events of different domains (of a pool made with `isolated`, perhaps): a wait "
-                "looks at one domain. Make the events in one");
+                text("any_of or all_of of events of different domains: a wait looks at one domain, so make the events "
+                     "in one. ",
+                     why_apart(*where(), *other)));
   }
   if (width_ <= max_width) return;
   throw error(errc::invalid_argument,

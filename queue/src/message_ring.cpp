@@ -47,10 +47,12 @@ std::shared_ptr<message_ring> message_ring::attach(queue_kind kind, shared_block
   const auto ring = ring_memory::attach(memory.bytes(), kind);
   auto where = domain::of_program();
   if (memory.owner() != &where->blocks()) {
-    throw error(errc::invalid_argument,
-                text("a queue of ", ring.capacity(),
-                     " messages was received that lies in another domain than this program's (that of a pool made with "
-                     "`isolated`, or of another host): only those who share a domain can share its queues"));
+    throw error(
+        errc::invalid_argument,
+        text("a queue of ", ring.capacity(),
+             " messages was received that lies in another domain than this program's: only those who share a domain "
+             "can share its queues. ",
+             detail::why_apart(where->blocks(), *memory.owner())));
   }
   return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
 }

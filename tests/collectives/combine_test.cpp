@@ -2,6 +2,7 @@
 #include <muster/collectives/detail/combine.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -16,6 +17,7 @@
 #include "../device/device_support.hpp"
 #include "combine_kernel.hpp"
 #include "combine_reference.hpp"
+#include "float_states.hpp"
 #include "quick_random.hpp"
 
 namespace muster::detail::combine_test {
@@ -311,6 +313,61 @@ TEST(CombineAverage, OfIntegersDoesNotWrapAroundAndTruncatesTowardsZero) {
               std::vector<std::uint64_t>{UINT64_MAX - 1});
     EXPECT_EQ(combined<std::int8_t>(reduction_op::avg, {{-128, 127}, {-128, 127}, {-127, 126}}, kernels),
               (std::vector<std::int8_t>{-127, 126}));
+  }
+}
+
+// ---- bools whose bytes others have written
+
+// Every pair of these, and more than a vector's of them.
+column<bool> bytes_of_bools(std::size_t seed) {
+  constexpr std::array<std::uint8_t, 5> given = {0, 1, 2, 255, 128};
+  column<bool> made;
+  for (std::size_t index = 0; index < 1000; ++index) made.push_back(given[index / (seed == 0 ? 1 : 5 * seed) % 5]);
+  return made;
+}
+
+TEST(CombineBools, EveryByteButZeroIsTrueAndResultsAreZeroOrOne) {
+  for (const auto op : {reduction_op::sum, reduction_op::prod, reduction_op::min, reduction_op::max, reduction_op::band,
+                        reduction_op::bor, reduction_op::bxor}) {
+    for (const std::size_t ranks : {1U, 2U, 3U}) {
+      values<bool> given;
+      values<bool> truths;
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        given.push_back(bytes_of_bools(rank));
+        truths.push_back(given.back());
+        for (auto& each : truths.back()) each = each != 0 ? 1 : 0;
+      }
+      const auto expected = reference<bool>(op, truths);
+      for (const auto kernels : all_kernels()) {
+        for (const auto& where : placements()) expect_combined<bool>(kernels, op, given, expected, where);
+      }
+    }
+  }
+}
+
+TEST(CombineBools, AFunctionIsGivenTruths) {
+  const auto how = reduction::custom<bool>("differ", [](bool a, bool b) { return a != b; });
+  EXPECT_EQ(combined<bool>(how, {{2, 2, 0, 255}, {1, 0, 7, 4}}, baseline_kernel), (column<bool>{0, 1, 1, 0}));
+}
+
+// ---- the thread's floating-point state
+
+TEST(CombineState, TheThreadsHasNoPartInResultsAndStays) {
+  constexpr float tiny = 3e-39F;  // below the least normal one
+  const values<float> inputs = {{1.0F / 3, tiny, 1e-30F, 3e38F}, {0.7F, tiny, 1e-9F, 3e38F}, {0.1F, -tiny, 0.3F, -1}};
+  for (const auto op : {reduction_op::sum, reduction_op::avg, reduction_op::prod, reduction_op::max}) {
+    for (const auto kernels : all_kernels()) {
+      const auto usual = combined<float>(op, inputs, kernels);
+      for (const auto state : test::floats_here()) {
+        column<float> found;
+        {
+          const test::floats_scope set(state);
+          found = combined<float>(op, inputs, kernels);
+          EXPECT_TRUE(set.is_unchanged()) << op << ' ' << state;
+        }
+        EXPECT_EQ(std::memcmp(found.data(), usual.data(), sizeof(float) * usual.size()), 0) << op << ' ' << state;
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A rank is killed after every few instructions of each call, a message, a split, and of the making of the survivors'
 // group. Whoever is left always gets the right result or peer_lost, goes on alone, and has lost no memory.
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -222,6 +223,35 @@ constexpr scenario scenarios[] = {
     {.name = "ShrinkAsLeader", .what = shrink, .ranks = 3, .victim = 0, .points = 12, .warms_up = false},
     {.name = "ShrinkAsMember", .what = shrink, .ranks = 3, .victim = 1, .points = 12, .warms_up = false}};
 
+// Until it has come to its end at most. Returns how many instructions it has executed.
+unsigned step(test::tracee& traced, const stage& with, unsigned instructions, test::tracee::outcome& last) {
+  unsigned done = 0;
+  for (; done < instructions && !with.ended; ++done) {
+    last = traced.step();
+    if (last != test::tracee::outcome::stopped) break;
+  }
+  return done;
+}
+
+void wait_for_tracer(const stage& with) {
+  while (with.traced == 0) futex_wait(futex_address(with.traced), 0, futex_scope::shared);
+}
+
+// Kills it, `kill_after`, at so many points of its way.
+template <class KillAfter>
+void kill_at_points(unsigned most, KillAfter kill_after) {
+  const auto all = std::min(kill_after(UINT_MAX), kill_after(UINT_MAX));
+  const auto points = std::min(all, most);
+  unsigned reached = 0;
+  for (unsigned point = 0; point < points && !testing::Test::HasFailure(); ++point) {
+    const auto at = static_cast<unsigned>(std::uint64_t{all} * point / points);
+    if (kill_after(at) == at) ++reached;
+    if (testing::Test::HasFailure()) ADD_FAILURE() << "killed after " << at << " instructions";
+  }
+  std::printf("%u kill points in %u instructions\n", reached, all);
+  EXPECT_GE(reached, points * 2 / 3);
+}
+
 class GroupStep : public testing::TestWithParam<scenario> {
 protected:
   // Kills the victim after so many instructions, or at its end. Returns how many it has executed.
@@ -239,10 +269,7 @@ protected:
       if (!what.in_thread) traced.run_to_landing();
       EXPECT_TRUE(test::eventually([&] { return test::sleeps_on_futex(all.pid(1 - what.victim)); }));
       auto last = test::tracee::outcome::stopped;
-      for (; done < instructions && !with->ended; ++done) {
-        last = traced.step();
-        if (last != test::tracee::outcome::stopped) break;
-      }
+      done = step(traced, *with, instructions, last);
       all.kill(what.victim);
       // Its process has not ended before this one knows that the thread has.
       while (what.in_thread && last != test::tracee::outcome::gone) last = traced.await_stop();
@@ -268,10 +295,6 @@ protected:
     }
     if (is_victim) run_victim(mine, own, with);
     go_on(mine, own);
-  }
-
-  static void wait_for_tracer(const stage& with) {
-    while (with.traced == 0) futex_wait(futex_address(with.traced), 0, futex_scope::shared);
   }
 
   [[noreturn]] static void run_victim(group& mine, const tensor& own, stage& with) {
@@ -322,19 +345,128 @@ protected:
 };
 
 TEST_P(GroupStep, AKillAtAnyInstructionLeavesTheOthersRightOrTold) {
-  const auto all = std::min(kill_after(UINT_MAX), kill_after(UINT_MAX));
-  const auto points = std::min(all, GetParam().points);
-  unsigned reached = 0;
-  for (unsigned point = 0; point < points && !HasFailure(); ++point) {
-    const auto at = static_cast<unsigned>(std::uint64_t{all} * point / points);
-    if (kill_after(at) == at) ++reached;
-    if (HasFailure()) ADD_FAILURE() << "killed after " << at << " instructions";
-  }
-  std::printf("%u kill points in %u instructions\n", reached, all);
-  EXPECT_GE(reached, points * 2 / 3);
+  kill_at_points(GetParam().points, [this](unsigned at) { return kill_after(at); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, GroupStep, testing::ValuesIn(scenarios),
+                         [](const auto& each) { return each.param.name; });
+
+// ---- messages of one that leaves
+
+struct departure {
+  const char* name;
+  bool is_by_sender = true;  // who is killed; else the receiver, when the other one has left
+  bool has_ring = false;     // the receiver, before
+  bool is_kept = false;      // the tensor, by the sender's program
+  bool is_wanted = true;     // else the receiver leaves
+};
+
+constexpr departure departures[] = {
+    {.name = "WithARingThatNobodyHas"},
+    {.name = "WithARingThatTheOtherHas", .has_ring = true},
+    {.name = "WithMessagesThatAreCopied", .has_ring = true, .is_kept = true},
+    {.name = "BeforeTheyAreReceived", .is_by_sender = false},
+    {.name = "BeforeTheyAreReceivedFromARing", .is_by_sender = false, .has_ring = true},
+    {.name = "BeforeTheirReceiverLeaves", .is_by_sender = false, .is_wanted = false},
+    {.name = "BeforeTheirReceiverLeavesWithTheRing", .is_by_sender = false, .has_ring = true, .is_wanted = false}};
+
+// Rank 1 is killed. What is left and received is of a part of the group, so that the other learns of it in the whole.
+class GroupStepOfADeparture : public testing::TestWithParam<departure> {
+protected:
+  struct both : stage {
+    std::atomic<std::uint32_t> is_over = 0;  // the victim has been buried
+    std::atomic<bool> has_left = false;      // the sender, where it lives
+  };
+
+  unsigned kill_after(unsigned instructions) {
+    const test::shared<both> with;
+    unsigned done = 0;
+    {
+      rank_processes all(2, [&](group& mine) { run_rank(mine, *with); }, options);
+      test::tracee traced(all.pid(1));
+      with->traced = 1;
+      futex_wake(futex_address(with->traced), 1, futex_scope::shared);
+      traced.run_to_landing();
+      EXPECT_TRUE(test::eventually([&] { return test::sleeps_on_futex(all.pid(0)); }));
+      auto last = test::tracee::outcome::stopped;
+      done = step(traced, *with, instructions, last);
+      all.kill(1);
+      all.end(1);
+      with->is_over = 1;
+      futex_wake(futex_address(with->is_over), 1, futex_scope::shared);
+      all.expect_all_end_well();
+    }
+    EXPECT_TRUE(test::is_all_free(*domain_));
+    return done;
+  }
+
+private:
+  static void run_rank(group& mine, both& with) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const bool is_victim = mine.rank() == 1;
+    if (is_victim) wait_for_tracer(with);
+    std::optional<group> part = mine.subset({0, 1});
+    const auto kept = test::floats(long_count, 7);
+    const auto into = test::floats(long_count, 0);
+    const bool is_sender = is_victim == GetParam().is_by_sender;
+    if (GetParam().has_ring && is_sender) part->send(kept, 1 - mine.rank(), 1);
+    if (GetParam().has_ring && !is_sender) part->recv(into, any_source, 1);
+    if (is_sender) send(*part, kept);
+    mine.barrier();
+    is_victim ? run_victim(part, into, is_sender, with) : run_other(mine, part, into, is_sender, with);
+  }
+
+  static void send(group& part, const tensor& kept) {
+    const auto other = 1 - part.rank();
+    static_cast<void>(part.isend(GetParam().is_kept ? kept : test::floats(long_count, 7), other, 2));
+    part.send(test::floats(short_count, 8), other, 3);
+  }
+
+  [[noreturn]] static void run_victim(std::optional<group>& part, const tensor& into, bool is_sender, both& with) {
+    while (!is_sender && !with.has_left) ::sched_yield();
+    ::raise(SIGTRAP);
+    if (!is_sender && GetParam().is_wanted) {
+      part->recv(into, 0, 2);
+      part->recv(into.slice(0, short_count), 0, 3);
+    } else {
+      part.reset();
+    }
+    with.ended = true;
+    for (;;) ::pause();
+  }
+
+  static void run_other(group& mine, std::optional<group>& part, const tensor& into, bool is_sender, both& with) {
+    if (is_sender) {
+      part.reset();
+      with.has_left = true;
+    }
+    while (with.is_over == 0) futex_wait(futex_address(with.is_over), 0, futex_scope::shared);
+    if (!is_sender) receive(*part, into, with.ended);
+    EXPECT_THROW(mine.barrier(), peer_lost);
+  }
+
+  // All of what was sent before one left who had left.
+  static void receive(group& part, const tensor& into, bool has_left) {
+    try {
+      part.recv(into, 1, 2);
+      test::expect_all(into, long_count, 7, "received");
+      const auto few = into.slice(0, short_count);
+      part.recv(few, 1, 3);
+      test::expect_all(few, short_count, 8, "received");
+    } catch (const peer_lost& found) {
+      EXPECT_FALSE(has_left) << found.what();
+    }
+  }
+
+  std::shared_ptr<domain> domain_ = domain::of_program(
+      {.arena_bytes = std::size_t{16} << 20U, .max_participants = 16, .max_blocks = 256, .inherited = true});
+};
+
+TEST_P(GroupStepOfADeparture, AKillAtAnyInstructionLeavesTheOtherRightOrToldAndNothingHeld) {
+  kill_at_points(30, [this](unsigned at) { return kill_after(at); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, GroupStepOfADeparture, testing::ValuesIn(departures),
                          [](const auto& each) { return each.param.name; });
 
 // ---- who has left and ended is not dead

@@ -52,6 +52,13 @@ private:
 };
 
 rank_processes::rank_processes(std::size_t ranks, const rank_body& run_rank, const group_options& options)
+    : rank_processes(ranks, ticket_body([&run_rank](const group_ticket& ticket, std::size_t rank) {
+                       group mine(ticket, rank);
+                       run_rank(mine);
+                     }),
+                     options) {}
+
+rank_processes::rank_processes(std::size_t ranks, const ticket_body& run_rank, const group_options& options)
     : domain_(domain::of_program({.inherited = true})), ended_(ranks) {
   const group_ticket ticket(ranks, options, domain_);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -73,15 +80,14 @@ rank_processes::~rank_processes() {
 }
 
 // The parent says who it is after the fork.
-int rank_processes::run(std::size_t rank, const rank_body& body) {
+int rank_processes::run(std::size_t rank, const ticket_body& body) {
   const auto joined = std::make_shared<domain>(domain_files{.control = unique_fd(::dup(domain_->files().control.get())),
                                                             .arena = unique_fd(::dup(domain_->files().arena.get()))},
                                                ids_[rank]);
   while (joined->occupant(ids_[rank]) == 0) ::sched_yield();
   domain::enter(joined);
   try {
-    group mine(admissions_[rank]->redeem(), rank);
-    body(mine);
+    body(admissions_[rank]->redeem(), rank);
   } catch (const std::exception& failure) {
     std::printf("rank %zu threw: %s\n", rank, failure.what());
     std::fflush(stdout);

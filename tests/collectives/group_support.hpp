@@ -28,11 +28,14 @@ std::string name_of(rank_kind kind);
 
 /// What a rank does. Expectations that fail in a process are printed there, and its exit code tells.
 using rank_body = std::function<void(group&)>;
+/// The same of one that joins by itself, or does not.
+using ticket_body = std::function<void(const group_ticket&, std::size_t rank)>;
 
 /// Forked processes that take part in the program's domain, and are the ranks of a group.
 class rank_processes {
 public:
   rank_processes(std::size_t ranks, const rank_body& run, const group_options& options = {});
+  rank_processes(std::size_t ranks, const ticket_body& run, const group_options& options = {});
   rank_processes(const rank_processes&) = delete;
   rank_processes& operator=(const rank_processes&) = delete;
   ~rank_processes();
@@ -47,7 +50,7 @@ public:
   void expect_all_end_well();
 
 private:
-  int run(std::size_t rank, const rank_body& body);
+  int run(std::size_t rank, const ticket_body& body);
 
   std::shared_ptr<domain> domain_;
   std::vector<participant_id> ids_;

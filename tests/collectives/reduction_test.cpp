@@ -90,7 +90,7 @@ TEST(Reduction, SaysWhatIsPossibleInsteadOfWhatIsNot) {
                  "give sum, avg, prod, or");
   expect_refused(require(reduction_op::bor, dtype::f16), "dtype f16", "give sum, avg, prod, min, max, or");
   expect_refused(require(reduction_op::avg, dtype::boolean), "dtype bool",
-                 "give sum, prod, min, max, band, bor, bxor, or");
+                 "give sum, prod, min, max, band, bor, bxor, or", "how many are, convert() them");
 }
 
 TEST(Reduction, OfAFunctionIsForItsDtypeOnly) {

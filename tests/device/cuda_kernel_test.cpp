@@ -327,6 +327,31 @@ TEST_F(CudaKernels, ReduceToTheSameBitsWhateverTheStrides) {
   });
 }
 
+TEST_F(CudaKernels, ReduceBoolsWhoseBytesAreNeitherZeroNorOne) {
+  constexpr std::size_t count = 5000;
+  const auto result = bench_->take(16);
+  const auto scratch = bench_->take(kernel_set::reduce_scratch_bytes);
+  const auto given = bench_->take(count);
+  const auto reduced_by = [&](element_op op, std::ptrdiff_t stride) {
+    const cuda_view from{.first = given, .type = dtype::boolean, .shape = {count / 2}, .strides = {stride}};
+    kernels().reduce(stream(), op, from, result, scratch, kernel_set::reduce_scratch_bytes);
+    std::uint8_t found = 7;
+    bench_->fetch(std::as_writable_bytes(std::span(&found, 1)), result);
+    return found;
+  };
+  for (const std::ptrdiff_t stride : {1, 2}) {
+    std::vector<std::uint8_t> bytes(count, 2);
+    bench_->send(given, std::as_bytes(std::span(bytes)));
+    for (const auto op : all_ops) EXPECT_EQ(reduced_by(op, stride), 1) << static_cast<int>(op);
+    bytes[8] = 0;
+    bench_->send(given, std::as_bytes(std::span(bytes)));
+    for (const auto op : all_ops) {
+      const bool is_any = op == element_op::sum || op == element_op::max;
+      EXPECT_EQ(reduced_by(op, stride), is_any ? 1 : 0) << static_cast<int>(op);
+    }
+  }
+}
+
 TEST_F(CudaKernels, OfNoElementsTheSumIsZeroAndTheProductOne) {
   const auto scratch = bench_->take(kernel_set::reduce_scratch_bytes);
   const auto result = bench_->take(16);

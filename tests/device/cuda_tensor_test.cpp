@@ -2,7 +2,9 @@
 // Tensors on a GPU, or on what stands in for one (tests/fake_cuda).
 #include <muster/cuda/cuda_device.hpp>
 
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,32 @@ TEST_F(CudaTensor, StridedOnesAreCopiedInBothDirections) {
   const auto room = tensor::zeros<std::int16_t>({3, 2, 4}).transpose();
   room.copy_from(there);
   EXPECT_TRUE(equal(room, here));
+}
+
+// As they may come from another library, or process.
+TEST_F(CudaTensor, OfBoolsTakesEveryByteButZeroForTrue) {
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t index = 0; index < 100; ++index)
+    bytes.push_back(std::array<std::uint8_t, 4>{2, 0, 255, 1}[index % 4]);
+  const auto given = tensor::from(bytes).to(gpu);
+  const auto bools = [](const tensor& of) { return tensor::over(of.storage(), dtype::boolean, of.shape()); };
+  const auto truths = tensor::from(bytes);
+  for (auto& each : truths.span<std::uint8_t>()) each = each != 0 ? 1 : 0;
+  for (const auto type : {dtype::u8, dtype::i64, dtype::f16, dtype::f32, dtype::c128}) {
+    EXPECT_TRUE(equal(convert(bools(given), type).to(cpu), convert(truths, type))) << type;
+    const auto strided = convert(bools(given).slice(0, 100, 0, 3), type).to(cpu);
+    EXPECT_TRUE(equal(strided, convert(truths.slice(0, 100, 0, 3).clone(), type))) << type;
+  }
+  for (const auto op : {element_op::sum, element_op::prod, element_op::min, element_op::max}) {
+    const auto into = tensor::full<std::uint8_t>({100}, 4, gpu);
+    accumulate(bools(into), bools(given), op);
+    const bool is_any = op == element_op::sum || op == element_op::max;
+    const auto expected = is_any ? tensor::ones<std::uint8_t>({100}) : truths;
+    EXPECT_TRUE(equal(into.to(cpu), expected)) << static_cast<int>(op);
+  }
+  const auto here = bools(given).to(cpu);
+  EXPECT_EQ(std::memcmp(here.data(), truths.data(), 100), 0);
+  EXPECT_EQ(count_nonzero(bools(given)), 75U);
 }
 
 TEST_F(CudaTensor, IsMadeFilledAndCloned) {

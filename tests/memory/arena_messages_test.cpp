@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -24,6 +26,11 @@ protected:
     return made;
   }
   static const char* text_of(const shared_block& block) { return reinterpret_cast<const char*>(block.data()); }
+  // As it is of one that has died: where leak checkers look.
+  static void leave_dead(shared_block& which) {
+    static std::vector<const void*> left;
+    left.push_back(which.release());
+  }
   void expect_all_free() {
     const auto found = host_.blocks().read_statistics();
     EXPECT_EQ(found.live_blocks, 0U);
@@ -146,6 +153,109 @@ TEST_F(ArenaMessages, TheOnlyHandleIsKnownAsSuch) {
   host_.blocks().receive(name).reset();
   EXPECT_TRUE(peer_.blocks().is_sole(block));
   EXPECT_FALSE(peer_.blocks().is_sole(peer_.blocks().borrow(peer_.blocks().name_of(block))));
+}
+
+// ---- holds that go with a block
+
+class ArenaMessagesInABlock : public ArenaMessages {
+protected:
+  // One of `what`, in a message in `carrier`.
+  static std::uint64_t send(arena& from, const shared_block& what, const shared_block& carrier) {
+    const auto name = from.send(what, carrier);
+    from.entrust(name, carrier);
+    return name;
+  }
+  // Of a carrier that the peer makes, keeps a hold on, and gives the host another one.
+  shared_block given_to_host(const shared_block& carrier) {
+    return host_.blocks().receive(peer_.blocks().send(carrier));
+  }
+  [[nodiscard]] bool is_there(std::uint64_t name) {
+    try {
+      static_cast<void>(host_.blocks().borrow_sent(name));
+      return true;
+    } catch (const error&) {
+      return false;
+    }
+  }
+};
+
+TEST_F(ArenaMessagesInABlock, AreReceivedAfterTheirSendersDeath) {
+  auto carrier = make("a ring");
+  const auto mine = given_to_host(carrier);
+  const auto name = send(peer_.blocks(), make("in a ring"), carrier);
+  leave_dead(carrier);
+  host_.bury(id_);
+  EXPECT_STREQ(text_of(host_.blocks().receive(name)), "in a ring");
+}
+
+TEST_F(ArenaMessagesInABlock, GoWithItWhoeverFreesIt) {
+  for (const bool peer_is_last : {false, true}) {
+    auto carrier = make("a ring");
+    auto mine = given_to_host(carrier);
+    const auto name = send(peer_.blocks(), make("in a ring"), carrier);
+    (peer_is_last ? mine : carrier).reset();
+    EXPECT_TRUE(is_there(name));
+    (peer_is_last ? carrier : mine).reset();
+    EXPECT_FALSE(is_there(name));
+    expect_all_free();
+  }
+}
+
+TEST_F(ArenaMessagesInABlock, GoWithItWhenItsLastHolderDies) {
+  auto carrier = make("a ring");
+  const auto name = send(peer_.blocks(), make("in a ring"), carrier);
+  leave_dead(carrier);
+  host_.bury(id_);
+  EXPECT_FALSE(is_there(name));
+  expect_all_free();
+}
+
+TEST_F(ArenaMessagesInABlock, GoWithWhatThatWentWith) {
+  auto outer = make("a group");
+  auto carrier = make("a ring");
+  const auto inner_name = send(peer_.blocks(), make("in a ring"), carrier);
+  const auto name = send(peer_.blocks(), carrier, outer);
+  carrier.reset();
+  EXPECT_TRUE(is_there(name) && is_there(inner_name));
+  outer.reset();
+  EXPECT_FALSE(is_there(name) || is_there(inner_name));
+  expect_all_free();
+}
+
+// As long as nobody has entrusted it.
+TEST_F(ArenaMessagesInABlock, GoWithTheirSenderBeforeTheyAreTheCarriers) {
+  auto carrier = make("a ring");
+  const auto mine = given_to_host(carrier);
+  const auto name = peer_.blocks().send(make("in a ring"), carrier);
+  leave_dead(carrier);
+  host_.bury(id_);
+  EXPECT_FALSE(is_there(name));
+}
+
+TEST_F(ArenaMessagesInABlock, AreTheReceiversOwnThenWhateverBecomesOfTheBlock) {
+  auto carrier = make("a ring");
+  const auto name = send(peer_.blocks(), make("in a ring"), carrier);
+  auto received = host_.blocks().receive(name);
+  peer_.blocks().entrust(name, carrier);  // too late
+  carrier.reset();
+  EXPECT_STREQ(text_of(received), "in a ring");
+  const auto next = host_.blocks().hand_over(std::move(received));
+  host_.blocks().entrust(next, participant_id::host);  // in a queue
+  send(peer_.blocks(), make("in a ring"), make("another"));
+  EXPECT_STREQ(text_of(host_.blocks().receive(next)), "in a ring");
+}
+
+// Each life of a descriptor is another block: the next one carries nothing.
+TEST_F(ArenaMessagesInABlock, AreNotOfTheNextBlockInItsPlace) {
+  auto carrier = make("a ring");
+  const auto name = send(peer_.blocks(), make("in a ring"), carrier);
+  carrier.reset();
+  carrier = make("the next");
+  EXPECT_THROW(static_cast<void>(host_.blocks().receive(name)), error);
+  const auto next = send(peer_.blocks(), make("in the next"), carrier);
+  EXPECT_TRUE(is_there(next));
+  carrier.reset();
+  EXPECT_FALSE(is_there(next));
 }
 
 }  // namespace

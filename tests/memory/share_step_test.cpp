@@ -24,7 +24,7 @@ namespace muster::share_step_test {
 namespace {
 
 constexpr std::size_t block_bytes = 100'000;
-constexpr std::size_t descriptors = 24;
+constexpr std::size_t descriptors = 40;
 
 unique_fd duplicate(const unique_fd& file) { return unique_fd(::dup(file.get())); }
 
@@ -80,6 +80,12 @@ void make_small(arena& memory, stage&, shared_block&) {
   kept = memory.allocate(300);
 }
 
+// What messages lie in.
+shared_block& carrier_here() {
+  static shared_block made;
+  return made;
+}
+
 constexpr scenario scenarios[] = {
     {.name = "Allocate", .before = warm_up, .after = make},
     {.name = "AllocateAFreshRun", .before = warm_up, .after = make_longer, .stride = 6},
@@ -110,6 +116,27 @@ constexpr scenario scenarios[] = {
          },
      .after = [](arena&, stage&, shared_block& block) { block.reset(); },
      .stride = 5},
+    {.name = "SendInABlock",
+     .before =
+         [](arena& memory, stage& with, shared_block& block) {
+           block = memory.receive(with.to_victim);
+           carrier_here() = memory.allocate_shared(block_bytes);
+           static_cast<void>(memory.name_of(carrier_here()));
+         },
+     .after = [](arena& memory, stage&,
+                 shared_block& block) { memory.entrust(memory.send(block, carrier_here()), carrier_here()); },
+     .stride = 9},
+    {.name = "FreeABlockWithWhatItCarries",
+     .before =
+         [](arena& memory, stage& with, shared_block& block) {
+           block = memory.allocate_shared(block_bytes);
+           auto theirs = memory.receive(with.to_victim);
+           auto inner = memory.allocate_shared(block_bytes);
+           memory.entrust(memory.send(theirs, inner), inner);
+           memory.entrust(memory.send(inner, block), block);
+         },
+     .after = [](arena&, stage&, shared_block& block) { block.reset(); },
+     .stride = 61},
     {.name = "KeepWhatIsLent",
      .before = borrow,
      .after = [](arena& memory, stage&, shared_block& block) { memory.keep(block); },

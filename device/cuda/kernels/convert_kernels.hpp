@@ -29,7 +29,7 @@ struct widest_number {
 template <class T>
 __device__ widest_number widened(const std::byte* from) {
   using enum widest_number::kind;
-  const auto value = *reinterpret_cast<const T*>(from);
+  const T value = *reinterpret_cast<const stored<T>*>(from);
   if constexpr (is_complex<T>) {
     return {complex, 0, static_cast<double>(value.real()), static_cast<double>(value.imag())};
   } else if constexpr (is_half<T>) {
@@ -45,7 +45,7 @@ __device__ widest_number widened(const std::byte* from) {
 
 template <class T>
 __device__ void narrow(std::byte* to, const widest_number& number) {
-  auto& made = *reinterpret_cast<T*>(to);
+  auto& made = *reinterpret_cast<stored<T>*>(to);
   switch (number.is) {
     case widest_number::kind::negative_too: made = converted<T>(static_cast<std::int64_t>(number.whole)); break;
     case widest_number::kind::positive: made = converted<T>(number.whole); break;

@@ -3,6 +3,8 @@
 
 // Fill, copy, accumulate, scale, axpy: what element_ops.hpp computes with one element, for all.
 
+#include <muster/device/dtype.hpp>
+
 #include "device_elements.hpp"
 #include "element_loops.hpp"
 #include "element_ops.hpp"
@@ -80,7 +82,7 @@ __device__ T joined_by(kernel_op op, T a, T b) {
 template <class T>
 __device__ void accumulate(const accumulate_arguments& given) {
   const auto op = given.op;
-  join<T>(given.elements, [op](T into, T from) { return joined_by(op, into, from); });
+  join<stored<T>>(given.elements, [op](T into, T from) { return joined_by(op, into, from); });
 }
 
 template <class T>

@@ -45,10 +45,10 @@ __device__ void join_packs(const reduce_arguments& given, std::uint32_t first, l
   constexpr auto size = pack_size<T>;
   const auto count = given.elements.count;
   const auto packs = count / size;
-  const auto* const from = reinterpret_cast<const pack<T, size>*>(given.elements.first[1]);
+  const auto* const from = reinterpret_cast<const pack<stored<T>, size>*>(given.elements.first[1]);
   auto at = std::uint64_t{first};
   for (; at < packs; at += std::uint64_t{given.lanes} * kernel_loads) {
-    pack<T, size> loaded[kernel_loads];
+    pack<stored<T>, size> loaded[kernel_loads];
     MUSTER_UNROLL
     for (unsigned each = 0; each < kernel_loads; ++each) {
       const auto index = at + std::uint64_t{each} * given.lanes;
@@ -72,7 +72,7 @@ __device__ void join_strided_lane(const reduce_arguments& given, std::uint32_t f
   for (auto pack = std::uint64_t{first}; pack * size < elements.count; pack += given.lanes) {
     const auto rest = elements.count - pack * size;
     for (unsigned each = 0; each < size && each < rest; ++each) {
-      into.take(element_at<T>(elements.first[1], offsets_of(elements, pack * size + each).of[1]));
+      into.take(element_at<stored<T>>(elements.first[1], offsets_of(elements, pack * size + each).of[1]));
     }
   }
 }

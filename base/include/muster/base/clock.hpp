@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <type_traits>
+
+#include <muster/base/float_state.hpp>
 
 namespace muster {
 
@@ -31,10 +34,11 @@ public:
   template <class Rep, class Period>
   [[nodiscard]] static deadline after(std::chrono::duration<Rep, Period> wait) {
     const auto now = clock::now();
-    using seconds = std::chrono::duration<double>;
-    if (!(seconds(wait) > seconds(0))) return deadline(now);  // also what is no number
-    if (seconds(wait) >= seconds(clock::time_point::max() - now)) return never();
-    return deadline(now + std::chrono::ceil<clock::duration>(wait));
+    if constexpr (std::is_same_v<std::chrono::duration<Rep, Period>, clock::duration>) {
+      return deadline(later(now, std::max(wait, clock::duration::zero())));
+    } else {
+      return in_fixed_float_state([&] { return after(now, wait); });
+    }
   }
 
   [[nodiscard]] constexpr bool is_never() const noexcept { return when_ == clock::time_point::max(); }
@@ -42,6 +46,14 @@ public:
   [[nodiscard]] constexpr clock::time_point when() const noexcept { return when_; }
 
 private:
+  template <class Rep, class Period>
+  [[nodiscard]] static deadline after(clock::time_point now, std::chrono::duration<Rep, Period> wait) {
+    using seconds = std::chrono::duration<double>;
+    if (!(seconds(wait) > seconds(0))) return deadline(now);  // also what is no number
+    if (seconds(wait) >= seconds(clock::time_point::max() - now)) return never();
+    return deadline(now + std::chrono::ceil<clock::duration>(wait));
+  }
+
   clock::time_point when_ = clock::time_point::max();
 };
 

@@ -43,8 +43,10 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 ///
 /// **Tensors.** Of any type and shape, strided or not. Those in the group's domain (memory::shared, contiguous) are
 /// read and written by the other ranks where they are; others are copied there and back. Elements are combined in the
-/// order of ranks, so results are the same bits on all ranks and in every run; `f16` and `bf16` are summed in f32. What
-/// a collective makes lies where `in` does; what the root of a scatter without `out` gives comes to the host.
+/// order of ranks, so results are the same bits on all ranks and in every run, whatever floating-point state (rounding,
+/// flushing, traps: float_state.hpp) a rank's thread has; calls leave that state as it was, and a function of the
+/// program's own runs in it. `f16` and `bf16` are summed in f32. What a collective makes lies where `in` does; what the
+/// root of a scatter without `out` gives comes to the host.
 ///
 /// **Overlap.** The `in` and `out` of a rank are one tensor, or have no byte in common; the even and the odd columns of
 /// a matrix have none. Three more forms are in place: the `in` of all_gather, and of gather at the root, may be this
@@ -74,18 +76,23 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// broken: all calls of all ranks throw at once (group_error), and shrink() makes a group of those who are left.
 /// Results of a call that threw are undefined. A rank that is stopped, and that shrink() leaves out, may still write
 /// into the tensors of the call that it was stopped in when it continues: after errc::timed_out, go on with others.
+/// A call that some ranks cannot do their part of (an object that cannot be encoded, a reduction that throws) breaks
+/// nothing: these ranks throw what they failed with, all others member_failed, which names all of these ranks.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe, but abort() and handles of work.
 /// Process safety: any member may be killed at any instruction; the others throw peer_lost, and no memory is lost. In a
 /// forked child calls throw errc::forked, those of handles of work too, and destructors change nothing.
 /// Visibility: what a rank did before a call is visible to all others after it; what it did before a send, to who
 /// received it.
-/// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended. Who waits for a rank
-/// that has left throws peer_lost.
-/// Cost: collectives of short tensors (group_options::inline_bytes) take one exchange of a cache line with each other
-/// rank, longer ones two and the copies; docs/design/collectives.md has steps and bytes.
-/// Source: the operations are those of MPI and PyTorch's c10d; the ordered in-place reduction by slice owners is that
-/// of DeepSpeed's and NCCL's symmetric kernels.
+/// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended; in a callback of one
+/// of them it returns at once, and the group's thread leaves when they have. What this rank has sent
+/// until then is received all the same, also when its process has ended since: sends that returned, and those begun
+/// that the ring has room for, 32 that the receiver has not looked at. The receiver gets what their tensors held then,
+/// which are copied where anybody else has them; their handles end well, those of all others with errc::cancelled. Who
+/// waits for anything else of a rank that has left throws peer_lost. Cost: collectives of short tensors
+/// (group_options::inline_bytes) take one exchange of a cache line with each other rank, longer ones two and the
+/// copies; docs/design/collectives.md has steps and bytes. Source: the operations are those of MPI and PyTorch's c10d;
+/// the ordered in-place reduction by slice owners is that of DeepSpeed's and NCCL's symmetric kernels.
 class group {
 public:
   /// Joins as `rank`. Returns at once: the first call waits for the others.

@@ -35,6 +35,7 @@ public:
     std::uint64_t sequence = 0;
     std::vector<group_member> missing = {};  ///< alive, as far as is known, and not there
     std::vector<group_member> lost = {};     ///< dead, or they have left
+    std::vector<group_member> broken_by = {};
   };
 
   group_error(errc code, std::string what, particulars about)
@@ -47,6 +48,8 @@ public:
   [[nodiscard]] std::uint64_t sequence() const noexcept { return about_.sequence; }
   [[nodiscard]] const std::vector<group_member>& missing() const noexcept { return about_.missing; }
   [[nodiscard]] const std::vector<group_member>& lost() const noexcept { return about_.lost; }
+  /// The rank that broke the group before, by abort() or because it gave up waiting; empty where none has.
+  [[nodiscard]] const std::vector<group_member>& broken_by() const noexcept { return about_.broken_by; }
 
 private:
   particulars about_;
@@ -56,6 +59,23 @@ private:
 class peer_lost : public group_error {
 public:
   peer_lost(std::string what, particulars about) : group_error(errc::peer_lost, std::move(what), std::move(about)) {}
+};
+
+/// Some ranks could not do their part of a collective: errc::invalid_argument before anything was done,
+/// errc::remote_exception when results are undefined. Each of these ranks throws what it failed with, and all other
+/// ranks throw this. The group goes on.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class member_failed : public error {
+public:
+  member_failed(errc code, std::string what, std::vector<group_member> failed)
+      : error(code, std::move(what)), failed_(std::move(failed)) {}
+
+  /// Never empty; in the order of ranks.
+  [[nodiscard]] const std::vector<group_member>& failed() const noexcept { return failed_; }
+
+private:
+  std::vector<group_member> failed_;
 };
 
 }  // namespace muster

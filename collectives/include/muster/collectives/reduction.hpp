@@ -26,7 +26,7 @@ namespace muster {
 /// Computed in the elements' own type: integers wrap around, f16 and bf16 are computed with as float and rounded once,
 /// at the end.
 enum class reduction_op : std::uint8_t {
-  sum = 0,     ///< of bools: whether any is true
+  sum = 0,     ///< of bools: whether any is true; how many are, is the sum of numbers: convert() them
   avg = 1,     ///< the sum, not wrapped around, divided once; integers are truncated towards 0. Not for bools
   prod = 2,    ///< of bools: whether all are true; complex: (ac - bd, ad + bc), whatever is infinite
   min = 3,     ///< the first of equal ones; if any is NaN, the first NaN. Not for complex numbers
@@ -71,10 +71,10 @@ public:
       : element_function(std::move(name), dtype_of<T>), function_(std::move(function)) {}
 
   void apply(std::byte* accumulated, const std::byte* next, std::size_t count) const override {
-    auto* const results = reinterpret_cast<T*>(accumulated);
-    const auto* const values = reinterpret_cast<const T*>(next);
+    auto* const results = reinterpret_cast<stored<T>*>(accumulated);
+    const auto* const values = reinterpret_cast<const stored<T>*>(next);
     for (std::size_t index = 0; index < count; ++index) {
-      results[index] = std::invoke(function_, results[index], values[index]);
+      results[index] = static_cast<T>(std::invoke(function_, T(results[index]), T(values[index])));
     }
   }
 
@@ -96,7 +96,8 @@ public:
 
   /// For elements that are T: `function(accumulated, next)`, in the order of the ranks, beginning with the first two's
   /// elements; of one rank, nothing is called. It should be associative, or the order shows in what comes out; it may
-  /// throw, which ends the call on the ranks that compute.
+  /// throw, which ends the call on the ranks that compute. It runs in the floating-point state of the thread that made
+  /// the call, also where the call is asynchronous.
   /// `name` stands for the function: equal names on all ranks promise equal functions. It is part of messages.
   /// Throws errc::invalid_argument for an empty name.
   template <tensor_element T, class F>

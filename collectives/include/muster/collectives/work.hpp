@@ -100,8 +100,10 @@ public:
   /// Calls `what` once, when it has ended, with what exception() gives: of a collective in the thread of the group, of
   /// a message in whichever thread has brought it forward; at once if it has ended already. What it throws ends the
   /// program. It may begin messages, and a collective where its rank is not in a blocking one, or about to begin
-  /// another: that is refused as if by two threads. It must not wait for operations. A message that cannot come any
-  /// more ends only when somebody asks for it: by test(), exception() or wait_any().
+  /// another: that is refused as if by two threads. In the thread of the group it must not wait for the group's
+  /// collectives, nor make a blocking one: both throw errc::invalid_argument; it may shrink() the group, and destroy
+  /// it, which then leaves when its other collectives have ended. A message that cannot come any more ends only when
+  /// somebody asks for it: by test(), exception() or wait_any().
   void then(std::function<void(std::exception_ptr)> what) const;
 
 private:

@@ -104,9 +104,10 @@ using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_
 /// On success the tensor owns `theirs`, and the last tensor of these elements calls the deleter, in whatever thread it
 /// is; on failure `theirs` still belongs to the caller.
 /// Throws errc::invalid_argument for elements that are neither in the CPU's memory nor in a GPU's, of a type that is no
-/// dtype, of several lanes or at an address that does not suit their type; and for more than eight dimensions or a
-/// negative size. Requires: `theirs` is not null, and describes memory that is there: nobody can check that. Thread
-/// safety: safe to call from any thread. Cost: two allocations.
+/// dtype, of several lanes or at an address that does not suit their type; for bools on the host whose bytes are not 0
+/// or 1; and for more than eight dimensions or a negative size. Requires: `theirs` is not null, and describes memory
+/// that is there: nobody can check that. Thread safety: safe to call from any thread. Cost: two allocations; of bools
+/// on the host one pass.
 [[nodiscard]] tensor from_dlpack(dlpack_managed_tensor* theirs);
 /// Throws errc::invalid_argument, besides, for elements that are read-only, and for another major version than 1, of
 /// which only the deleter is known.

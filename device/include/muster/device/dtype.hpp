@@ -5,6 +5,7 @@
 //
 // Thread safety: values and pure functions; safe.
 
+#include <bit>
 #include <complex>
 #include <concepts>
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace muster {
 
 /// The type of a tensor's elements. Stable values: they cross processes.
 enum class dtype : std::uint8_t {
-  boolean = 0,  ///< bool, one byte
+  boolean = 0,  ///< bool, one byte: any but 0 is true, and 1 is what is written
   i8 = 1,
   i16 = 2,
   i32 = 3,
@@ -72,6 +73,23 @@ consteval int dtype_number() {
   if constexpr (std::is_same_v<T, std::complex<double>>) return 14;
   return -1;
 }
+
+/// A bool as it lies in memory. Other libraries and processes write there too, and of a byte that is neither 0 nor 1
+/// C++ has no bool: here every byte but 0 is true. What is written is 0 or 1.
+class stored_bool {
+public:
+  stored_bool() = default;
+  constexpr stored_bool(bool value) noexcept : byte_(value ? 1 : 0) {}  // NOLINT: the same value
+  constexpr operator bool() const noexcept { return byte_ != 0; }       // NOLINT: likewise
+
+private:
+  std::uint8_t byte_;
+};
+static_assert(sizeof(stored_bool) == 1 && std::is_trivially_copyable_v<stored_bool>);
+
+/// What elements that are computed with as T are in memory.
+template <class T>
+using stored = std::conditional_t<std::is_same_v<T, bool>, stored_bool, T>;
 
 }  // namespace detail
 

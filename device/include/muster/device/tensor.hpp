@@ -45,12 +45,23 @@ struct placement;
 /// A number of any dtype, in the widest type of its kind.
 using wide_number = std::variant<std::int64_t, std::uint64_t, double, std::complex<double>>;
 
+/// Makes what lies there one of C++'s bools: a byte that is neither 0 nor 1, which is true here, becomes 1.
+inline void make_bool(void* place) noexcept {
+  auto& byte = *static_cast<unsigned char*>(place);
+  if (byte > 1) byte = 1;
+}
+
+/// The same number, also below the least normal one, whatever the thread's floating-point state.
+[[nodiscard]] double widened(float value) noexcept;
+
 template <tensor_element T>
 [[nodiscard]] wide_number widen(T value) {
-  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
-    return std::complex<double>(value);
+  if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return std::complex<double>(widened(value.real()), widened(value.imag()));
+  } else if constexpr (std::is_same_v<T, std::complex<double>> || std::is_same_v<T, double>) {
+    return value;
   } else if constexpr (!std::is_integral_v<T>) {
-    return static_cast<double>(value);
+    return widened(value);
   } else if constexpr (std::is_signed_v<T>) {
     return static_cast<std::int64_t>(value);
   } else {
@@ -78,6 +89,12 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// On a device: what fills, copies, converts or combines elements is given to the device, which does it in that order,
 /// and returns at once, except copies to and from the host, which are waited for. Members that give access to elements
 /// one by one throw errc::invalid_argument there: call to(device::cpu()) first.
+///
+/// Bools: every byte but 0 is true, since other libraries and processes may write any; copies have 0 and 1. Pointers,
+/// spans and views are to C++'s own bools, which are 0 or 1: where other bytes may have been written, clone() first.
+///
+/// Numbers are the same whatever floating-point state (rounding, flushing, traps: float_state.hpp) the calling thread
+/// has, and calls leave that state as it was.
 ///
 /// Thread safety: distinct objects: safe, also such that look at the same elements; those need their own discipline.
 /// Shared objects: unsafe while somebody assigns to one.
@@ -245,17 +262,18 @@ public:
   template <tensor_element T, std::size_t N>
   [[nodiscard]] tensor_view<T, N> view() const;
   /// One element. Throws errc::invalid_argument for an index out of range, and unless there is one for each dimension.
+  /// A bool whose byte is neither 0 nor 1 becomes true first, as C++ has it; so with item().
   template <tensor_element T, std::convertible_to<std::size_t>... Index>
   [[nodiscard]] T& at(Index... index) const {
     auto* const first = data<T>();
-    return first[offset_of({static_cast<std::size_t>(index)...})];
+    return usable(first + offset_of({static_cast<std::size_t>(index)...}));
   }
   /// The element of a tensor that has only one, in however many dimensions.
   template <tensor_element T>
   [[nodiscard]] T& item() const {
     auto* const first = data<T>();
     require_one_element();
-    return *first;
+    return usable(first);
   }
 
   // ---- other tensors of the same elements
@@ -328,6 +346,12 @@ private:
     std::swap(type_, other.type_);
     std::swap(on_device_, other.on_device_);
     std::swap(stamp_, other.stamp_);
+  }
+  template <class T>
+  static T& usable(T* element) noexcept {
+    if constexpr (std::is_same_v<std::remove_const_t<T>, bool>)
+      detail::make_bool(const_cast<std::remove_const_t<T>*>(element));
+    return *element;
   }
   [[noreturn]] void refuse_access() const;
   void require(muster::dtype asked) const;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -169,6 +170,9 @@ public:
   /// Makes a hold on the block for a message, and returns its name, which is to be received once. Until then it goes
   /// with this process. Throws as keep().
   [[nodiscard]] std::uint64_t send(const shared_block& which) MUSTER_EXCLUDES(mutex_);
+  /// The same, for a message that lies in `carrier`, so that the hold can be entrusted to that.
+  /// Requires: the caller holds `carrier` until the name can be read there.
+  [[nodiscard]] std::uint64_t send(const shared_block& which, const shared_block& carrier) MUSTER_EXCLUDES(mutex_);
   /// Takes over a hold that came with a message. Throws errc::corrupted when there is no such hold (any more).
   [[nodiscard]] shared_block receive(std::uint64_t name) MUSTER_EXCLUDES(mutex_);
 
@@ -183,6 +187,10 @@ public:
   /// A hold that `from` has sent becomes everybody's, if it still is in that one's name: the death of `from` does not
   /// drop it. For messages in structures that are recovered on their own. Requires: `from` is the caller, or dead.
   void entrust(std::uint64_t name, participant_id from) noexcept MUSTER_EXCLUDES(mutex_);
+  /// The same for a hold that this process has sent in `carrier`: it goes with that block. Unless somebody receives it
+  /// before, it is dropped when `carrier` is freed. Requires: the caller holds `carrier`.
+  /// Cost: who frees a block that holds were entrusted to looks at all descriptors.
+  void entrust(std::uint64_t name, const shared_block& carrier) noexcept MUSTER_EXCLUDES(mutex_);
   /// Whether no other handle of the block exists, in this process or in another.
   [[nodiscard]] bool is_sole(const shared_block& which) const MUSTER_EXCLUDES(mutex_);
 
@@ -225,6 +233,8 @@ public:
   [[nodiscard]] std::size_t untouched_bytes() const;
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] domain* owner() const noexcept { return options_.owner; }
+  /// As whom this process takes part in its domain.
+  [[nodiscard]] participant_id self() const noexcept { return options_.self; }
   /// Of the process that has the memory; of every process where forked children inherit it.
   [[nodiscard]] fork_stamp stamp() const noexcept { return options_.inherited ? fork_stamp() : made_in_.stamp(); }
 
@@ -301,12 +311,15 @@ private:
   [[nodiscard]] bool is_shared(std::uint64_t name) const noexcept;
   std::uint32_t bind_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
   std::uint32_t add_hold(std::uint64_t target) MUSTER_REQUIRES(mutex_);
+  std::uint64_t send_new_hold(const shared_block& which, std::uint64_t carrier) MUSTER_EXCLUDES(mutex_);
   std::uint64_t send_hold(std::uint32_t hold) MUSTER_REQUIRES(mutex_);
   void drop_hold(std::uint32_t hold, std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
   void set_hold_state(std::uint32_t hold, block_state state) MUSTER_REQUIRES(mutex_);
   std::uint64_t next_change() noexcept MUSTER_REQUIRES(mutex_);
   std::optional<share_word> change_count(std::uint32_t descriptor, int by, std::uint64_t change) noexcept;
   void take_over(std::uint64_t target) noexcept MUSTER_REQUIRES(mutex_);
+  void drop_carried() noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool take_carried(std::uint32_t hold) MUSTER_REQUIRES(mutex_);
   void free_marked(std::uint32_t descriptor) noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] participant_entry* entry_of(participant_id who) const noexcept;
   void recover_shares(participant_id dead) MUSTER_REQUIRES(mutex_);
@@ -345,5 +358,15 @@ private:
   // Extents of dead participants in which blocks live on, with the number of those blocks.
   std::unordered_map<std::size_t, std::size_t> orphans_ MUSTER_GUARDED_BY(mutex_);
 };
+
+namespace detail {
+
+/// For messages about what lies in the domain of `there` and is wanted in that of `here`: why this process has two, as
+/// the last sentence.
+///
+/// Thread safety: safe.
+[[nodiscard]] std::string_view why_apart(const arena& here, const arena& there) noexcept;
+
+}  // namespace detail
 
 }  // namespace muster

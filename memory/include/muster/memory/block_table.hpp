@@ -35,6 +35,7 @@ namespace muster {
 ///     sent     -> hold      the new holder, by compare-and-swap: receives it. What somebody has for himself cannot be
 ///                           taken from him by a message that names it
 ///     sent     -> sent      the sender, or the host after it died: entrusts it to everybody
+///     sent     -> hold      also, where it is everybody's and went with a block that is freed: anybody, to drop it
 ///     hold     -> dropping  the holder: about to count itself out; then it unbinds the descriptor
 enum class block_state : std::uint16_t { free, cached, live, returned, shared, adding, hold, dropping, sent };
 
@@ -43,11 +44,13 @@ using block_ownership = ownership<block_state>;
 /// One shared block: who owns it and where it lies; or a hold on one. Layout: docs/formats/domain.md.
 struct alignas(64) block_descriptor {
   std::atomic<std::uint64_t> word;
-  std::atomic<std::uint64_t> offset;    ///< bytes from the start of the arena; written by home while cached
+  std::atomic<std::uint64_t> offset;    ///< bytes from the start of the arena; written by home while cached. Of a hold
+                                        ///< that was sent in a block: that block's handle, else 0; the holder's
   std::atomic<std::uint64_t> capacity;  ///< bytes; written by home while cached
   std::atomic<std::uint16_t> home;      ///< whose allocator the memory belongs to; written by home, and when adopted
   std::atomic<std::uint64_t> count;     ///< of a shared block: how many holds there are, see share_protocol.hpp
-  std::atomic<std::uint64_t> target;    ///< of a hold: the handle of the block
+  std::atomic<std::uint64_t> target;    ///< of a hold: the handle of the block. Of a shared block: whether holds may
+                                        ///< go with it; written by those who hold it
   std::atomic<std::uint64_t> change;    ///< of a hold: the number of the change that it is about to make
 };
 static_assert(sizeof(block_descriptor) == 64);

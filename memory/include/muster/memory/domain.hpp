@@ -111,6 +111,8 @@ public:
   void require_mapped(const char* what) const {
     if (!inherited_) made_in_.require_here(what);
   }
+  /// Throws errc::forked in a forked child, which is no participant, though it may have the memory.
+  void require_participant(const char* what) const { made_in_.require_here(what); }
   [[nodiscard]] arena& blocks() noexcept { return *arena_; }
   /// This process's way to the descriptors that participants hand to one another.
   /// Throws errc::invalid_argument where there is none: this process has no connection to the host, as workers and

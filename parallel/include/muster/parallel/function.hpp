@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/float_state.hpp>
 #include <muster/parallel/data.hpp>
 #include <muster/parallel/detail/function_core.hpp>
 #include <muster/parallel/detail/typed_function.hpp>
@@ -83,6 +84,10 @@ class bound_call;
 /// Calling it deals the rows of its inputs out to the ranks, which run it at once, each on its part; joins their
 /// outputs as its tags say; and returns these: nothing, one value, or a tuple. Everything is checked before any rank is
 /// told. A call happens as a whole or not at all: when it throws, no variable has changed.
+///
+/// What the library computes (joined outputs, updates, rules) is the same whatever floating-point state (rounding,
+/// flushing, traps: float_state.hpp) the processes have; the callable runs in that of its process, in the program's own
+/// share in the caller's, and a call leaves it as it was.
 ///
 /// Throws errc::invalid_argument for what does not fit together, naming input, row and length; rank_error when a rank
 /// threw, died or was too late; errc::pool_closed.
@@ -190,8 +195,9 @@ public:
 
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
-    return core_->conductor().apply_async(
-        [self = *this, held = taken(given...)] { return self.call(&function_core::run, held); });
+    return core_->conductor().apply_async([self = *this, held = taken(given...), state = float_state::of_thread()] {
+      return in_float_state(state, [&] { return self.call(&function_core::run, held); });
+    });
   }
 
 private:

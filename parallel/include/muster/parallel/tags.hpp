@@ -94,6 +94,7 @@ inline constexpr detail::output_kind<output_op::max> max{};
 inline constexpr detail::output_kind<output_op::gather> gather{};
 inline constexpr detail::output_kind<output_op::none> none{};
 inline constexpr detail::output_kind<output_op::mean_of_ranks> mean_of_ranks{};
+inline constexpr detail::output_kind<output_op::count_true> count_true{};
 
 /// An input of rows whose elements are T, and which has so many dimensions, if that is said: `rows(typed<float>("x",
 /// 2))`. Others are refused before any rank is told of the call.

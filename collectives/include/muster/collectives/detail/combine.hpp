@@ -16,10 +16,11 @@
 namespace muster::detail {
 
 /// Element i of every output becomes in[0][i] ∘ in[1][i] ∘ …, in this order, as `how` says of elements of dtype `type`;
-/// with one input, a copy of it.
+/// with one input, a copy of it. Of bools every byte but 0 is true, and results are 0 or 1.
 ///
 /// The result depends on the inputs alone, to the bit, but for which NaN a sum, average or product is: not on the
-/// processor, on `how_to_store`, on alignment, or on how a longer array was cut into calls.
+/// processor, on the thread's floating-point state, which stays as it is, on `how_to_store`, on alignment, or on how a
+/// longer array was cut into calls. A function of the program's own is called in that state.
 /// f16 and bf16 are accumulated in float and rounded once. avg divides once by the number of inputs: f16, bf16 and f32
 /// in float, f64 in double, integers of up to 32 bits in 64 bits, those of 64 bits in 128.
 /// Where an output is an input it is in the caches anyway, and all stores are normal.

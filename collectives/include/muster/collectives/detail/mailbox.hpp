@@ -25,7 +25,12 @@ namespace muster::detail {
 /// the rings at once and waits in this process until it is asked for, so tags may be asked for in any order.
 ///
 /// A rank that waits until its own long message is taken also copies what others have sent to it, if need be into
-/// memory of its own: so two ranks that send to one another first and receive later do not wait for ever.
+/// memory of its own: so two ranks that send to one another first and receive later do not wait for ever. One that
+/// waits for anything else copies some of what a sender has told of that can tell of nothing more before it is
+/// answered. Whoever only tests, often and in vain, does what one that waits does.
+///
+/// A rank that leaves hands over what it has told of and others have not received: rings that nobody has taken over go
+/// with the group's memory then, and long messages with their ring.
 ///
 /// Thread safety: safe.
 /// Process safety: as rank_end.
@@ -59,7 +64,8 @@ public:
   bool wait_any(std::span<work_state* const> all, deadline until);
   bool cancel(transfer& what) MUSTER_EXCLUDES(mutex_);
   void then(transfer& what, std::function<void(std::exception_ptr)> callback) MUSTER_EXCLUDES(mutex_);
-  /// Ends all that has not ended: the group is gone.
+  /// Ends all that has not ended: the rank leaves. What its receivers know of is handed over to them, as sent; the rest
+  /// is cancelled. Waits for a receiver that is copying a message whose tensor somebody else has, too.
   void close() MUSTER_EXCLUDES(mutex_);
   /// Lets go of rings that nobody has taken over, or that nobody will. After the rank has left: either who sends to it
   /// sees that when he leaves, or his ring is seen here.
@@ -86,8 +92,9 @@ private:
     shared_block block;
     outbox ring;
     std::uint64_t position = 0;
-    std::uint64_t told = 0;  // of that the sender knows
-    arrival_list waiting;    // that nobody has asked for yet
+    std::uint64_t told = 0;      // of that the sender knows
+    arrival_list waiting;        // that nobody has asked for yet
+    std::size_t unanswered = 0;  // of those
   };
   struct outgoing {
     shared_block block;
@@ -119,6 +126,8 @@ private:
   bool try_push(outgoing& out, std::size_t to, transfer& what) MUSTER_REQUIRES(mutex_);
   bool push_queued(std::size_t to, transfer_queue& ended) MUSTER_REQUIRES(mutex_);
   bool look_at_answers(std::size_t to, transfer_queue& ended) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] static std::uint64_t answer_to(const outgoing& out, const transfer& sent) noexcept;
+  static void end_answered(std::size_t to, outgoing& out, std::shared_ptr<transfer> sent, transfer_queue& ended);
   bool look_at_ring(std::size_t from, transfer_queue& ended) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::shared_ptr<transfer> make(transfer::direction where, std::size_t peer, std::uint64_t tag,
                                                const tensor* what);
@@ -140,13 +149,28 @@ private:
   void require_fit(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void fill(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
   void fetch(std::size_t from, arrival& message, const tensor& into) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] const std::byte* find_elements(std::size_t from, const arrival& message, std::size_t bytes)
+      MUSTER_REQUIRES(mutex_);
+  void drop_handover(outbox::handover& which) noexcept;
   void answer(std::size_t from, arrival& message, bool refused) MUSTER_REQUIRES(mutex_);
   // `position`: of the message, in its answer.
   void complain(std::size_t from, std::uint64_t position, std::string_view why) noexcept MUSTER_REQUIRES(mutex_);
   void absorb() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool absorb(std::size_t from, arrival& what) MUSTER_REQUIRES(mutex_);
+  void absorb_newest(std::size_t from) MUSTER_REQUIRES(mutex_);
+  void relieve_senders() MUSTER_EXCLUDES(mutex_);
+  void copy_since_it_takes_long(bool sends) { sends ? absorb() : relieve_senders(); }
   void await_loss(const transfer& what);
   void give_up(transfer& what, std::exception_ptr failure) MUSTER_EXCLUDES(mutex_);
   static void end(std::shared_ptr<transfer> which, std::exception_ptr failure, transfer_queue& ended);
+  static void end_all(transfer_queue& which, const std::exception_ptr& failure, transfer_queue& ended);
+  [[nodiscard]] bool is_gone(std::size_t rank) const noexcept;
+  void leave_to(std::size_t to, transfer_queue& ended) MUSTER_REQUIRES(mutex_);
+  void hand_over_ring(std::size_t to) noexcept MUSTER_REQUIRES(mutex_);
+  void hand_over(std::size_t to, std::shared_ptr<transfer> sent, transfer_queue& still_read, transfer_queue& ended)
+      MUSTER_REQUIRES(mutex_);
+  void await_readers() MUSTER_EXCLUDES(mutex_);
+  void end_those_read(std::size_t to, bool is_late, transfer_queue& ended) MUSTER_REQUIRES(mutex_);
   bool advance_all(transfer_queue& ended) MUSTER_REQUIRES(mutex_);
   void call_back(transfer_queue& ended);
 

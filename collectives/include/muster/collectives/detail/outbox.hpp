@@ -67,7 +67,16 @@ public:
   static constexpr std::size_t most_untold = 8;
   static constexpr std::size_t most_acks = 256;
   static constexpr std::uint64_t refused = std::uint64_t{1} << 63U;  ///< in an answer: the receiver could not use it
-  static constexpr std::uint64_t unanswered = 0;  ///< instead of a position: of a message without an answer
+  static constexpr std::uint64_t reading = std::uint64_t{1} << 62U;  ///< instead of one: the receiver is copying it
+  static constexpr std::uint64_t unanswered = 0;          ///< instead of a position: of a message without an answer
+  static constexpr std::uint64_t withdrawn = UINT64_MAX;  ///< instead of a hold: there is no such message any more
+
+  /// Where a long message lies since its sender has left. The receiver says that it reads before it looks here, and the
+  /// sender looks whether it does after it has written this: so one of them sees the other.
+  struct handover {
+    std::atomic<std::uint64_t> hold;  ///< 0: where the message says; whoever takes it out drops it
+    std::atomic<std::uint64_t> offset;
+  };
 
   struct memory {
     std::uint64_t magic;
@@ -80,7 +89,8 @@ public:
     alignas(
         128) std::atomic<std::uint64_t> taken;  ///< messages that it has taken over; some that it has may be missing
     alignas(
-        128) std::array<std::atomic<std::uint64_t>, most_acks> acks;  ///< `{refused:1, position:63}`, position from 1
+        128) std::array<std::atomic<std::uint64_t>, most_acks> acks;  ///< `{refused:1, reading:1, position:62}`, from 1
+    std::array<handover, most_acks> handovers;                        ///< for each of these, the sender's
     alignas(128) std::array<message_entry, capacity> entries;
   };
 

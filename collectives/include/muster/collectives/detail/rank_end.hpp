@@ -104,6 +104,7 @@ public:
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return memory_.shape().ranks; }
   [[nodiscard]] const group_memory& memory() const noexcept { return memory_; }
+  [[nodiscard]] const shared_block& block() const noexcept { return block_; }
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
   [[nodiscard]] group_member member(std::size_t rank) const noexcept;
   /// Its process is gone, and it had not left before.
@@ -188,6 +189,7 @@ public:
         require_whole(what);       // it left because of that
         throw_lost(what);
       }
+      if (looks_at_messages && before_sleep_) before_sleep_();
       if (!sleep(bell, deaths, until)) return ready();
     }
   }
@@ -229,6 +231,8 @@ public:
   /// Called over and over by whoever waits, once this rank uses messages, or somebody has sent it one: messages make
   /// progress whatever a rank waits for. Requires: nobody waits yet.
   void set_meanwhile(std::function<void()> what) { meanwhile_ = std::move(what); }
+  /// Called by whoever waits so and is about to sleep, behind its last look. Requires: nobody waits yet.
+  void set_before_sleep(std::function<void()> what) { before_sleep_ = std::move(what); }
   /// This rank uses messages from now on. Those of its threads that sleep already learn of it.
   void use_meanwhile() noexcept {
     if (!uses_meanwhile_.load(std::memory_order_relaxed)) begin_meanwhile();
@@ -295,6 +299,7 @@ private:
   std::atomic<bool> precise_ = true;
   std::atomic<bool> uses_meanwhile_ = false;
   std::function<void()> meanwhile_;
+  std::function<void()> before_sleep_;
   static constexpr std::uint64_t never_looked = UINT64_MAX;
   std::atomic<std::uint64_t> deaths_looked_at_ = never_looked;  // by failure_of, which found no member among them
 };

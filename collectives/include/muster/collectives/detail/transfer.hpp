@@ -42,11 +42,12 @@ public:
   [[nodiscard]] std::size_t source() const override;
   [[nodiscard]] tensor result() const override { return tensor_; }
 
+  [[nodiscard]] bool sends() const noexcept { return direction_ == direction::send; }
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// "receive with tag 3 from rank 1".
   [[nodiscard]] std::string describe() const;
   /// What it is called in errors (group_error::operation).
-  [[nodiscard]] const char* name() const noexcept { return direction_ == direction::send ? "send" : "receive"; }
+  [[nodiscard]] const char* name() const noexcept { return sends() ? "send" : "receive"; }
   /// The other rank, if it is one that was asked for, and is not known to be gone.
   [[nodiscard]] std::vector<group_member> missing() const;
 
@@ -70,7 +71,8 @@ private:
   bool is_lost_ = false;  // since its sender is gone, as is known now or soon
   std::vector<std::function<void(std::exception_ptr)>> callbacks_;
   std::atomic<bool> ended_ = false;
-  std::shared_ptr<transfer> next_;  // the queue's that it is in
+  std::atomic<unsigned> tests_ = 0;  // in vain
+  std::shared_ptr<transfer> next_;   // the queue's that it is in
 };
 
 /// Transfers in the order in which they came. Each is in one queue at a time, which is linked through them: none takes

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/float_state.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/detail/kept_blocks.hpp>
 #include <muster/parallel/detail/tensor_accumulator.hpp>
@@ -40,8 +41,21 @@ class output_accumulator {
                 "those of all ranks");
   static_assert(Op != output_op::gather, "muster: gather joins the rows of tensors; for other values write none()");
   static_assert(Op == output_op::none || !std::is_same_v<T, bool>,
-                "muster: a bool cannot be joined: return a number, or write none()");
+                "muster: a bool cannot be joined: write count_true(), which says how many are, or none(), or return a "
+                "number");
 };
+
+/// What `what` returns, which computes with T's: the same in every thread (float_state.hpp).
+template <class T, class F>
+auto computed(const F& what) {
+  if constexpr (std::is_same_v<T, long double>) {
+    return in_fixed_long_double_state(what);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return in_fixed_float_state(what);
+  } else {
+    return what();
+  }
+}
 
 /// The mean of numbers, each of which counts as its weight says. Of one it is that one; else their sum divided, unless
 /// that is too large for a double, while no mean is.
@@ -82,14 +96,20 @@ public:
   using result = std::conditional_t<std::is_floating_point_v<T>, T, double>;
   explicit output_accumulator(const value_name& what) : what_(what) {}
 
-  void add(T value, double weight) { mean_.add(static_cast<double>(value), weight); }
+  void add(T value, double weight) {
+    computed<result>([&] { mean_.add(static_cast<double>(value), weight); });
+  }
   void make_own() noexcept {}
   static constexpr bool is_archived = false;
-  void save(frame_writer& out) const { mean_.write_to(out); }
-  void merge(frame_reader& in) { mean_.merge(weighted_mean::read_from(in), Op == output_op::mean_of_ranks); }
+  void save(frame_writer& out) const {
+    in_fixed_float_state([&] { mean_.write_to(out); });
+  }
+  void merge(frame_reader& in) {
+    in_fixed_float_state([&] { mean_.merge(weighted_mean::read_from(in), Op == output_op::mean_of_ranks); });
+  }
   [[nodiscard]] result finish() const {
     if (mean_.is_empty()) throw_no_rows(what_, Op);
-    return static_cast<result>(mean_.value());
+    return computed<result>([this] { return static_cast<result>(mean_.value()); });
   }
 
 private:
@@ -104,7 +124,9 @@ public:
   using result = T;
   explicit output_accumulator(const value_name& what) : what_(what) {}
 
-  void add(T value, double /*weight*/) { join(static_cast<wide_sum<T>>(value)); }
+  void add(T value, double /*weight*/) {
+    computed<T>([&] { join(static_cast<wide_sum<T>>(value)); });
+  }
   void make_own() noexcept {}
   static constexpr bool is_archived = false;
   void save(frame_writer& out) const {
@@ -115,11 +137,12 @@ public:
     wide_sum<T> joined{};
     in.read(&joined, sizeof joined);
     const bool some = *in.take(1) != std::byte{0};
-    if (some) join(joined);
+    if (some) computed<T>([&] { join(joined); });
   }
   [[nodiscard]] result finish() const {
     if (!some_ && !has_identity(Op)) throw_no_rows(what_, Op);
-    return some_ ? static_cast<T>(joined_) : static_cast<T>(Op == output_op::prod ? 1 : 0);
+    if (!some_) return static_cast<T>(Op == output_op::prod ? 1 : 0);
+    return computed<T>([this] { return static_cast<T>(joined_); });
   }
 
 private:
@@ -151,6 +174,31 @@ private:
   value_name what_;
   bool some_ = false;
   wide_sum<T> joined_{};
+};
+
+/// How many are true, or not 0.
+template <class T>
+  requires std::is_arithmetic_v<T>
+class output_accumulator<T, output_op::count_true> {
+public:
+  using result = std::int64_t;
+  explicit output_accumulator(const value_name& /*what*/) {}
+
+  void add(T value, double /*weight*/) {
+    computed<T>([&] { count_ += value != T() ? 1 : 0; });
+  }
+  void make_own() noexcept {}
+  static constexpr bool is_archived = false;
+  void save(frame_writer& out) const { out.write(&count_, sizeof count_); }
+  void merge(frame_reader& in) {
+    std::uint64_t more = 0;
+    in.read(&more, sizeof more);
+    count_ += more;
+  }
+  [[nodiscard]] result finish() const noexcept { return static_cast<result>(count_); }
+
+private:
+  std::uint64_t count_ = 0;
 };
 
 /// What cannot lead to the content of another one. Of other types nobody can tell.

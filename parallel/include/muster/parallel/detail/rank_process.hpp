@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,14 +43,17 @@ public:
   /// How the task has ended, once it has: by its worker's death, or because none could be started.
   [[nodiscard]] std::optional<error_info> ended() const;
   [[nodiscard]] bool has_ended() const { return ended().has_value(); }
+  /// Its number among the world's failures; 0: it has not ended.
+  [[nodiscard]] std::uint64_t ended_as() const;
 
 private:
   struct ending {
     mutable mutex guard;
     std::optional<error_info> how MUSTER_GUARDED_BY(guard);
+    std::uint64_t number MUSTER_GUARDED_BY(guard) = 0;
   };
 
-  [[nodiscard]] future<void> asked(const world_ticket& ticket);
+  [[nodiscard]] future<void> asked(const world_ticket& ticket, const world_memory& memory);
 
   pool& pool_;
   std::size_t worker_;

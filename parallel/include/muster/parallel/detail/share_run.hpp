@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/float_state.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/inputs_ahead.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
@@ -37,6 +39,8 @@ public:
   /// Offers one's own and waits until all ranks have offered theirs: by rank, then by update.
   /// Throws call_dropped when the call is aborted meanwhile.
   [[nodiscard]] virtual std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) = 0;
+  /// The share has failed now: others may fail because of it, and are to be told from it by the order.
+  virtual void note_failure() noexcept {}
 
 protected:
   ~contribution_exchange() = default;
@@ -53,8 +57,8 @@ public:
   /// What has passed since the last reading goes to `sum`.
   void lap(float& sum) noexcept {
     const auto now = clock::now();
-    sum += std::chrono::duration<float, std::nano>(now - last_).count();
-    last_ = now;
+    const auto passed = now - std::exchange(last_, now);
+    in_fixed_float_state([&] { sum += std::chrono::duration<float, std::nano>(passed).count(); });
   }
 
 private:
@@ -119,6 +123,8 @@ public:
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_mappings() noexcept { return std::move(mappings_); }
 
   [[nodiscard]] const rank_times& times() const noexcept { return times_; }
+  /// The function has thrown.
+  void note_failure() noexcept { around_.others.note_failure(); }
   /// The function has returned; what follows is not its time.
   void note_computed() noexcept { watch_.lap(times_.compute); }
   /// Its values have been taken in.

@@ -13,7 +13,7 @@ namespace muster::detail {
 
 /// Joins tensors of slices, and then those of ranks, as an output_op says; not gather and none. Where the first one
 /// lies, on the host or a device, they are joined: those that lie elsewhere come there. The bits are the same
-/// everywhere.
+/// everywhere, also in threads of another floating-point state.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 /// Cost: the first value is kept as it is, by reference, until make_own(); from the second on, one pass over each. Sums
@@ -25,9 +25,9 @@ public:
   /// `what` names it in messages.
   tensor_accumulator(output_op op, const value_name& what) : op_(op), what_(what) {}
 
-  /// A value that `weight` rows gave. Throws errc::invalid_argument unless dtype and shape are those of the ones
-  /// before, and the op is for that dtype.
-  void add(const tensor& value, double weight) { add(value, weight, value.dtype()); }
+  /// A value that `weight` rows gave; for count_true, of which it is told what is true. Throws errc::invalid_argument
+  /// unless dtype and shape are those of the ones before, and the op is for that dtype.
+  void add(const tensor& value, double weight);
   /// The same with what another one has as unrounded(), of values of dtype `type`.
   void add(const tensor& value, double weight, dtype type);
   /// What was given may change from now on. For who goes on to add: of a single value that is summed up, value() is

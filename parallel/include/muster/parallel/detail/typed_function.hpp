@@ -277,7 +277,7 @@ private:
 
   void run_slices(share_run& share, typename Layout::wholes& wholes, typename Layout::outputs& outputs) {
     share.each_slice([&](const rank_context& context, const std::vector<tensor>& given, double weight, bool is_last) {
-      auto results = call(context, given, wholes);
+      auto results = call_noting_failure(share, context, given, wholes);
       share.note_computed();
       take_outputs(share, outputs, results, weight, std::make_index_sequence<Layout::output_count>());
       take_updates(share, results, weight, std::make_index_sequence<Layout::update_values>());
@@ -319,6 +319,16 @@ private:
     }
   }
 
+  // Noted at once: while the rest of the share is destroyed, a rank that has seen it fail may fail because of that.
+  typename Layout::results call_noting_failure(share_run& share, const rank_context& context,
+                                               const std::vector<tensor>& given, typename Layout::wholes& wholes) {
+    try {
+      return call(context, given, wholes);
+    } catch (...) {
+      share.note_failure();
+      throw;
+    }
+  }
   typename Layout::results call(const rank_context& context, const std::vector<tensor>& given,
                                 typename Layout::wholes& wholes) {
     constexpr auto variables = std::tuple_size_v<typename callable_signature<Callable>::arguments> -

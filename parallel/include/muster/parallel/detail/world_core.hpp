@@ -20,6 +20,7 @@
 #include <muster/parallel/detail/call_progress.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/called_function.hpp>
+#include <muster/parallel/detail/failure_order.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rank_process.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
@@ -234,15 +235,20 @@ private:
   void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool have_answered() const noexcept;
   [[nodiscard]] bool has_somebody_died() noexcept;
+  [[nodiscard]] bool is_nobody_to_blame() const noexcept;
+  void note_lateness(outcome& ended) const noexcept;
   void await_answers(outcome& ended) MUSTER_REQUIRES(mutex_);
   void read_replies(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
   void commit(registered_function& function, const world_request& request) MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] error_info read_failure(std::size_t rank);
-  [[noreturn]] void fail(outcome& ended, const registered_function& function) MUSTER_REQUIRES(mutex_);
+
+  // world_failure.cpp
+  [[nodiscard]] call_failure read_failure(std::size_t rank);
+  [[nodiscard]] call_failure read_death(std::size_t rank, const outcome& ended) MUSTER_REQUIRES(mutex_);
+  // In the order in which they happened; never none.
+  [[nodiscard]] std::vector<call_failure> failures_of(const outcome& ended) MUSTER_REQUIRES(mutex_);
+  [[noreturn]] void fail(const outcome& ended, const registered_function& function) MUSTER_REQUIRES(mutex_);
   void end_rank(std::size_t rank) MUSTER_REQUIRES(mutex_);
-  [[noreturn]] void throw_failure(std::size_t rank, const registered_function& function) MUSTER_REQUIRES(mutex_);
-  [[noreturn]] void throw_late(std::size_t rank, const registered_function& function);
-  [[noreturn]] void throw_death(std::size_t rank, const registered_function& function, bool was_killed)
+  [[noreturn]] void throw_first(const std::vector<call_failure>& all, const registered_function& function)
       MUSTER_REQUIRES(mutex_);
 
   const process_mark made_in_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <muster/memory/domain.hpp>
+#include <muster/parallel/detail/failure_order.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/pinned_inputs.hpp>
 #include <muster/parallel/detail/share_run.hpp>
@@ -67,6 +68,7 @@ public:
 
 private:
   [[nodiscard]] std::vector<std::vector<contribution>> exchange(std::vector<contribution> own) override;
+  void note_failure() noexcept override;
   [[nodiscard]] std::vector<contribution> read_contributions(std::size_t rank);
   void read_news();
   void make_code(function& what);
@@ -105,6 +107,8 @@ private:
   std::unique_ptr<rank_outputs> outputs_;              // likewise
   std::uint64_t epoch_ = 0;                            // of the last call
   std::exception_ptr failure_;
+  std::uint64_t failed_as_ = 0;  // in the present call; 0: it has not failed
+  rank_set ended_;               // ranks that were not known to be alive then
   std::function<bool()> hopeless_;
   deadline until_;
 };

@@ -40,6 +40,7 @@ static_assert(sizeof(command_line) == 4096);
 /// What a rank tells, and what the caller tells it alone.
 struct alignas(128) world_line {
   std::atomic<std::uint64_t> answer;  ///< answer_word; written by the rank, and by the caller while there is no process
+  std::atomic<std::uint64_t> failed_as;  ///< the number of its failure; written by the rank before it answers `failed`
   alignas(16) frame_area<1008> reply;  ///< of the epoch that it is done with, or has failed at: a short one comes along
   alignas(128) frame_area<1024> exchange;          ///< for the other ranks, from when it has computed
   alignas(128) std::atomic<std::uint64_t> member;  ///< rank_identity::pack, before the first answer
@@ -65,6 +66,11 @@ public:
   [[nodiscard]] command_line& command() const noexcept { return *command_; }
   /// wait_protocol: where the caller sleeps.
   [[nodiscard]] std::atomic<std::uint32_t>& bell() const noexcept { return *bell_; }
+  /// Counts a failure. Returns its number, from 1: what came because of it gets a greater one.
+  [[nodiscard]] std::uint64_t count_failure() const noexcept {
+    // Relaxed: all processes see the changes of one word in one order, which follows causes.
+    return failures_->fetch_add(1, std::memory_order_relaxed) + 1;
+  }
   /// Requires: rank < shape().ranks.
   [[nodiscard]] world_line& line(std::size_t rank) const noexcept { return lines_[rank]; }
 
@@ -74,6 +80,7 @@ private:
   world_shape shape_;
   module_directory modules_;
   std::atomic<std::uint32_t>* bell_;
+  std::atomic<std::uint64_t>* failures_;
   command_line* command_;
   world_line* lines_;
 };
