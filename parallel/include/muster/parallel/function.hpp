@@ -190,8 +190,9 @@ public:
 
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
+    auto held = std::make_shared<const inputs>(taken(given...));
     return core_->conductor().apply_async(
-        [self = *this, held = taken(given...)] { return self.call(&function_core::run, held); });
+        [self = *this, held = std::move(held)] { return self.call(&function_core::run, *held); });
   }
 
 private:
