@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Deaths, departures and aborts at moments that are rarely met: what another rank does is written into the group's
 // memory by the test.
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -570,6 +572,63 @@ TEST_F(GroupFault, AMessageThatWasSentBeforeAnAbortIsStillThereForWhoPolls) {
   EXPECT_TRUE(sent.test());
   EXPECT_EQ(other.irecv(0, 3).result().size(), 2000U) << "it was told of, and is kept until it is answered";
   EXPECT_THROW(sent.wait(), group_error);
+}
+
+// ---- who did it
+
+TEST_F(GroupFault, AnAbortNamesTheRankThatDidItToTheOthersAlone) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  group mine(ticket, 0);
+  group other(ticket, 1);
+  other.abort("enough");
+  const auto broken_by = [](group& which) {
+    try {
+      which.barrier();
+    } catch (const group_error& failure) {
+      return failure.broken_by();
+    }
+    return std::vector<group_member>(99);
+  };
+  EXPECT_THAT(broken_by(mine), testing::ElementsAre(group_member{.rank = 1, .pid = ::getpid()}));
+  EXPECT_THAT(broken_by(other), testing::IsEmpty());
+}
+
+// What a call threw in a rank, beside the ranks that it names.
+struct call_end {
+  std::string type;
+  std::vector<group_member> failed;
+};
+template <class Call>
+call_end end_of_call(const Call& call) {
+  try {
+    call();
+  } catch (const member_failed& failure) {
+    return {.type = "member_failed", .failed = failure.failed()};
+  } catch (const std::range_error&) {
+    return {.type = "range_error", .failed = {}};
+  }
+  return {};
+}
+
+TEST_F(GroupFault, AReductionThatThrowsInOneRankNamesItInTheOthersAndTheGroupGoesOn) {
+  const group_ticket ticket(2, {.timeout = 20s});
+  const auto reduce = [&ticket](std::size_t rank) {
+    group mine(ticket, rank);
+    const auto add = [rank](float a, float b) {
+      if (rank == 1) throw std::range_error("too much");
+      return a + b;
+    };
+    auto found = end_of_call([&] { mine.all_reduce(tensor::ones<float>({4}), reduction::custom<float>("add", add)); });
+    mine.barrier();
+    return found;
+  };
+  call_end second;
+  std::thread other([&] { second = reduce(1); });
+  const auto first = reduce(0);
+  other.join();
+  EXPECT_EQ(first.type, "member_failed");
+  EXPECT_THAT(first.failed, testing::ElementsAre(group_member{.rank = 1, .pid = ::getpid()}));
+  EXPECT_EQ(second.type, "range_error");
 }
 
 // ---- callbacks

@@ -2,9 +2,11 @@
 // Every line of code of docs/services.md, as it stands there; and that none is missing here.
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -129,6 +131,11 @@ int fork_in_a_task() {
 
 void to_journal(log_level, std::string_view) {}
 
+struct picture {
+  std::array<std::array<float, 1000>, 1000> rows;
+};
+std::size_t width(const std::unique_ptr<picture>& given) { return given->rows[0].size(); }
+
 TEST(ServicesPage, ProcessorsAndMemory) {
   const auto kept = muster::domain::of_program({.inherited = true});
   muster::pool here({.pin = muster::pinning::as_caller()});
@@ -153,6 +160,7 @@ TEST(ServicesPage, ForksRightsCallbacks) {
   for (auto& each : muster::as_completed(both)) sum += each.get();
   EXPECT_EQ(sum, 25);
   static_assert(muster::transportable<std::vector<int>>);
+  EXPECT_EQ(pool.apply(width, std::make_unique<picture>()), 1000U);
 }
 
 // As whoever it is already, which everybody may.
@@ -167,7 +175,7 @@ TEST(ServicesPage, UserAndGroupAreSetBeforePoolsAreMade) {
 }
 
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 28);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 29);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

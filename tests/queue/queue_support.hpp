@@ -43,7 +43,7 @@ task_request request_for(arena& memory, token_encoder& functions, const Args&...
 template <class R>
 R value_of(const task_reply& reply) {
   if (!reply.succeeded()) reply.error().raise();
-  return std::get<0>(codec<R>::decode(reply.bytes()));
+  return codec<R>::decode_value(reply.bytes());
 }
 
 /// Rings the parent's bell handler: what the supervisor does in a pool.

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/transportable.hpp>
 
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <queue>
+#include <set>
 #include <span>
 #include <stack>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -91,6 +103,40 @@ TEST(Transportable, WhatOwningPointersAndAdaptersHoldDecides) {
   EXPECT_FALSE(transportable<std::unique_ptr<with_string>>);
   EXPECT_FALSE(transportable<std::shared_ptr<std::vector<with_string>>>);
   EXPECT_FALSE(transportable<std::stack<with_string>>);
+}
+
+struct as_large_as_can_be {
+  std::array<std::byte, max_value_bytes> bytes;
+};
+struct too_large {
+  std::array<std::byte, max_value_bytes + 1> bytes;
+};
+
+TEST(Transportable, ValuesHaveNoMoreThanTheMaximum) {
+  EXPECT_TRUE(transportable<as_large_as_can_be>);
+  EXPECT_FALSE(transportable<too_large>);
+  EXPECT_FALSE((transportable<std::array<too_large, 1>>));
+  EXPECT_FALSE((transportable<std::array<std::string, max_value_bytes>>));
+  EXPECT_FALSE((transportable<std::tuple<int, too_large>>));
+  EXPECT_FALSE((transportable<std::pair<as_large_as_can_be, int>>));
+  EXPECT_FALSE((transportable<std::variant<int, too_large>>));
+  EXPECT_FALSE(transportable<std::optional<too_large>>);
+}
+
+TEST(Transportable, WhatAValueOwnsMayBeOfAnySize) {
+  EXPECT_TRUE(transportable<std::unique_ptr<too_large>>);
+  EXPECT_TRUE(transportable<std::shared_ptr<too_large>>);
+  EXPECT_TRUE(transportable<std::vector<too_large>>);
+  EXPECT_TRUE((transportable<std::deque<std::pair<int, std::list<too_large>>>>));
+  EXPECT_TRUE(transportable<std::queue<too_large>>);
+}
+
+TEST(Transportable, ElementsOfMapsAndSetsAreValues) {
+  EXPECT_TRUE((transportable<std::map<int, std::unique_ptr<too_large>>>));
+  EXPECT_FALSE((transportable<std::map<int, too_large>>));
+  EXPECT_FALSE((transportable<std::unordered_map<int, too_large>>));
+  EXPECT_FALSE(transportable<std::set<too_large>>);
+  EXPECT_FALSE((transportable<std::vector<std::tuple<int, std::multimap<int, too_large>>>>));
 }
 
 struct list_node {

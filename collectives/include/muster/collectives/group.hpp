@@ -221,25 +221,25 @@ public:
   std::size_t recv(const tensor& into, std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
   [[nodiscard]] tensor recv(std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
 
-  // ---- objects: whatever can be an argument of a task, by copy
+  // ---- objects: whatever can be an argument of a task (transportable.hpp), by copy; anything else does not compile
 
-  template <transportable T>
+  template <class T>
   void broadcast_object(T& what, std::size_t root, const call_options& how = {}) {
     const auto bytes = made_or_refused([&] { return rank() == root ? encode(what) : std::vector<std::byte>(); }, how);
     const auto received = broadcast_bytes(bytes, root, how);
     if (rank() != root) what = decode<T>(received);
   }
   /// One of each rank, at the root; nothing elsewhere.
-  template <transportable T>
+  template <class T>
   [[nodiscard]] std::vector<T> gather_object(const T& what, std::size_t root, const call_options& how = {}) {
     return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), root, how));
   }
-  template <transportable T>
+  template <class T>
   [[nodiscard]] std::vector<T> all_gather_object(const T& what, const call_options& how = {}) {
     return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), std::nullopt, how));
   }
   /// One for each rank, from the root; `what` counts there only.
-  template <transportable T>
+  template <class T>
   [[nodiscard]] T scatter_object(const std::vector<T>& what, std::size_t root, const call_options& how = {}) {
     const auto make_parts = [&] {
       std::vector<std::vector<std::byte>> parts;
@@ -250,11 +250,11 @@ public:
     };
     return decode<T>(scatter_bytes(made_or_refused(make_parts, how), root, how));
   }
-  template <transportable T>
+  template <class T>
   void send_object(const T& what, std::size_t to, std::uint32_t tag = 0, const call_options& how = {}) {
     send(tensor::from(as_elements(encode(what))), to, tag, how);
   }
-  template <transportable T>
+  template <class T>
   [[nodiscard]] T recv_object(std::size_t from, std::uint32_t tag = 0, const call_options& how = {}) {
     const auto received = recv(from, tag, how);
     const auto bytes = std::as_bytes(received.template span<std::uint8_t>());
@@ -281,13 +281,15 @@ private:
 
   template <class T>
   static std::vector<std::byte> encode(const T& what) {
+    detail::require_transportable<T>();
     std::vector<std::byte> bytes(codec<T>::size(what));
     codec<T>::encode(bytes, what);
     return bytes;
   }
   template <class T>
   static T decode(const std::vector<std::byte>& bytes) {
-    return std::get<0>(codec<T>::decode(bytes));
+    detail::require_transportable<T>();
+    return codec<T>::decode_value(bytes);
   }
   template <class T>
   static std::vector<T> decode_all(const std::vector<std::vector<std::byte>>& parts) {

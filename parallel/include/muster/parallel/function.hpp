@@ -195,8 +195,9 @@ public:
 
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
-    return core_->conductor().apply_async([self = *this, held = taken(given...), state = float_state::of_thread()] {
-      return in_float_state(state, [&] { return self.call(&function_core::run, held); });
+    auto held = std::make_shared<const inputs>(taken(given...));
+    return core_->conductor().apply_async([self = *this, held = std::move(held), state = float_state::of_thread()] {
+      return in_float_state(state, [&] { return self.call(&function_core::run, *held); });
     });
   }
 

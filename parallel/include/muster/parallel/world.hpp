@@ -272,6 +272,7 @@ auto world::function(Callable callable, const Tags&... tags) {
   using list = detail::tag_list<Tags...>;
   using layout = typename list::template layout_of<Callable, list::rows, list::wholes, list::variables, list::updates>;
   using typed = detail::typed_function<Callable, layout>;
+  detail::check_sizes<Callable, layout>();
   detail::spec_builder built;
   (built.add(tags), ...);
   detail::registered_function what{.spec = std::move(built.spec)};

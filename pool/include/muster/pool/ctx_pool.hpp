@@ -133,6 +133,7 @@ private:
   static worker_task made_by(F factory) {
     using parts = detail::callable_parts<F>;
     detail::require_sendable<typename parts::innermost>();
+    detail::require_transportable_call<F>();
     detail::require_factory<C, F>();
     return worker_task(detail::wrap<detail::context_setter, C>(std::move(factory)));
   }

@@ -12,6 +12,7 @@
 #include <muster/pool/detail/local_state.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/serialize/codec.hpp>
+#include <muster/serialize/max_value_bytes.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster {
@@ -45,11 +46,11 @@ template <class R, class Reply>
     if (!reply.succeeded()) return outcome<R>::of_error(reply.error());
     if constexpr (std::is_void_v<R>) {
       return outcome<R>::of_value();
-    } else if constexpr (!transportable<R>) {
+    } else if constexpr (!sendable_value<R>) {
       return outcome<R>::of_error(error_info(errc::not_serializable, "values of this type do not come from tasks"));
     } else {
       reply_attachments attachments(reply.shared());
-      return outcome<R>::of_value(std::get<0>(codec<R>::decode(reply.bytes(), &attachments)));
+      return outcome<R>::of_made([&] { return codec<R>::decode_value(reply.bytes(), &attachments); });
     }
   } catch (const error& failure) {
     return outcome<R>::of_error(
@@ -430,6 +431,8 @@ template <class R>
 template <class F>
 auto future<R>::then(F next) {
   using U = typename std::conditional_t<std::is_void_v<R>, std::invoke_result<F>, std::invoke_result<F, R>>::type;
+  detail::require_fitting<F>();
+  if constexpr (!std::is_void_v<U>) detail::require_fitting<U>();
   require_valid();
   auto state = std::make_shared<detail::local_state<U>>(detail::future_access::canceller_of(*this),
                                                         detail::future_access::waiter_of(*this));
@@ -450,6 +453,8 @@ auto future<R>::then(F next) {
 template <class R>
 template <class OnValue, class OnError>
 void future<R>::on_complete(OnValue on_value, OnError on_error) {
+  detail::require_fitting<OnValue>();
+  detail::require_fitting<OnError>();
   // NOLINTBEGIN(performance-unnecessary-value-param): of void there is nothing to move out
   detail::future_access::call_back<R>(
       std::move(*this),

@@ -60,13 +60,13 @@ std::vector<T> elements_of(Xs&& xs) {
 /// them, and so has what their `with` and `on` return.
 ///
 /// Everything is as there, but for this. Callables, arguments, elements and results stay in this process: they are
-/// copied or moved, need not be transportable, and callables may capture. Callables get what they would get in a worker
-/// process: arguments and elements as rvalues, bound values as const references, C strings as std::string. Threads of a
-/// map call a copy of its callable each, unless it cannot be copied. What is given as an rvalue is moved; what is lent
-/// and cannot be copied is copied by its serialize function, as a worker process would get it. A reference, pointer or
-/// view must be valid for as long as the task may run. Exceptions arrive as they were thrown, of any type; from
-/// streams, and as data, as those of a worker process do, and they say which element, not which worker. A task that
-/// crashes takes the program along.
+/// copied or moved, need not be transportable, though no larger than max_value_bytes, and callables may capture.
+/// Callables get what they would get in a worker process: arguments and elements as rvalues, bound values as const
+/// references, C strings as std::string. Threads of a map call a copy of its callable each, unless it cannot be copied.
+/// What is given as an rvalue is moved; what is lent and cannot be copied is copied by its serialize function, as a
+/// worker process would get it. A reference, pointer or view must be valid for as long as the task may run. Exceptions
+/// arrive as they were thrown, of any type; from streams, and as data, as those of a worker process do, and they say
+/// which element, not which worker. A task that crashes takes the program along.
 ///
 /// A map that fails or is cancelled, and a stream or feed that is destroyed, ask elements that run to stop
 /// (this_task::stop_requested()) and wait for them: they may refer to what belongs to the caller.
@@ -98,7 +98,7 @@ public:
   auto apply_async(F f, Args&&... args) const {
     Adapter::template check<F, sent_as<detail::awaited<Args>>...>();
     using adapted = decltype(Adapter::adapt(std::move(f)));
-    detail::require_invocable<adapted, sent_as<detail::awaited<Args>>...>();
+    detail::check_local_call<adapted, sent_as<detail::awaited<Args>>...>();
     if constexpr ((detail::is_future<Args> || ...)) {
       auto place = std::make_shared<detail::local_unit>(self().core());
       auto submit = [place = std::move(place), route = self().route(),
@@ -120,7 +120,7 @@ public:
   template <class F, class... Args>
   auto broadcast_async(F f, Args&&... args) const {
     Adapter::template check<F, sent_as<Args>...>();
-    detail::require_invocable<decltype(Adapter::adapt(std::move(f))), sent_as<Args>...>();
+    detail::check_local_call<decltype(Adapter::adapt(std::move(f))), sent_as<Args>...>();
     const auto callable = detail::to_repeat(Adapter::adapt(std::move(f)));
     const auto& core = self().core();
     std::vector<decltype(detail::submit_local(core, self().route(), true, callable, args...))> all;

@@ -48,7 +48,7 @@ private:
     if constexpr (std::is_void_v<R>) {
       return std::monostate{};
     } else if constexpr (array_element<R>) {
-      return std::get<0>(codec<R>::decode(run_.result_array().subspan(index * sizeof(R), sizeof(R))));
+      return codec<R>::decode_value(run_.result_array().subspan(index * sizeof(R), sizeof(R)));
     } else {
       const auto& pieces = run_.pieces();
       while (index >= pieces[piece_].first + pieces[piece_].count) {
@@ -65,7 +65,7 @@ private:
       }
       offset_ += result_prefix_bytes + round_up(bytes, frame_alignment);
       try {
-        return std::get<0>(codec<R>::decode(encoded.subspan(result_prefix_bytes, bytes)));
+        return codec<R>::decode_value(encoded.subspan(result_prefix_bytes, bytes));
       } catch (const error& failure) {
         return of_element(result<R>(error_info(errc::not_serializable, failure.what())), run_.first_element() + index);
       } catch (...) {  // of a serialize function

@@ -48,6 +48,7 @@ using element_of = sent_as<std::ranges::range_value_t<Xs>>;
 template <bool Unpack, class F, class T>
 consteval void check_map() {
   require_sendable<typename callable_parts<F>::innermost>();
+  require_transportable_call<F>();
   require_transportable<T>();
   if constexpr (!Unpack) require_invocable<F, T>();
   require_sendable_result<typename chunk_code_of<Unpack, F, T>::result>();
@@ -99,7 +100,8 @@ void hand_over(transfer how, std::remove_reference_t<Sent>& sent) {
 /// Callables: function pointers, captureless lambdas, empty functors, functors with a cereal serialize(), and these
 /// with bound arguments (callable.hpp). Arguments, elements and results: whatever cereal serialises, or is trivially
 /// copyable (transportable.hpp); they are copied, except what lies in shared memory (task_options::transfer). What
-/// cannot be sent does not compile.
+/// cannot be sent does not compile, and neither does a value of more than max_value_bytes, 256 KiB: hold it in a
+/// std::unique_ptr, or its elements in a std::vector or a tensor.
 ///
 /// Every task ends in exactly one way: its value; its own exception; worker_died, if its worker was killed, crashed or
 /// exited while it ran (other tasks do not notice); errc::cancelled; errc::not_serializable; errc::out_of_memory;

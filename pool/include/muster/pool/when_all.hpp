@@ -112,6 +112,7 @@ template <class R>
 template <class... Rs>
 [[nodiscard]] future<std::tuple<detail::gathered<Rs>...>> when_all(future<Rs>... futures) {
   using values = std::tuple<detail::gathered<Rs>...>;
+  detail::require_fitting<values>();
   struct gathering {
     std::tuple<std::optional<detail::outcome<Rs>>...> outcomes;
     std::atomic<std::size_t> missing = sizeof...(Rs);

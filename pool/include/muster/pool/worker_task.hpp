@@ -57,6 +57,7 @@ public:
     using parts = detail::callable_parts<F>;
     using innermost = typename parts::innermost;
     detail::require_sendable<innermost>();
+    detail::require_transportable_call<F>();
     using code =
         detail::worker_task_code<innermost, typename detail::callable_wire<innermost>::sent, typename parts::bound>;
     thunk_ = &code::run;

@@ -39,7 +39,7 @@ inline constexpr std::size_t default_inline_bytes = codec<T>::is_fixed ? codec<T
 template <class T>
 [[nodiscard]] T decode_message(incoming_message& message) {
   try {
-    return std::get<0>(codec<T>::decode(message.open(), &message));
+    return codec<T>::decode_value(message.open(), &message);
   } catch (...) {
     message.give_up();
     throw;
@@ -73,7 +73,7 @@ bool give_away(T& value, transfer how, const Push& push) {
 /// unsafe.
 /// Lifetime: keeps the queue. What is kept of the value's shared memory (a tensor) outlives the lease, acknowledged or
 /// not.
-template <transportable T>
+template <class T>
 class message_lease {
 public:
   [[nodiscard]] T& operator*() const noexcept { return *held_->value; }
@@ -92,7 +92,7 @@ public:
   }
 
 private:
-  template <transportable U, queue_kind Kind>
+  template <class U, queue_kind Kind>
   friend class message_queue;
 
   // Made before the message is claimed, so that none is claimed in vain. The value goes before the message does, which
@@ -136,9 +136,13 @@ private:
 ///
 /// In a forked child calls throw errc::forked; what it drops there, leases too, it leaves to its parent.
 ///
+/// Requires: `T` is transportable, else it does not compile.
+///
 /// Thread safety: as the kind of queue.
-template <transportable T, queue_kind Kind>
+template <class T, queue_kind Kind>
 class message_queue {
+  static_assert((detail::require_transportable<T>(), true));
+
 public:
   using value_type = T;
   using lease_type = message_lease<T>;
@@ -294,7 +298,7 @@ private:
       const auto form = ring_->form_at(at);
       const auto room = ring_->room_at(at);
       if (form.is_plain() && form.frame_bytes == codec<T>::fixed_bytes && room.size() >= form.frame_bytes) {
-        auto value = std::get<0>(codec<T>::decode(room));
+        auto value = codec<T>::decode_value(room);
         ring_->free_cell(at);
         return value;
       }

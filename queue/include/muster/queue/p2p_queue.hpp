@@ -17,7 +17,7 @@ namespace muster {
 ///
 /// Thread safety: distinct objects: safe. Shared objects: one thread may push while another takes.
 /// Process safety: the same.
-template <transportable T>
+template <class T>
 class p2p_queue : public message_queue<T, queue_kind::p2p> {
 public:
   using message_queue<T, queue_kind::p2p>::message_queue;

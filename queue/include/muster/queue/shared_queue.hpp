@@ -36,7 +36,7 @@ namespace muster {
 /// Lifetime: the queue's memory goes when nobody has an object of it any more; messages that are still in it go too.
 /// Cost: values that fit (queue_options::inline_bytes) are one copy in and one copy out; others take a block of 64 KiB
 /// or more. No system call unless somebody sleeps.
-template <transportable T>
+template <class T>
 class shared_queue : public message_queue<T, queue_kind::shared> {
 public:
   using message_queue<T, queue_kind::shared>::message_queue;

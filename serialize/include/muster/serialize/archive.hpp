@@ -54,6 +54,7 @@
 
 #include <muster/serialize/frame_stream.hpp>
 #include <muster/serialize/holds_pointers.hpp>
+#include <muster/serialize/max_value_bytes.hpp>
 
 namespace muster {
 
@@ -81,7 +82,8 @@ consteval bool require_part() {
   static_assert(IsKnown,
                 "muster: a serialize() function has a part of a type that cannot be sent to another process: give that "
                 "type one cereal serialize() function (or save() and load()), or make it trivially copyable");
-  return IsKnown && !refers_elsewhere<T>;
+  require_fitting_elements<T>();
+  return IsKnown && !refers_elsewhere<T> && has_fitting_elements<T>();
 }
 
 }  // namespace detail

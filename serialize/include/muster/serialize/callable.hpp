@@ -189,6 +189,44 @@ struct callable_parts<bind_front_t<Callable, Bound...>> {
   static const std::tuple<Bound...>& bound_of(const bind_front_t<Callable, Bound...>& whole) { return whole.bound; }
 };
 
+/// What a callable carries, in bytes, as max_value_bytes counts it.
+template <class Callable>
+inline constexpr std::size_t carried_bytes =
+    std::is_empty_v<Callable> || std::is_pointer_v<Callable> || std::is_member_pointer_v<Callable> ? 0
+                                                                                                   : sizeof(Callable);
+template <class Callable, class... Bound>
+inline constexpr std::size_t carried_bytes<bind_front_t<Callable, Bound...>> =
+    carried_bytes<Callable> + (sizeof(Bound) + ... + 0);
+
+template <class Tuple>
+struct each_of;
+template <class... Ts>
+struct each_of<std::tuple<Ts...>> {
+  static constexpr bool fits = ((sizeof(Ts) <= max_value_bytes) && ...);
+  static consteval void require_transportable() { (detail::require_transportable<Ts>(), ...); }
+  static consteval void require_fitting() { (detail::require_fitting<Ts>(), ...); }
+};
+
+/// Also of values that are not sent: of bound values, arguments, and what the callable captures.
+template <class F, class... Args>
+consteval void require_fitting_call() {
+  using bound = each_of<typename callable_parts<F>::bound>;
+  using arguments = each_of<std::tuple<Args...>>;
+  bound::require_fitting();
+  arguments::require_fitting();
+  if constexpr (bound::fits && arguments::fits) {
+    require_fitting_together<F, carried_bytes<F> + (sizeof(Args) + ... + 0)>();
+  }
+}
+
+/// Of bound values, and of arguments.
+template <class F, class... Args>
+consteval void require_transportable_call() {
+  each_of<typename callable_parts<F>::bound>::require_transportable();
+  (require_transportable<Args>(), ...);
+  require_fitting_call<F, Args...>();
+}
+
 }  // namespace detail
 
 }  // namespace muster

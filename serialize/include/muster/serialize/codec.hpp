@@ -26,7 +26,7 @@ namespace detail {
 ///
 /// Where all are trivially transportable the frame has a fixed size and is a few copies; else it is an archive.
 /// Thread safety: static functions only; safe.
-template <transportable... Ts>
+template <detail::sendable_value... Ts>
 class codec {
 public:
   static constexpr bool is_fixed = (trivially_transportable<Ts> && ...);
@@ -88,14 +88,38 @@ public:
     }
   }
 
+  /// Of a frame of one value. Made where the caller puts it: no copy is on the stack meanwhile.
+  /// Requires and throws: as decode().
+  [[nodiscard]] static auto decode_value(std::span<const std::byte> bytes, attachment_source* attachments = nullptr)
+    requires(sizeof...(Ts) == 1)
+  {
+    using T = std::tuple_element_t<0, std::tuple<Ts...>>;
+    if constexpr (is_fixed) {
+      if (bytes.size() < fixed_bytes) detail::throw_short_frame(bytes.size(), fixed_bytes);
+      const auto* at = bytes.data();
+      return take<T>(at);
+    } else {
+      reader in(bytes, attachments);
+      return load<T>(in);
+    }
+  }
+
 private:
   template <class T>
   static T take(const std::byte*& at) {
-    if constexpr (std::is_same_v<T, bool>) return *at++ != std::byte{0};
-    std::array<std::byte, sizeof(T)> bytes;
-    std::memcpy(bytes.data(), at, sizeof(T));
-    at += sizeof(T);
-    return std::bit_cast<T>(bytes);
+    if constexpr (std::is_same_v<T, bool>) {
+      return *at++ != std::byte{0};
+    } else if constexpr (std::is_trivially_default_constructible_v<T>) {
+      T value;
+      std::memcpy(&value, at, sizeof value);
+      at += sizeof value;
+      return value;
+    } else {
+      std::array<std::byte, sizeof(T)> bytes;
+      std::memcpy(bytes.data(), at, sizeof(T));
+      at += sizeof(T);
+      return std::bit_cast<T>(bytes);
+    }
   }
 
   template <class T>

@@ -73,6 +73,8 @@ class registered_exception final : public exception_type {
                 "muster: a registered exception needs a cereal serialize() and a default constructor, or a constructor "
                 "from std::string that takes what()");
 
+  static_assert((require_fitting<T>(), true));
+
 public:
   registered_exception() noexcept : exception_type(typeid(T)) { enrol(); }
 

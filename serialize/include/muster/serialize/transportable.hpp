@@ -18,6 +18,7 @@
 #include <variant>
 
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/max_value_bytes.hpp>
 
 namespace muster {
 
@@ -43,9 +44,21 @@ concept archivable =
     cereal::traits::is_output_serializable<T, output_archive>::value &&
     cereal::traits::is_input_serializable<T, input_archive>::value && detail::parts_are_transportable<T>();
 
-/// Types that can be arguments and results of tasks.
+namespace detail {
+
+/// Types that can be sent, whatever their size, as parts of others.
 template <class T>
-concept transportable = trivially_transportable<T> || archivable<T>;
+concept sendable_value = trivially_transportable<T> || archivable<T>;
+
+/// Whether it is no larger than what can cross by itself, nor has elements that are and would be decoded on the stack.
+template <class T>
+consteval bool fits();
+
+}  // namespace detail
+
+/// Types that can be arguments and results of tasks. Their size is limited: max_value_bytes.hpp says what is counted.
+template <class T>
+concept transportable = detail::sendable_value<T> && detail::fits<T>();
 
 namespace detail {
 
@@ -57,18 +70,21 @@ template <class T>
 struct parts_of {
   static consteval bool transportable_all() { return true; }
   static consteval bool lead_elsewhere() { return false; }
+  static consteval bool all_fit() { return true; }
 };
 template <std::ranges::range T>
   requires(!std::is_same_v<std::ranges::range_value_t<T>, T>)
 struct parts_of<T> {
   using part = std::remove_cv_t<std::ranges::range_value_t<T>>;
-  static consteval bool transportable_all() { return transportable<part>; }
+  static consteval bool transportable_all() { return sendable_value<part>; }
   static consteval bool lead_elsewhere() { return leads_elsewhere<part>(); }
+  static consteval bool all_fit() { return has_fitting_elements<T>() && parts_of<part>::all_fit(); }
 };
 template <class... Ts>
 struct parts_of<std::tuple<Ts...>> {
-  static consteval bool transportable_all() { return (transportable<std::remove_cv_t<Ts>> && ...); }
+  static consteval bool transportable_all() { return (sendable_value<std::remove_cv_t<Ts>> && ...); }
   static consteval bool lead_elsewhere() { return (leads_elsewhere<std::remove_cv_t<Ts>>() || ...); }
+  static consteval bool all_fit() { return (parts_of<std::remove_cv_t<Ts>>::all_fit() && ...); }
 };
 template <class A, class B>
 struct parts_of<std::pair<A, B>> : parts_of<std::tuple<A, B>> {};
@@ -88,6 +104,7 @@ struct parts_of<std::priority_queue<T, Container, Less>> : parts_of<Container> {
 template <class T>
 struct pointee_of {
   static consteval bool lead_elsewhere() { return leads_elsewhere<T>(); }
+  static consteval bool all_fit() { return parts_of<T>::all_fit(); }
   static consteval bool transportable_all() {
     if constexpr (!std::is_object_v<T> || std::is_unbounded_array_v<T> || refers_elsewhere<T>) {
       return false;
@@ -109,6 +126,11 @@ struct parts_of<std::weak_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 template <class T>
 consteval bool parts_are_transportable() {
   return parts_of<T>::transportable_all();
+}
+
+template <class T>
+consteval bool fits() {
+  return sizeof(T) <= max_value_bytes && parts_of<T>::all_fit();
 }
 
 template <class T>
@@ -147,16 +169,17 @@ namespace detail {
 // In a function of its own, so that the compiler's message leads with the sentence and the type.
 template <class T>
 consteval void require_transportable() {
-  static_assert(transportable<T> || !leads_elsewhere<T>(),
+  static_assert(sendable_value<T> || !leads_elsewhere<T>(),
                 "muster: a pointer, view or reference means nothing in another process: send the value itself "
                 "(std::string instead of std::string_view, std::vector instead of std::span)");
   static_assert(
-      !holds_pointers<T> || transportable<T>,
+      !holds_pointers<T> || sendable_value<T>,
       "muster: this class is declared to hold pointers (muster::holds_pointers), which mean nothing in another "
       "process: give it a cereal serialize() function that sends what they point to");
-  static_assert(leads_elsewhere<T>() || holds_pointers<T> || transportable<T>,
+  static_assert(leads_elsewhere<T>() || holds_pointers<T> || sendable_value<T>,
                 "muster: this type cannot be sent to another process: give it a cereal serialize() function and a "
                 "default constructor, or make it trivially copyable");
+  require_fitting<T>();
 }
 
 }  // namespace detail

@@ -226,6 +226,19 @@ private:
   }
 };
 
+template <class Callable, class... Wholes>
+consteval void require_fitting_inputs(std::tuple<Wholes...>* /*values*/) {
+  require_fitting_call<Callable, Wholes...>();
+}
+
+/// Of bound values, of the inputs that all ranks get, and of what the callable returns.
+template <class Callable, class Layout>
+consteval void check_sizes() {
+  require_transportable_call<Callable>();
+  require_fitting_inputs<Callable>(static_cast<typename Layout::wholes*>(nullptr));
+  require_fitting<typename Layout::results>();
+}
+
 /// A callable in a rank.
 template <class Callable, class Layout>
 class typed_function final : public rank_function {

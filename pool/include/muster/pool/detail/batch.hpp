@@ -118,12 +118,12 @@ template <class T>
 [[nodiscard]] T read_element(std::span<const std::byte> elements, std::size_t index,
                              attachment_source* attachments = nullptr) {
   if constexpr (array_element<T>) {
-    return std::get<0>(codec<T>::decode(elements.subspan(index * sizeof(T), sizeof(T))));
+    return codec<T>::decode_value(elements.subspan(index * sizeof(T), sizeof(T)));
   } else {
     std::array<std::uint64_t, 2> bounds;  // read once: others can write to them
     std::memcpy(bounds.data(), elements.data() + index * sizeof(std::uint64_t), sizeof bounds);
     if (bounds[0] > bounds[1] || bounds[1] > elements.size()) throw_outside_batch(index);
-    return std::get<0>(codec<T>::decode(elements.subspan(bounds[0], bounds[1] - bounds[0]), attachments));
+    return codec<T>::decode_value(elements.subspan(bounds[0], bounds[1] - bounds[0]), attachments);
   }
 }
 

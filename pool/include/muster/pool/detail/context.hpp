@@ -144,6 +144,11 @@ consteval void require_factory() {
 // ---- how the wrappers travel: as what they wrap
 
 template <class C, class F>
+inline constexpr std::size_t carried_bytes<with_context<C, F>> = carried_bytes<F>;
+template <class C, class F>
+inline constexpr std::size_t carried_bytes<context_setter<C, F>> = carried_bytes<F>;
+
+template <class C, class F>
 inline constexpr bool travels_as_another<with_context<C, F>> = sendable_callable<F>;
 template <class C, class F>
 inline constexpr bool travels_as_another<context_setter<C, F>> = sendable_callable<F>;

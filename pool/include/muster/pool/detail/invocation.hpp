@@ -123,11 +123,24 @@ using invocation_of = invocation<typename callable_parts<F>::innermost,
                                  typename callable_wire<typename callable_parts<F>::innermost>::sent,
                                  typename callable_parts<F>::bound, Args...>;
 
+/// What a thread of this process calls, with values that it owns, and what it returns.
+template <class F, class... Args>
+consteval void check_local_invocation() {
+  require_invocable<F, Args...>();
+  using result = task_result<F, Args...>;
+  if constexpr (!std::is_void_v<result>) require_fitting<result>();
+}
+template <class F, class... Args>
+consteval void check_local_call() {
+  require_fitting_call<F, Args...>();
+  check_local_invocation<F, Args...>();
+}
+
 /// All that can be checked about a call at compile time, each with a sentence.
 template <class F, class... Args>
 consteval void check_call() {
   require_sendable<typename callable_parts<F>::innermost>();
-  (require_transportable<Args>(), ...);
+  require_transportable_call<F, Args...>();
   require_invocable<F, Args...>();
   require_sendable_result<task_result<F, Args...>>();
 }

@@ -141,16 +141,24 @@ struct local_results<void> {
   }
 };
 
+/// Elements count by themselves, as in a pool of processes, where the callable comes to a worker once.
+template <class T, class F, class... Args>
+consteval void check_local_element() {
+  require_fitting<T>();
+  require_fitting_call<F>();
+  check_local_invocation<F, Args...>();
+}
+
 /// What calling `F` with an element of type `T` gives; `Unpack`: with its parts.
 template <bool Unpack, class F, class T>
 struct local_element {
   using result = task_result<F, T>;
-  static consteval void check() { require_invocable<F, T>(); }
+  static consteval void check() { check_local_element<T, F, T>(); }
 };
 template <class F, template <class...> class Tuple, class... Parts>
 struct local_element<true, F, Tuple<Parts...>> {
   using result = task_result<F, Parts...>;
-  static consteval void check() { require_invocable<F, Parts...>(); }
+  static consteval void check() { check_local_element<Tuple<Parts...>, F, Parts...>(); }
 };
 
 /// What a thread that helps calls.

@@ -23,11 +23,19 @@ namespace muster::detail {
 /// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not
 /// throw, so an end is never lost on its way: a value whose own moves may throw is moved by of_value() and get() alone.
 ///
-/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe. Cost: a value whose moves may throw is
-/// allocated.
+/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe. Cost: a value whose moves may throw, and a
+/// large one, is allocated, so that large values stay off the stacks that an end goes through.
 template <class R>
 class outcome {
-  static constexpr bool is_boxed = !std::is_void_v<R> && !std::is_nothrow_move_constructible_v<R>;
+  static consteval bool is_allocated() {
+    if constexpr (std::is_void_v<R>) {
+      return false;
+    } else {
+      constexpr std::size_t large = 1024;
+      return sizeof(R) > large || !std::is_nothrow_move_constructible_v<R>;
+    }
+  }
+  static constexpr bool is_boxed = is_allocated();
   using plain = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
   using stored = std::conditional_t<is_boxed, std::unique_ptr<plain>, plain>;
 
@@ -39,6 +47,17 @@ public:
       made.content_.template emplace<0>(std::make_unique<R>(std::forward<Value>(value)...));
     } else {
       made.content_.template emplace<0>(std::forward<Value>(value)...);
+    }
+    return made;
+  }
+  /// What `make` gives, made where it stays if it is allocated. Throws what that throws.
+  template <class Make>
+  static outcome of_made(Make&& make) {
+    outcome made;
+    if constexpr (is_boxed) {
+      made.content_.template emplace<0>(std::unique_ptr<R>(new R(std::forward<Make>(make)())));
+    } else {
+      made.content_.template emplace<0>(std::forward<Make>(make)());
     }
     return made;
   }
@@ -65,7 +84,7 @@ public:
         std::forward<F>(what)();
         return of_value();
       } else {
-        return of_value(std::forward<F>(what)());
+        return of_made(std::forward<F>(what));
       }
     } catch (...) {
       return of_exception(std::current_exception());

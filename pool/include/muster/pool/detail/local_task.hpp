@@ -184,14 +184,14 @@ struct local_callable {
   using bound_values = std::tuple<>;
   F callable;
   [[no_unique_address]] bound_values bound;
-  explicit local_callable(F whole) : callable(std::move(whole)) {}
+  explicit local_callable(F&& whole) : callable(std::move(whole)) {}
 };
 template <class F, class... Bound>
 struct local_callable<bind_front_t<F, Bound...>> {
   using bound_values = std::tuple<Bound...>;
   F callable;
   bound_values bound;
-  explicit local_callable(bind_front_t<F, Bound...> whole)
+  explicit local_callable(bind_front_t<F, Bound...>&& whole)
       : callable(std::move(whole.callable)), bound(std::move(whole.bound)) {}
 };
 
@@ -211,7 +211,7 @@ decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
 template <class F>
 class shared_callable {
 public:
-  explicit shared_callable(F whole) : of_(std::make_shared<local_callable<F>>(std::move(whole))) {}
+  explicit shared_callable(F&& whole) : of_(std::make_shared<local_callable<F>>(std::move(whole))) {}
 
   template <class... Args>
   decltype(auto) operator()(Args&&... args) const {
@@ -239,13 +239,14 @@ public:
   using result = task_result<F, Args...>;
 
   template <class... Given>
-  local_call(local_core& core, lane_route route, F f, Given&&... args)
+  local_call(local_core& core, lane_route route, F&& f, Given&&... args)
       : local_task<result>(core, route), parts_(std::in_place, std::move(f), std::forward<Given>(args)...) {}
 
 private:
   struct parts {
     template <class... Given>
-    explicit parts(F f, Given&&... given) : callable(std::move(f)), args(to_own<Args>(std::forward<Given>(given))...) {}
+    explicit parts(F&& f, Given&&... given)
+        : callable(std::move(f)), args(to_own<Args>(std::forward<Given>(given))...) {}
     local_callable<F> callable;
     std::tuple<Args...> args;
   };

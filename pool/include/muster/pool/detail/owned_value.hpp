@@ -46,7 +46,7 @@ template <class T, class Given>
 template <class T>
 consteval void require_copy_or_code() {
   static_assert(
-      transportable<T>,
+      sendable_value<T>,
       "muster: a value of this type cannot be copied for a task: give it away, as an rvalue (std::move(x); of "
       "a range, std::move(xs)), or give its class a cereal serialize() function");
 }
@@ -62,7 +62,7 @@ template <class T>
   std::vector<unit> room(size / sizeof(unit) + 1);
   const auto bytes = std::as_writable_bytes(std::span(room)).first(size);
   codec<T>::encode(bytes, value);
-  return std::get<0>(codec<T>::decode(bytes));
+  return codec<T>::decode_value(bytes);
 }
 /// … where it comes from an element of a map, whose first part is constant.
 template <class T, class A, class B>

@@ -38,7 +38,7 @@ struct callable_wire<process_callable<Callable>> {
 template <class F, class... Args>
 consteval void check_process_call() {
   require_sendable<typename callable_parts<F>::innermost>();
-  (require_transportable<Args>(), ...);
+  require_transportable_call<F, Args...>();
   require_invocable<F, Args...>();
 }
 

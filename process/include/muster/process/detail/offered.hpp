@@ -90,7 +90,7 @@ template <class T>
     return source.take(0);
   } else {
     require_transportable<T>();
-    return std::get<0>(codec<T>::decode(found.frame, &source));
+    return codec<T>::decode_value(found.frame, &source);
   }
 }
 
