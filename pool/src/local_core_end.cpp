@@ -163,9 +163,13 @@ void local_core::when_empty(std::function<void()> then) {
 
 bool local_core::wait_until_left(deadline until) {
   if (serial_) return wait_until_empty(until);
-  scoped_lock lock(end_mutex_);
-  while (left_ < workers_.size() && !until.expired()) end_changed_.wait_until(lock, until);
-  return left_ == workers_.size();
+  {
+    scoped_lock lock(end_mutex_);
+    while (left_ < workers_.size() && !until.expired()) end_changed_.wait_until(lock, until);
+    if (left_ < workers_.size()) return false;
+  }
+  join_threads();  // so that the stacks of threads that have left are freed, and not with the pool only
+  return true;
 }
 
 bool local_core::is_own_thread() const noexcept {
@@ -174,6 +178,7 @@ bool local_core::is_own_thread() const noexcept {
 }
 
 void local_core::join_threads() {
+  const scoped_lock lock(join_mutex_);  // any number of threads may call join() at the same time
   for (auto& each : workers_) {
     if (each->thread.joinable()) each->thread.join();
   }

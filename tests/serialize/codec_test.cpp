@@ -8,12 +8,19 @@
 #include <muster/base/error.hpp>
 
 namespace muster::codec_test {
-namespace {
 
 struct without_default {
   explicit without_default(int value) : number(value) {}
   int number;
 };
+
+}  // namespace muster::codec_test
+
+template <>
+inline constexpr bool muster::is_plain_bytes<muster::codec_test::without_default> = true;
+
+namespace muster::codec_test {
+namespace {
 
 template <class... Ts>
 std::tuple<Ts...> round_trip(const Ts&... values) {

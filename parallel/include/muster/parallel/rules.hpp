@@ -16,6 +16,7 @@
 
 #include <muster/collectives/reduction.hpp>
 #include <muster/device/dtype.hpp>
+#include <muster/serialize/plain_bytes.hpp>
 
 namespace muster {
 
@@ -176,5 +177,9 @@ private:
 };
 
 static_assert(std::is_trivially_copyable_v<update_rule>);
+
+/// Its alternatives hold numbers.
+template <>
+inline constexpr bool is_plain_bytes<update_rule> = true;
 
 }  // namespace muster

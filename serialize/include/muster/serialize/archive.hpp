@@ -52,38 +52,45 @@
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
 
+#include <muster/serialize/detail/depth_guard.hpp>
+#include <muster/serialize/detail/inherited_functions.hpp>
+#include <muster/serialize/detail/plain_members.hpp>
+#include <muster/serialize/detail/refusal.hpp>
 #include <muster/serialize/frame_stream.hpp>
 #include <muster/serialize/holds_pointers.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
+#include <muster/serialize/plain_bytes.hpp>
 
 namespace muster {
 
 namespace detail {
 
-/// What cereal takes apart, or refuses, before it asks which function to call.
+/// What cereal takes apart before it asks which function to call.
 template <class T>
-inline constexpr bool is_known_to_cereal = refers_elsewhere<T>;
+inline constexpr bool is_cereal_wrapper = false;
 template <class T>
-inline constexpr bool is_known_to_cereal<cereal::base_class<T>> = true;
+inline constexpr bool is_cereal_wrapper<cereal::base_class<T>> = true;
 template <class T>
-inline constexpr bool is_known_to_cereal<cereal::virtual_base_class<T>> = true;
+inline constexpr bool is_cereal_wrapper<cereal::virtual_base_class<T>> = true;
 template <class T>
-inline constexpr bool is_known_to_cereal<cereal::DeferredData<T>> = true;
+inline constexpr bool is_cereal_wrapper<cereal::DeferredData<T>> = true;
 
-/// Asked of each part that a serialize function hands to an archive. In a function of its own, so that the compiler's
-/// message leads with the sentence and the type; false, so that none of cereal's own come after it.
+/// Why a value of type T cannot be written, or read, by the archive, its elements aside.
+template <class T, bool IsKnown>
+consteval refusal refusal_of_part();
+
+/// Asked of each part that a serialize function hands to an archive; false where that does not compile, so that none of
+/// cereal's messages come after the sentence.
 template <class T, bool IsKnown>
 consteval bool require_part() {
-  static_assert(
-      !refers_elsewhere<T>,
-      "muster: a serialize() function has a part that is a pointer, view or reference, which means nothing in "
-      "another process: send the value itself (std::string instead of std::string_view, std::unique_ptr or "
-      "std::shared_ptr instead of a pointer)");
-  static_assert(IsKnown,
-                "muster: a serialize() function has a part of a type that cannot be sent to another process: give that "
-                "type one cereal serialize() function (or save() and load()), or make it trivially copyable");
-  require_fitting_elements<T>();
-  return IsKnown && !refers_elsewhere<T> && has_fitting_elements<T>();
+  if constexpr (is_cereal_wrapper<T>) {
+    return true;
+  } else {
+    constexpr auto why = refusal_of_part<T, IsKnown>();
+    require_accepted<T, why>();
+    require_fitting_elements<T>();
+    return why == refusal::none && has_fitting_elements<T>();
+  }
 }
 
 }  // namespace detail
@@ -103,6 +110,7 @@ public:
   template <class... Ts>
   output_archive& operator()(Ts&&... values) {
     if constexpr ((detail::require_part<std::remove_cvref_t<Ts>, writes<std::remove_cvref_t<Ts>>>() && ...)) {
+      const detail::depth_guard level(depth_);
       OutputArchive::operator()(std::forward<Ts>(values)...);
     }
     return *this;
@@ -119,7 +127,9 @@ public:
 private:
   template <class T>
   static constexpr bool writes =
-      detail::is_known_to_cereal<T> || cereal::traits::is_output_serializable<T, output_archive>::value;
+      detail::is_cereal_wrapper<T> || cereal::traits::is_output_serializable<T, output_archive>::value;
+
+  std::size_t depth_ = 0;
 };
 
 /// Reads values by their cereal functions.
@@ -135,6 +145,7 @@ public:
   template <class... Ts>
   input_archive& operator()(Ts&&... values) {
     if constexpr ((detail::require_part<std::remove_cvref_t<Ts>, reads<std::remove_cvref_t<Ts>>>() && ...)) {
+      const detail::depth_guard level(depth_);
       InputArchive::operator()(std::forward<Ts>(values)...);
     }
     return *this;
@@ -151,7 +162,9 @@ public:
 private:
   template <class T>
   static constexpr bool reads =
-      detail::is_known_to_cereal<T> || cereal::traits::is_input_serializable<T, input_archive>::value;
+      detail::is_cereal_wrapper<T> || cereal::traits::is_input_serializable<T, input_archive>::value;
+
+  std::size_t depth_ = 0;
 };
 
 namespace detail {
@@ -168,19 +181,46 @@ concept has_serialize_members = cereal::traits::has_member_serialize<T, output_a
                                 cereal::traits::has_member_save<T, output_archive>::value ||
                                 cereal::traits::has_member_save_minimal<T, output_archive>::value;
 
+/// Engines and distributions of <random>, whose members are private.
+template <class T>
+concept plain_random = is_standard_class<T> && requires { typename T::result_type; } &&
+                       (requires { T::default_seed; } || requires { typename T::param_type; });
+
+/// Whether its bytes mean the same in another process, as far as the compiler sees or has been told.
+template <class T>
+consteval bool has_plain_bytes() {
+  if constexpr (is_plain_bytes<T> || std::is_empty_v<T> || plain_random<T>) {
+    return true;
+  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
+    return has_plain_members<T>();
+  } else {
+    return false;
+  }
+}
+
 /// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
 template <class T>
-concept plain_class =
-    (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> && std::move_constructible<T> &&
-    !refers_elsewhere<T> && !holds_pointers<T> && !has_serialize_members<T> && !elsewhere_serializable<T>;
+concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> &&
+                      std::move_constructible<T> && !refers_elsewhere<T> && !holds_pointers<T> &&
+                      !has_serialize_members<T> && !elsewhere_serializable<T> && has_plain_bytes<T>();
 
 /// Standard types for which cereal has functions, but which may as well be copied as bytes if their parts may.
 template <class T>
 inline constexpr bool plain_standard_class = false;
 
+/// Also where the standard does not count those of 128 bits, with -std=c++20.
+template <class T>
+concept plain_number = std::is_arithmetic_v<T> || std::same_as<std::remove_cv_t<T>, __int128> ||
+                       std::same_as<std::remove_cv_t<T>, unsigned __int128>;
+
 /// Types that are nothing but their bytes. A class with serialize functions of its own is not: they may know better.
 template <class T>
-concept plain_type = std::is_arithmetic_v<T> || std::is_enum_v<T> || plain_class<T> || plain_standard_class<T>;
+concept plain_type = plain_number<T> || std::is_enum_v<T> || plain_class<T> || plain_standard_class<T>;
+
+template <class T>
+consteval bool is_plain_type() {
+  return plain_type<T>;
+}
 
 template <plain_type T, std::size_t N>
 inline constexpr bool plain_standard_class<std::array<T, N>> = !std::is_same_v<T, bool>;
@@ -202,13 +242,13 @@ concept bulk_element = plain_type<T> && !std::is_same_v<T, bool> && alignof(T) <
 // What follows are the functions that cereal looks up for these archives.
 
 template <class T>
-  requires std::is_arithmetic_v<T>
+  requires detail::plain_number<T>
 void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const T& value) {
   archive.write(&value, sizeof value);
 }
 
 template <class T>
-  requires std::is_arithmetic_v<T>
+  requires detail::plain_number<T>
 void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     value = *archive.take(1) != std::byte{0};  // a forged byte makes a bool, not undefined behaviour
@@ -230,6 +270,27 @@ template <std::same_as<input_archive> Archive, class T>
 void CEREAL_LOAD_FUNCTION_NAME(Archive& archive, T& value) {
   archive.read(&value, sizeof value);
 }
+
+namespace detail {
+
+template <class T, bool IsKnown>
+consteval refusal refusal_of_part() {
+  if constexpr (refers_elsewhere<T>) {
+    return refusal::pointer;
+  } else if constexpr (plain_type<T>) {
+    return refusal::none;
+  } else if constexpr (has_state_beside_elements<T>) {
+    return refusal::stateful;
+  } else if constexpr (is_cut<T, output_archive>()) {
+    return refusal::inherited;
+  } else if constexpr (IsKnown) {
+    return refusal::none;
+  } else {
+    return refusal_of_unknown<T>();
+  }
+}
+
+}  // namespace detail
 
 template <class T>
 void CEREAL_SERIALIZE_FUNCTION_NAME(output_archive& archive, cereal::NameValuePair<T>& pair) {
@@ -280,14 +341,67 @@ void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::vector<T, Allocator>
   values.assign(first, first + count);  // one pass: resize-then-read would zero the memory first
 }
 
-inline void CEREAL_SAVE_FUNCTION_NAME(output_archive& archive, const std::filesystem::path& path) {
+// Not where the program has functions of its own for paths.
+template <std::same_as<output_archive> Archive, std::same_as<std::filesystem::path> Path>
+  requires(!detail::elsewhere_serializable<Path>)
+void CEREAL_SAVE_FUNCTION_NAME(Archive& archive, const Path& path) {
   archive(path.native());
 }
 
-inline void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::filesystem::path& path) {
-  std::filesystem::path::string_type text;
+template <std::same_as<input_archive> Archive, std::same_as<std::filesystem::path> Path>
+  requires(!detail::elsewhere_serializable<Path>)
+void CEREAL_LOAD_FUNCTION_NAME(Archive& archive, Path& path) {
+  typename Path::string_type text;
   archive(text);
   path = std::move(text);
+}
+
+// cereal inserts each element before its hint, which puts equal keys into the opposite order.
+
+namespace detail {
+
+template <class Container>
+void load_pairs(input_archive& archive, Container& values) {
+  cereal::size_type count = 0;
+  archive(cereal::make_size_tag(count));
+  values.clear();
+  for (cereal::size_type i = 0; i < count; ++i) {
+    typename Container::key_type key{};
+    typename Container::mapped_type value{};
+    archive(cereal::make_map_item(key, value));
+    values.emplace_hint(values.end(), std::move(key), std::move(value));
+  }
+}
+
+template <class Container>
+void load_keys(input_archive& archive, Container& values) {
+  cereal::size_type count = 0;
+  archive(cereal::make_size_tag(count));
+  values.clear();
+  for (cereal::size_type i = 0; i < count; ++i) {
+    typename Container::key_type key{};
+    archive(key);
+    values.emplace_hint(values.end(), std::move(key));
+  }
+}
+
+}  // namespace detail
+
+template <class K, class V, class C, class A>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::multimap<K, V, C, A>& values) {
+  detail::load_pairs(archive, values);
+}
+template <class K, class V, class H, class E, class A>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::unordered_multimap<K, V, H, E, A>& values) {
+  detail::load_pairs(archive, values);
+}
+template <class K, class C, class A>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::multiset<K, C, A>& values) {
+  detail::load_keys(archive, values);
+}
+template <class K, class H, class E, class A>
+void CEREAL_LOAD_FUNCTION_NAME(input_archive& archive, std::unordered_multiset<K, H, E, A>& values) {
+  detail::load_keys(archive, values);
 }
 
 }  // namespace muster

@@ -57,6 +57,9 @@ private:
   Callable callable_;
 };
 
+template <class Callable>
+inline constexpr bool is_plain_bytes<trivial_capture_t<Callable>> = true;
+
 /// Sends a lambda with its captures as bytes: right for captured numbers and other plain values, undefined behaviour
 /// in the worker for captured references, pointers and `this`. The compiler cannot tell them apart; you can.
 template <class Callable>

@@ -7,18 +7,19 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
 
 namespace muster {
 
-/// Whether a class that could be copied as its bytes holds pointers. Nobody can see that from outside, so such a class
-/// would be sent, and what it points to would not: its reader reads an address of another process. Say it where the
-/// class is written, and the compiler refuses to send it, alone or as a part of others, unless it has a serialize
-/// function:
+/// Declares that a class holds pointers which the compiler cannot see, because they are numbers. Such a class would be
+/// sent as its bytes, and its receiver would read an address of another process. With this declaration the compiler
+/// refuses to send it, alone or as a part of others, unless it has a serialize function. Members that are pointers are
+/// found without it (is_plain_bytes).
 ///
-///     struct node { int key; node* next; };
+///     struct node { int key; std::uintptr_t next; };
 ///     template <>
 ///     inline constexpr bool muster::holds_pointers<node> = true;
 ///
@@ -37,6 +38,8 @@ template <class T, std::size_t N>
 inline constexpr bool refers_elsewhere<std::span<T, N>> = true;
 template <class T>
 inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
+template <class T>
+inline constexpr bool refers_elsewhere<std::initializer_list<T>> = true;
 
 }  // namespace detail
 

@@ -5,50 +5,64 @@
 //
 // Thread safety: types only.
 
+#include <array>
 #include <concepts>
+#include <cstddef>
+#include <deque>
+#include <forward_list>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
-#include <ranges>
+#include <set>
 #include <stack>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <valarray>
 #include <variant>
+#include <vector>
 
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 
 namespace muster {
 
-/// Types that are sent as their bytes: trivially copyable, without serialize functions of their own, and not known to
-/// point elsewhere. The compiler knows pointers, references and views, also as parts of the standard library's types;
-/// a class of yours that holds them is sent as its bytes and means nothing when it arrives: say so (holds_pointers).
+/// Types that are sent as their bytes: trivially copyable, without serialize functions of their own, and without
+/// anything in them that points into this process (is_plain_bytes).
 template <class T>
 concept trivially_transportable = detail::plain_type<T>;
 
 namespace detail {
 
-/// Whether the parts of a container, tuple or owning pointer can be sent. cereal says yes to every vector, and looks at
-/// its elements only when it is too late for a readable message.
+/// A verdict on T, and on the parts that it has as a container, tuple or owning pointer: cereal says yes to every
+/// vector, and looks at its elements only when it is too late for a readable message.
 template <class T>
-consteval bool parts_are_transportable();
+consteval auto judge();
+
+template <class T>
+using verdict_on = decltype(judge<T>());
+
+template <class T>
+concept known_to_cereal = cereal::traits::is_output_serializable<T, output_archive>::value &&
+                          cereal::traits::is_input_serializable<T, input_archive>::value;
 
 }  // namespace detail
 
 /// Types that cereal can take apart and put together again.
 template <class T>
-concept archivable =
-    std::is_object_v<T> && !detail::refers_elsewhere<T> && std::default_initializable<T> &&
-    cereal::traits::is_output_serializable<T, output_archive>::value &&
-    cereal::traits::is_input_serializable<T, input_archive>::value && detail::parts_are_transportable<T>();
+concept archivable = std::is_object_v<T> && std::default_initializable<T> && detail::known_to_cereal<T> &&
+                     detail::verdict_on<T>::why == detail::refusal::none;
 
 namespace detail {
 
 /// Types that can be sent, whatever their size, as parts of others.
 template <class T>
-concept sendable_value = trivially_transportable<T> || archivable<T>;
+concept sendable_value = std::is_object_v<T> && verdict_on<T>::why == refusal::none;
 
 /// Whether it is no larger than what can cross by itself, nor has elements that are and would be decoded on the stack.
 template <class T>
@@ -62,36 +76,82 @@ concept transportable = detail::sendable_value<T> && detail::fits<T>();
 
 namespace detail {
 
-/// Whether it is a pointer, view or reference, or has one in it as a container, tuple or owning pointer has parts.
+/// Of a part that is constructed before it is decoded into.
 template <class T>
-consteval bool leads_elsewhere();
+consteval auto judge_made_first() {
+  using found = verdict_on<T>;
+  if constexpr (found::why == refusal::none && !std::default_initializable<T>) {
+    return verdict<T, refusal::no_default>();
+  } else {
+    return found();
+  }
+}
+template <class... Ts>
+using all_made_first = typename first_refusal<decltype(judge_made_first<Ts>())...>::type;
 
+/// The parts that decide whether a type can be sent, and whether they fit.
 template <class T>
 struct parts_of {
-  static consteval bool transportable_all() { return true; }
-  static consteval bool lead_elsewhere() { return false; }
+  using verdict = accepted;
   static consteval bool all_fit() { return true; }
 };
-template <std::ranges::range T>
-  requires(!std::is_same_v<std::ranges::range_value_t<T>, T>)
-struct parts_of<T> {
-  using part = std::remove_cv_t<std::ranges::range_value_t<T>>;
-  static consteval bool transportable_all() { return sendable_value<part>; }
-  static consteval bool lead_elsewhere() { return leads_elsewhere<part>(); }
-  static consteval bool all_fit() { return has_fitting_elements<T>() && parts_of<part>::all_fit(); }
+
+template <class T>
+struct sequence_parts {
+  using verdict = all_made_first<T>;
+  static consteval bool all_fit() { return parts_of<T>::all_fit(); }
 };
+template <class T, class Allocator>
+struct parts_of<std::deque<T, Allocator>> : sequence_parts<T> {};
+template <class T, class Allocator>
+struct parts_of<std::list<T, Allocator>> : sequence_parts<T> {};
+template <class T, class Allocator>
+struct parts_of<std::forward_list<T, Allocator>> : sequence_parts<T> {};
+template <class T>
+struct parts_of<std::valarray<T>> : sequence_parts<T> {};
+template <class T, std::size_t N>
+struct parts_of<std::array<T, N>> : sequence_parts<T> {};
+template <class T, class Allocator>
+struct parts_of<std::vector<T, Allocator>> : sequence_parts<T> {
+  using verdict = typename std::conditional_t<bulk_element<T>, parts_of<void>, sequence_parts<T>>::verdict;
+};
+
+template <class Container, class... Parts>
+struct keyed_parts {
+  using verdict = all_made_first<Parts...>;
+  static consteval bool all_fit() { return has_fitting_elements<Container>() && (parts_of<Parts>::all_fit() && ...); }
+};
+template <class K, class V, class... Others>
+struct parts_of<std::map<K, V, Others...>> : keyed_parts<std::map<K, V, Others...>, K, V> {};
+template <class K, class V, class... Others>
+struct parts_of<std::multimap<K, V, Others...>> : keyed_parts<std::multimap<K, V, Others...>, K, V> {};
+template <class K, class V, class... Others>
+struct parts_of<std::unordered_map<K, V, Others...>> : keyed_parts<std::unordered_map<K, V, Others...>, K, V> {};
+template <class K, class V, class... Others>
+struct parts_of<std::unordered_multimap<K, V, Others...>>
+    : keyed_parts<std::unordered_multimap<K, V, Others...>, K, V> {};
+template <class K, class... Others>
+struct parts_of<std::set<K, Others...>> : keyed_parts<std::set<K, Others...>, K> {};
+template <class K, class... Others>
+struct parts_of<std::multiset<K, Others...>> : keyed_parts<std::multiset<K, Others...>, K> {};
+template <class K, class... Others>
+struct parts_of<std::unordered_set<K, Others...>> : keyed_parts<std::unordered_set<K, Others...>, K> {};
+template <class K, class... Others>
+struct parts_of<std::unordered_multiset<K, Others...>> : keyed_parts<std::unordered_multiset<K, Others...>, K> {};
+
 template <class... Ts>
 struct parts_of<std::tuple<Ts...>> {
-  static consteval bool transportable_all() { return (sendable_value<std::remove_cv_t<Ts>> && ...); }
-  static consteval bool lead_elsewhere() { return (leads_elsewhere<std::remove_cv_t<Ts>>() || ...); }
-  static consteval bool all_fit() { return (parts_of<std::remove_cv_t<Ts>>::all_fit() && ...); }
+  using verdict = typename first_refusal<verdict_on<Ts>...>::type;
+  static consteval bool all_fit() { return (parts_of<Ts>::all_fit() && ...); }
 };
 template <class A, class B>
 struct parts_of<std::pair<A, B>> : parts_of<std::tuple<A, B>> {};
 template <class... Ts>
-struct parts_of<std::variant<Ts...>> : parts_of<std::tuple<Ts...>> {};
+struct parts_of<std::variant<Ts...>> : parts_of<std::tuple<Ts...>> {
+  using verdict = all_made_first<Ts...>;
+};
 template <class T>
-struct parts_of<std::optional<T>> : parts_of<std::tuple<T>> {};
+struct parts_of<std::optional<T>> : sequence_parts<T> {};
 template <class T, class Container>
 struct parts_of<std::queue<T, Container>> : parts_of<Container> {};
 template <class T, class Container>
@@ -102,44 +162,61 @@ struct parts_of<std::priority_queue<T, Container, Less>> : parts_of<Container> {
 /// What an owning pointer points to needs no default constructor (cereal's load_and_construct), and of a polymorphic
 /// class the real type is known only when it is sent.
 template <class T>
-struct pointee_of {
-  static consteval bool lead_elsewhere() { return leads_elsewhere<T>(); }
-  static consteval bool all_fit() { return parts_of<T>::all_fit(); }
-  static consteval bool transportable_all() {
-    if constexpr (!std::is_object_v<T> || std::is_unbounded_array_v<T> || refers_elsewhere<T>) {
-      return false;
-    } else if constexpr (std::is_polymorphic_v<T>) {
-      return true;
-    } else {
-      return cereal::traits::is_output_serializable<T, output_archive>::value &&
-             cereal::traits::is_input_serializable<T, input_archive>::value && parts_are_transportable<T>();
-    }
+consteval auto judge_pointee() {
+  if constexpr (!std::is_object_v<T> || std::is_unbounded_array_v<T>) {
+    return verdict<T, refusal::standard>();
+  } else if constexpr (std::is_polymorphic_v<T>) {
+    return accepted();
+  } else if constexpr (constexpr auto why = refusal_of_part<T, known_to_cereal<T>>(); why != refusal::none) {
+    return verdict<T, why>();
+  } else if constexpr (!std::default_initializable<T> &&
+                       !cereal::traits::has_load_and_construct<T, input_archive>::value) {
+    return verdict<T, refusal::no_default>();
+  } else {
+    return typename parts_of<T>::verdict();
   }
+}
+template <class T>
+struct pointee_of {
+  using verdict = decltype(judge_pointee<T>());
+  static consteval bool all_fit() { return parts_of<T>::all_fit(); }
 };
+template <class T>
+struct parts_of<std::unique_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 template <class T, class Deleter>
-struct parts_of<std::unique_ptr<T, Deleter>> : pointee_of<std::remove_cv_t<T>> {};
+struct parts_of<std::unique_ptr<T, Deleter>> {
+  using verdict = detail::verdict<Deleter, refusal::deleter>;
+  static consteval bool all_fit() { return true; }
+};
 template <class T>
 struct parts_of<std::shared_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 template <class T>
 struct parts_of<std::weak_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
 
 template <class T>
-consteval bool parts_are_transportable() {
-  return parts_of<T>::transportable_all();
+consteval auto judge() {
+  if constexpr (std::is_reference_v<T>) {
+    return verdict<T, refusal::pointer>();
+  } else if constexpr (std::is_const_v<T>) {
+    return verdict<T, refusal::constant>();
+  } else if constexpr (constexpr auto why = refusal_of_part<T, known_to_cereal<T>>(); why != refusal::none) {
+    return verdict<T, why>();
+  } else if constexpr (plain_type<T>) {
+    return accepted();
+  } else if constexpr (parts_of<T>::verdict::why != refusal::none) {
+    return typename parts_of<T>::verdict();
+  } else if constexpr (!std::default_initializable<T>) {
+    return verdict<T, refusal::no_default>();
+  } else if constexpr (!std::move_constructible<T>) {
+    return verdict<T, refusal::immovable>();
+  } else {
+    return accepted();
+  }
 }
 
 template <class T>
 consteval bool fits() {
   return sizeof(T) <= max_value_bytes && parts_of<T>::all_fit();
-}
-
-template <class T>
-consteval bool leads_elsewhere() {
-  if constexpr (refers_elsewhere<T>) {
-    return true;
-  } else {
-    return parts_of<T>::lead_elsewhere();
-  }
 }
 
 }  // namespace detail
@@ -166,19 +243,10 @@ using sent_as =
 
 namespace detail {
 
-// In a function of its own, so that the compiler's message leads with the sentence and the type.
 template <class T>
 consteval void require_transportable() {
-  static_assert(sendable_value<T> || !leads_elsewhere<T>(),
-                "muster: a pointer, view or reference means nothing in another process: send the value itself "
-                "(std::string instead of std::string_view, std::vector instead of std::span)");
-  static_assert(
-      !holds_pointers<T> || sendable_value<T>,
-      "muster: this class is declared to hold pointers (muster::holds_pointers), which mean nothing in another "
-      "process: give it a cereal serialize() function that sends what they point to");
-  static_assert(leads_elsewhere<T>() || holds_pointers<T> || sendable_value<T>,
-                "muster: this type cannot be sent to another process: give it a cereal serialize() function and a "
-                "default constructor, or make it trivially copyable");
+  using found = verdict_on<T>;
+  require_accepted<typename found::type, found::why>();
   require_fitting<T>();
 }
 

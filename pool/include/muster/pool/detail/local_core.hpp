@@ -95,11 +95,11 @@ public:
   [[nodiscard]] static error_info terminated_error() noexcept;
   bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);
   /// Requires: closed.
-  bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_);
+  bool wait_until_left(deadline until) MUSTER_EXCLUDES(end_mutex_, join_mutex_);
   /// Calls `then` once nothing is pending any more, at once if that is so; by any thread, so `then` only passes the
   /// news on. Requires: closed.
   void when_empty(std::function<void()> then) MUSTER_EXCLUDES(end_mutex_);
-  void join_threads();
+  void join_threads() MUSTER_EXCLUDES(join_mutex_);
   /// Whether the calling thread is one of the pool's, which cannot wait for itself.
   [[nodiscard]] bool is_own_thread() const noexcept;
   /// Keeps `self`, which is this object, until it is given nothing.
@@ -183,6 +183,7 @@ private:
 
   mutex place_mutex_;
   condition place_;
+  mutex join_mutex_;
   mutex end_mutex_;
   condition end_changed_;
   std::size_t prepared_ MUSTER_GUARDED_BY(end_mutex_) = 0;
