@@ -50,6 +50,18 @@ struct scratch {
   int uses = 0;
 };
 
+// It changes with each call.
+struct counter {
+  int count = 0;
+
+  int operator()(int x) { return ++count * 10 + x; }
+  int operator()(scratch& /*context*/, int x) { return (*this)(x); }
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(count);
+  }
+};
+
 // A function for both kinds of pools: behind the context, where there is one.
 template <auto Function>
 struct fn_of {
@@ -595,6 +607,27 @@ TYPED_TEST(Conformance, AnErrorOfTheInputIsThrownAtItsPlaceOnce) {
   EXPECT_EQ(*results.next(), 1);
   EXPECT_THROW(results.next(), std::logic_error);
   EXPECT_EQ(results.next(), std::nullopt);
+}
+
+TYPED_TEST(Conformance, EachElementFindsTheCallableAsItWasGiven) {
+  const auto pool = TypeParam::make();
+  const std::vector numbers{1, 2, 3, 4};
+  const auto expected = ElementsAre(11, 12, 13, 14);
+  EXPECT_THAT(pool.map(counter(), numbers), expected);
+  EXPECT_THAT(pool.starmap(counter(), std::vector{std::tuple(1), std::tuple(2), std::tuple(3), std::tuple(4)}),
+              expected);
+  for (const std::size_t chunk : {1U, 4U}) {
+    EXPECT_THAT(pool.with({.chunk = chunk}).map(counter(), numbers), expected);
+    std::vector<int> results;
+    for (const int each : pool.with({.chunk = chunk}).imap(counter(), numbers)) results.push_back(each);
+    EXPECT_THAT(results, expected);
+  }
+  auto feed = pool.template feed<int>(counter());
+  for (const int each : numbers) feed.push(each);
+  feed.close();
+  std::vector<int> results;
+  while (const auto each = feed.next()) results.push_back(*each);
+  EXPECT_THAT(results, expected);
 }
 
 TYPED_TEST(Conformance, WhatIsPushedIntoAFeedComesOutInOrder) {

@@ -28,19 +28,6 @@
 
 namespace muster::services_page_test {
 
-struct tree_node {
-  int key = 0;
-  tree_node* next = nullptr;
-};
-
-}  // namespace muster::services_page_test
-
-using muster::services_page_test::tree_node;
-template <>
-inline constexpr bool muster::holds_pointers<tree_node> = true;
-static_assert(!muster::transportable<tree_node>);
-
-namespace muster::services_page_test {
 namespace {
 
 int square(int x) { return x * x; }
@@ -175,7 +162,7 @@ TEST(ServicesPage, UserAndGroupAreSetBeforePoolsAreMade) {
 }
 
 TEST(ServicesPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 29);
+  test::expect_compiled(MUSTER_DOCS "services.md", __FILE__, 28);
   test::expect_blocks_compiled(MUSTER_DOCS "services.md", __FILE__, 1);
 }
 

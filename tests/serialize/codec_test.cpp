@@ -41,6 +41,34 @@ TEST(Codec, NothingIsNoBytes) { EXPECT_EQ(codec<>::size(), 0U); }
 
 TEST(Codec, ATypeWithoutDefaultConstructorArrives) { EXPECT_EQ(std::get<0>(round_trip(without_default(9))).number, 9); }
 
+struct animal {
+  int legs = 4;
+  animal() = default;
+  animal(const animal&) = default;
+  animal& operator=(const animal&) = default;
+  virtual ~animal() = default;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(legs);
+  }
+};
+struct bird : animal {
+  double wings = 2;
+};
+
+TEST(Codec, AnObjectThatIsGivenAsItsBaseIsRefused) {
+  const bird given;
+  const animal& as_base = given;
+  try {
+    (void)codec<animal>::size(as_base);
+    FAIL() << "it was cut";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::not_serializable);
+    EXPECT_NE(std::string(failure.what()).find("bird was given as its base"), std::string::npos) << failure.what();
+  }
+  EXPECT_NO_THROW((void)codec<animal>::size(animal()));
+}
+
 TEST(Codec, MixedValuesAreAnArchiveInOrder) {
   const auto [text, number, list] = round_trip(std::string("s"), 4, std::vector<double>{1, 2});
   EXPECT_EQ(text, "s");

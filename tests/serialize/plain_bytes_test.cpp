@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +67,10 @@ struct with_constant {
   const int fixed = 3;
   [[no_unique_address]] std::monostate nothing;
 };
+struct with_choices {
+  std::optional<double> perhaps;
+  std::variant<int, numbers> either;
+};
 struct large {
   char bytes[70'000];  // NOLINT(*-avoid-c-arrays)
 };
@@ -74,6 +80,7 @@ TEST(PlainBytes, StructsOfNumbersArraysAndStructsAre) {
   EXPECT_TRUE(trivially_transportable<with_arrays>);
   EXPECT_TRUE(trivially_transportable<derived>);
   EXPECT_TRUE(trivially_transportable<with_constant>);
+  EXPECT_TRUE(trivially_transportable<with_choices>);
   EXPECT_TRUE(trivially_transportable<large>);
   EXPECT_TRUE((trivially_transportable<std::array<with_arrays, 3>>));
 }
@@ -104,6 +111,9 @@ struct derived_from_such : with_pointer {
 struct with_view {
   std::string_view text;
 };
+struct with_perhaps_a_view {
+  std::optional<std::string_view> text;
+};
 struct with_code {
   int line;
   std::error_code code;
@@ -128,6 +138,7 @@ TEST(PlainBytes, StructsThatHoldAPointerAtAnyDepthAreNot) {
   EXPECT_FALSE(trivially_transportable<deep>);
   EXPECT_FALSE(trivially_transportable<derived_from_such>);
   EXPECT_FALSE(trivially_transportable<with_view>);
+  EXPECT_FALSE(trivially_transportable<with_perhaps_a_view>);
   EXPECT_FALSE(trivially_transportable<with_code>);
   EXPECT_FALSE(trivially_transportable<with_function>);
   EXPECT_FALSE(trivially_transportable<with_member_pointer>);

@@ -19,9 +19,15 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <cereal/archives/binary.hpp>
@@ -217,9 +223,20 @@ concept plain_number = std::is_arithmetic_v<T> || std::same_as<std::remove_cv_t<
 template <class T>
 concept plain_type = plain_number<T> || std::is_enum_v<T> || plain_class<T> || plain_standard_class<T>;
 
+/// Members whose bytes mean the same in another process, though by themselves they are sent by cereal's functions.
+template <class T>
+inline constexpr bool plain_as_member = false;
+template <>
+inline constexpr bool plain_as_member<std::monostate> = true;
+template <class T>
+inline constexpr bool plain_as_member<std::optional<T>> = std::is_trivially_copyable_v<T> && is_plain_type<T>();
+template <class... Ts>
+inline constexpr bool plain_as_member<std::variant<Ts...>> =
+    ((std::is_trivially_copyable_v<Ts> && is_plain_type<Ts>()) && ...);
+
 template <class T>
 consteval bool is_plain_type() {
-  return plain_type<T>;
+  return plain_type<T> || plain_as_member<std::remove_cv_t<T>>;
 }
 
 template <plain_type T, std::size_t N>
@@ -360,16 +377,28 @@ void CEREAL_LOAD_FUNCTION_NAME(Archive& archive, Path& path) {
 
 namespace detail {
 
+/// Before which the next element is inserted. A tree puts it right before its hint; a hash table puts it behind the
+/// hint if that has the same key.
+template <class Container, class Last>
+Last hint_after(const Container& values, Last last) {
+  if constexpr (requires { typename Container::hasher; }) {
+    return last;
+  } else {
+    return values.end();
+  }
+}
+
 template <class Container>
 void load_pairs(input_archive& archive, Container& values) {
   cereal::size_type count = 0;
   archive(cereal::make_size_tag(count));
   values.clear();
+  typename Container::const_iterator last = values.end();
   for (cereal::size_type i = 0; i < count; ++i) {
     typename Container::key_type key{};
     typename Container::mapped_type value{};
     archive(cereal::make_map_item(key, value));
-    values.emplace_hint(values.end(), std::move(key), std::move(value));
+    last = values.emplace_hint(hint_after(values, last), std::move(key), std::move(value));
   }
 }
 
@@ -378,10 +407,11 @@ void load_keys(input_archive& archive, Container& values) {
   cereal::size_type count = 0;
   archive(cereal::make_size_tag(count));
   values.clear();
+  typename Container::const_iterator last = values.end();
   for (cereal::size_type i = 0; i < count; ++i) {
     typename Container::key_type key{};
     archive(key);
-    values.emplace_hint(values.end(), std::move(key));
+    last = values.emplace_hint(hint_after(values, last), std::move(key));
   }
 }
 

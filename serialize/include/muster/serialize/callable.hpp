@@ -52,6 +52,11 @@ public:
   constexpr decltype(auto) operator()(Arguments&&... arguments) {
     return std::invoke(callable_, std::forward<Arguments>(arguments)...);
   }
+  template <class... Arguments>
+    requires std::is_invocable_v<const Callable&, Arguments...>
+  constexpr decltype(auto) operator()(Arguments&&... arguments) const {
+    return std::invoke(callable_, std::forward<Arguments>(arguments)...);
+  }
 
 private:
   Callable callable_;

@@ -10,6 +10,7 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 
 #include <muster/serialize/transportable.hpp>
 
@@ -19,6 +20,8 @@ namespace detail {
 
 /// Throws errc::not_serializable.
 [[noreturn]] void throw_short_frame(std::size_t bytes, std::size_t needed);
+/// Throws errc::not_serializable if they differ: of an object that was given as its base, the rest would be lost.
+void require_whole_object(const std::type_info& object, const std::type_info& sent);
 
 }  // namespace detail
 
@@ -129,6 +132,7 @@ private:
     } else if constexpr (self_encoding<T>) {
       value.write_to(out);
     } else {
+      if constexpr (std::is_polymorphic_v<T>) detail::require_whole_object(typeid(value), typeid(T));
       out(value);
     }
   }

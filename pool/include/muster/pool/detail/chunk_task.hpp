@@ -141,11 +141,11 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
     return [&]<std::size_t... B>(std::index_sequence<B...>) -> decltype(auto) {
       if constexpr (Unpack) {
         return [&]<std::size_t... P>(std::index_sequence<P...>) -> decltype(auto) {
-          return call_with(with.callable, std::as_const(std::get<B>(with.bound))...,
-                           std::get<P>(std::move(element))...);
+          return call_for_element(with.callable, std::as_const(std::get<B>(with.bound))...,
+                                  std::get<P>(std::move(element))...);
         }(std::make_index_sequence<std::tuple_size_v<T>>{});
       } else {
-        return call_with(with.callable, std::as_const(std::get<B>(with.bound))..., std::move(element));
+        return call_for_element(with.callable, std::as_const(std::get<B>(with.bound))..., std::move(element));
       }
     }(std::index_sequence_for<Bound...>{});
   }

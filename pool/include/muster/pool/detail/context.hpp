@@ -37,6 +37,11 @@ struct with_context {
   decltype(auto) operator()(Arguments&&... arguments) {
     return std::invoke(callable, *static_cast<C*>(current_context()), std::forward<Arguments>(arguments)...);
   }
+  template <class... Arguments>
+    requires std::is_invocable_v<const F&, C&, Arguments...>
+  decltype(auto) operator()(Arguments&&... arguments) const {
+    return std::invoke(callable, *static_cast<C*>(current_context()), std::forward<Arguments>(arguments)...);
+  }
 };
 
 /// A context where it stays; made in place, so that it need not be movable.

@@ -46,6 +46,30 @@ decltype(auto) call_with(F& callable, Args&&... args) {
 
 #pragma GCC diagnostic pop
 
+template <class F, class... Args>
+inline constexpr bool call_may_change =
+    !std::is_empty_v<F> && !std::is_pointer_v<F> && !std::is_invocable_v<const F&, Args...>;
+
+/// One of the calls of a map or stream. Each element finds the callable as it was given, whichever elements the same
+/// thread or process has had before: a call that may change it is made with a copy.
+template <class F, class... Args>
+decltype(auto) call_for_element(F& callable, Args&&... args) {
+  if constexpr (call_may_change<F, Args...>) {
+    static_assert(std::is_copy_constructible_v<F>,
+                  "muster: a callable that a call may change is copied for each element, and this one cannot be "
+                  "copied: make its operator() const (of a lambda, drop mutable), or give it a copy constructor");
+    F copy(std::as_const(callable));
+    using result = decltype(call_with(copy, std::forward<Args>(args)...));
+    if constexpr (std::is_reference_v<result>) {
+      return std::remove_cvref_t<result>(call_with(copy, std::forward<Args>(args)...));  // it may refer to the copy
+    } else {
+      return call_with(copy, std::forward<Args>(args)...);
+    }
+  } else {
+    return call_with(callable, std::forward<Args>(args)...);
+  }
+}
+
 /// The result of calling `F` (bound arguments included) in a worker with `Args`, as sent.
 template <class F, class... Args>
 using task_result = typename invoke_with_bound<typename callable_parts<F>::innermost, typename callable_parts<F>::bound,

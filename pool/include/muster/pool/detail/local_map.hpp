@@ -223,10 +223,10 @@ private:
   static decltype(auto) invoke(local_callable<F>& callable, T&& element) {
     if constexpr (Unpack) {
       return [&]<std::size_t... P>(std::index_sequence<P...>) -> decltype(auto) {
-        return call_locally(callable, std::get<P>(std::move(element))...);
+        return call_locally<true>(callable, std::get<P>(std::move(element))...);
       }(std::make_index_sequence<std::tuple_size_v<T>>{});
     } else {
-      return call_locally(callable, std::move(element));
+      return call_locally<true>(callable, std::move(element));
     }
   }
 

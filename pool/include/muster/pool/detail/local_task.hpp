@@ -195,12 +195,15 @@ struct local_callable<bind_front_t<F, Bound...>> {
       : callable(std::move(whole.callable)), bound(std::move(whole.bound)) {}
 };
 
-/// Calls it as a worker process would: bound values as const references, arguments as rvalues.
-template <class F, class... Args>
+/// Calls it as a worker process would: bound values as const references, arguments as rvalues. `ForElement`: as one of
+/// several, see call_for_element().
+template <bool ForElement = false, class F, class... Args>
 decltype(auto) call_locally(local_callable<F>& what, Args&&... args) {
   return [&]<std::size_t... B>(std::index_sequence<B...>) -> decltype(auto) {
     if constexpr (std::is_member_pointer_v<decltype(what.callable)>) {
       return std::invoke(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
+    } else if constexpr (ForElement) {
+      return call_for_element(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
     } else {
       return call_with(what.callable, std::as_const(std::get<B>(what.bound))..., std::forward<Args>(args)...);
     }
