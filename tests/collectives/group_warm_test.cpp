@@ -57,7 +57,7 @@ TEST_P(GroupWarm, ThousandsKeepLittleAndNothingWhenNobodyUsesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, GroupWarm, testing::ValuesIn(test::rank_kinds()),
-                         [](const auto& info) { return test::name_of(info.param); });
+                         [](const auto& given) { return test::name_of(given.param); });
 
 }  // namespace
 }  // namespace muster::group_warm_test

@@ -22,7 +22,7 @@ namespace muster {
 ///
 /// Larger values do not compile. Hold them in a std::unique_ptr, or their elements in a std::vector or a tensor; or
 /// share them (shared_object.hpp). A context of a pool may have any size where a factory makes it.
-inline constexpr std::size_t max_value_bytes = 256 * 1024;
+inline constexpr std::size_t max_value_bytes = std::size_t{256} * 1024;
 
 namespace detail {
 
