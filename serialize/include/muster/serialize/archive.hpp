@@ -52,6 +52,7 @@
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
 
+#include <muster/serialize/error_code.hpp>
 #include <muster/serialize/frame_stream.hpp>
 #include <muster/serialize/holds_pointers.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
