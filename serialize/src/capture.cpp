@@ -34,9 +34,10 @@ const void* object_of(const std::exception_ptr& exception) {
   return object;
 }
 
-// std::throw_with_nested throws a type of the library's own, derived from the type that was given.
-bool is_nesting_wrapper(const std::type_info& type, const class_list& classes) {
-  return classes.size() > 1 && std::string_view(type.name()).starts_with("St17_Nested_exception");
+// The library throws types of its own, derived from the type that is meant: std::throw_with_nested, and streams.
+bool is_of_library(const std::type_info& type) {
+  const std::string_view name = type.name();
+  return name.starts_with("St17_Nested_exception") || name == "St13__ios_failure";
 }
 
 // Where a remote_exception that is thrown on came from. Requires: called inside a catch block, in which what is
@@ -126,7 +127,7 @@ nested_error describe_current_exception() {
   const auto* thrown = ::abi::__cxa_current_exception_type();
   if (thrown == nullptr) return {.type_name = "unknown", .message = "an exception of another language"};
   auto classes = detail::classes_of(*thrown);
-  if (is_nesting_wrapper(*thrown, classes)) classes.erase(classes.begin());
+  if (classes.size() > 1 && is_of_library(*thrown)) classes.erase(classes.begin());
   const auto& type = *classes.front();
   auto message = text_of_current_exception();
   auto encoded = encode_current_exception(type, message, classes);
@@ -166,6 +167,7 @@ error_info capture_current_exception() noexcept {
   try {
     error_info captured(describe_current_exception());
     append_nested(captured.nested_);
+    if (const auto* origin = origin_of_current_exception()) captured.place_ = origin->place();
     return captured;
   } catch (const std::exception& failure) {  // memory has run out
     try {

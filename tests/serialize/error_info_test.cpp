@@ -396,7 +396,8 @@ TEST(RemoteInfo, IsNothingForLocalExceptions) { EXPECT_EQ(remote_info(std::runti
 TEST(RemoteInfo, IsNothingForACopy) {
   try {
     captured(std::runtime_error("x")).raise();
-  } catch (std::runtime_error copy) {  // NOLINT(misc-throw-by-value-catch-by-reference): a copy it is
+  } catch (const std::runtime_error& caught) {
+    const std::runtime_error copy = caught;
     EXPECT_EQ(remote_info(copy), nullptr);
   }
 }

@@ -174,6 +174,8 @@ struct virtually_standard : virtual std::runtime_error {
   int line = 0;
 
   virtually_standard() : std::runtime_error("") {}
+  virtually_standard(const virtually_standard&) = default;
+  virtually_standard& operator=(const virtually_standard&) = default;
   virtually_standard(const std::string& what, int where) : std::runtime_error(what), line(where) {}
   template <class Archive>
   void serialize(Archive& archive) {

@@ -59,7 +59,8 @@ struct last_words {
   std::string output;  ///< the last lines that it wrote to stdout and stderr; empty where output is not captured
   std::string crash;   ///< its signal, the address, and the functions that it was in; empty when it did not crash
 
-  std::string reason{};  ///< why the program killed it, where the task's error does not say so otherwise
+  std::string reason{};  ///< why it ended, where the task's error does not say so otherwise: why the program killed it,
+                         ///< or which exception ended it by std::terminate
 
   [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty() || !reason.empty(); }
 };
