@@ -2,8 +2,11 @@
 // What a worker keeps of an exception.
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -40,26 +43,6 @@ bool is_of_library(const std::type_info& type) {
   return name.starts_with("St17_Nested_exception") || name == "St13__ios_failure";
 }
 
-// Where a remote_exception that is thrown on came from. Requires: called inside a catch block, in which what is
-// returned is used.
-const error_info* origin_of_task_error() {
-  const error_info* found = nullptr;
-  try {
-    throw;
-  } catch (const task_error& exception) {
-    found = &exception.info();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): it is of here
-  }
-  return found != nullptr && !found->type_name().empty() ? found : nullptr;
-}
-
-// Where the exception that is being handled was thrown, if that is another process: it stays what it was there, however
-// many it goes through. Requires: as above.
-const error_info* origin_of_current_exception() {
-  const auto* origin = detail::find_origin(object_of(std::current_exception()));
-  return origin != nullptr ? origin : origin_of_task_error();
-}
-
 // Requires: called inside a catch block.
 std::string text_of_current_exception() {
   try {
@@ -75,12 +58,61 @@ std::string text_of_current_exception() {
   }
 }
 
-// The nearest class that is registered, and catches it, saves it.
-void save_registered(encoded_exception& to, const std::exception_ptr& exception, const class_list& classes) {
-  for (const auto* each : classes) {
+/// The exception that is being handled. Throwing it again costs a microsecond, so its classes are looked at first.
+///
+/// Requires: made and used inside one catch block.
+class handled_exception {
+public:
+  handled_exception() : exception_(std::current_exception()), type_(::abi::__cxa_current_exception_type()) {
+    if (type_ == nullptr) return;
+    classes_ = detail::classes_of(*type_);
+    if (classes_.size() > 1 && is_of_library(*type_)) classes_.erase(classes_.begin());
+    type_ = classes_.front();
+    thrown_origin_ = detail::find_origin(object_of(exception_));
+    origin_ = thrown_origin_ != nullptr ? thrown_origin_ : origin_of_task_error();
+  }
+
+  /// Where it was thrown, if that is another process: it stays what it was there, however many it goes through.
+  [[nodiscard]] const error_info* origin() const noexcept { return origin_; }
+  [[nodiscard]] nested_error describe() const;
+  /// Adds the inner exceptions, outermost first.
+  void append_inner(std::vector<nested_error>& chain) const;
+
+private:
+  [[nodiscard]] bool is_derived_from(const std::type_info& base) const {
+    return std::any_of(classes_.begin(), classes_.end(), [&](const auto* each) { return *each == base; });
+  }
+  [[nodiscard]] const error_info* origin_of_task_error() const;
+  [[nodiscard]] encoded_exception encode(const std::string& message) const;
+  void save_registered(encoded_exception& to) const;
+  void save_standard(encoded_exception& to, const std::string& message) const;
+
+  std::exception_ptr exception_;
+  const std::type_info* type_;                 // null: of another language
+  class_list classes_;                         // its own first
+  const error_info* thrown_origin_ = nullptr;  // of the very object
+  const error_info* origin_ = nullptr;         // of that, or of the task_error that it is
+};
+
+// A remote_exception that is thrown on, also by way of a copy.
+const error_info* handled_exception::origin_of_task_error() const {
+  if (!is_derived_from(typeid(task_error))) return nullptr;
+  const error_info* found = nullptr;
+  try {
+    throw;
+  } catch (const task_error& exception) {
+    found = &exception.info();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it has two of them
+  }
+  return found != nullptr && !found->type_name().empty() ? found : nullptr;
+}
+
+// The nearest class that is registered, and catches it, saves it. One that has no token is not found elsewhere.
+void handled_exception::save_registered(encoded_exception& to) const {
+  for (const auto* each : classes_) {
     const auto* type = exception_type::find(*each);
-    if (type == nullptr) continue;
-    auto state = type->save(exception);
+    if (type == nullptr || type->token() == object_token::none) continue;
+    auto state = type->save(exception_);
     if (!state) continue;
     to.saved_type = type->token();
     to.state = std::move(*state);
@@ -90,14 +122,13 @@ void save_registered(encoded_exception& to, const std::exception_ptr& exception,
 
 // A task_error is none of the receiver's: its worker lives. std::exception is a base of all, and less than
 // remote_exception.
-void save_standard(encoded_exception& to, const std::exception_ptr& exception, const std::string& message,
-                   const class_list& classes) {
-  for (const auto* each : classes) {
+void handled_exception::save_standard(encoded_exception& to, const std::string& message) const {
+  for (const auto* each : classes_) {
     if (*each == typeid(task_error)) return;
-    if (*each == typeid(std::exception) && each != classes.front()) continue;
+    if (*each == typeid(std::exception) && each != type_) continue;
     const auto* type = detail::standard_exception::find(*each);
     if (type == nullptr) continue;
-    auto state = type->save(exception, message);
+    auto state = type->save(exception_, message);
     if (!state) continue;
     to.standard_type = type->number();
     to.standard_state = std::move(*state);
@@ -105,59 +136,46 @@ void save_standard(encoded_exception& to, const std::exception_ptr& exception, c
   }
 }
 
-// Requires: called inside a catch block. Throws std::bad_alloc.
-encoded_exception encode_current_exception(const std::type_info& type, const std::string& message,
-                                           const class_list& classes) {
-  encoded_exception encoded{.local_type = local_token_of(type)};
-  const auto exception = std::current_exception();
+encoded_exception handled_exception::encode(const std::string& message) const {
+  encoded_exception encoded{.local_type = local_token_of(*type_)};
   try {
-    save_registered(encoded, exception, classes);
-    save_standard(encoded, exception, message, classes);
+    save_registered(encoded);
+    save_standard(encoded, message);
   } catch (...) {
     encoded = {.local_type = encoded.local_type, .save_failure = text_of_current_exception()};
   }
   return encoded;
 }
 
-// Requires: called inside a catch block.
-nested_error describe_current_exception() {
-  if (const auto* origin = origin_of_current_exception()) {
-    return {.type_name = origin->type_name(), .message = origin->message(), .exception = origin->exception()};
+nested_error handled_exception::describe() const {
+  if (origin_ != nullptr) {
+    return {.type_name = origin_->type_name(), .message = origin_->message(), .exception = origin_->exception()};
   }
-  const auto* thrown = ::abi::__cxa_current_exception_type();
-  if (thrown == nullptr) return {.type_name = "unknown", .message = "an exception of another language"};
-  auto classes = detail::classes_of(*thrown);
-  if (classes.size() > 1 && is_of_library(*thrown)) classes.erase(classes.begin());
-  const auto& type = *classes.front();
+  if (type_ == nullptr) return {.type_name = "unknown", .message = "an exception of another language"};
   auto message = text_of_current_exception();
-  auto encoded = encode_current_exception(type, message, classes);
-  return {.type_name = name_of(type),
-          .message = std::move(message),
-          .exception = std::make_shared<const encoded_exception>(std::move(encoded))};
+  auto encoded = std::make_shared<const encoded_exception>(encode(message));
+  return {.type_name = name_of(*type_), .message = std::move(message), .exception = std::move(encoded)};
 }
 
-// Requires: called inside a catch block.
-void append_nested(std::vector<nested_error>& chain) {
+void handled_exception::append_inner(std::vector<nested_error>& chain) const {
   constexpr std::size_t longest_chain = 64;  // an exception may be nested in itself
-  if (chain.size() == longest_chain) return;
-  if (const auto* origin = detail::find_origin(object_of(std::current_exception()))) {
-    chain.insert(chain.end(), origin->nested().begin(), origin->nested().end());
-    return;
-  }
-  try {
-    throw;
-  } catch (const std::nested_exception& outer) {
-    if (outer.nested_ptr() == nullptr) return;
+  if (chain.size() >= longest_chain) return;
+  if (thrown_origin_ == nullptr && is_derived_from(typeid(std::nested_exception))) {
     try {
-      outer.rethrow_nested();
-    } catch (...) {
-      chain.push_back(describe_current_exception());
-      append_nested(chain);
+      throw;
+    } catch (const std::nested_exception& outer) {
+      if (outer.nested_ptr() == nullptr) return;
+      try {
+        outer.rethrow_nested();
+      } catch (...) {
+        const handled_exception inner;
+        chain.push_back(inner.describe());
+        inner.append_inner(chain);
+      }
+    } catch (...) {  // NOLINT(bugprone-empty-catch): it has two of them
     }
-  } catch (...) {  // a copy of a remote_exception, or the end of the chain
-    if (const auto* origin = origin_of_task_error()) {
-      chain.insert(chain.end(), origin->nested().begin(), origin->nested().end());
-    }
+  } else if (origin_ != nullptr) {
+    chain.insert(chain.end(), origin_->nested().begin(), origin_->nested().end());
   }
 }
 
@@ -165,9 +183,10 @@ void append_nested(std::vector<nested_error>& chain) {
 
 error_info capture_current_exception() noexcept {
   try {
-    error_info captured(describe_current_exception());
-    append_nested(captured.nested_);
-    if (const auto* origin = origin_of_current_exception()) captured.place_ = origin->place();
+    const handled_exception thrown;
+    error_info captured(thrown.describe());
+    thrown.append_inner(captured.nested_);
+    if (thrown.origin() != nullptr) captured.place_ = thrown.origin()->place();
     return captured;
   } catch (const std::exception& failure) {  // memory has run out
     try {

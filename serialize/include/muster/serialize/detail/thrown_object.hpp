@@ -15,6 +15,7 @@
 #include <boost/intrusive/set_hook.hpp>
 
 #include <muster/serialize/error_info.hpp>
+#include <muster/serialize/exceptions.hpp>
 
 namespace muster::detail {
 
@@ -70,13 +71,14 @@ private:
   void* memory_;
 };
 
-/// Throws `exception` itself; remote_info() finds `info`.
+/// Throws `exception` itself; remote_info() finds `info`, except of types whose alignment is more than that of
+/// std::max_align_t.
 template <class T>
 [[noreturn]] void throw_with_origin(T&& exception, const error_info& info) {
   using thrown = thrown_object<T>;
   static_assert(!std::is_reference_v<T>);
-  if constexpr (alignof(thrown) > alignof(std::max_align_t)) {
-    throw T(std::move(exception));  // memory of exceptions is not aligned like that
+  if constexpr (alignof(thrown) > alignof(std::max_align_t) || std::is_base_of_v<task_error, T>) {
+    throw T(std::move(exception));  // a task_error has its origin with it
   } else {
     thrown_memory memory(sizeof(thrown));
     ::new (memory.get()) thrown(std::move(exception), info);
