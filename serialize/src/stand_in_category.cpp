@@ -26,7 +26,7 @@ stand_in_categories& stand_in_categories::of_this_process() {
 
 stand_in_category& stand_in_categories::get(object_token token, const std::string& name) {
   const scoped_lock lock(mutex_);
-  std::pair key(token, name.substr(0, max_name_bytes));
+  std::pair key(token, std::string(name.c_str()).substr(0, max_name_bytes));  // what name() can say
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   if (known_.size() == max_count) return nameless_;

@@ -226,8 +226,30 @@ struct both : parse_error, coded {
   both() = default;
 };
 
+class of_another_library : public std::runtime_error {
+public:
+  of_another_library(int number, const char* what) : std::runtime_error(what), number_(number) {}
+  [[nodiscard]] int number() const noexcept { return number_; }
+
+private:
+  int number_;
+};
+
 }  // namespace exception_type_test
 
+template <>
+struct muster::exception_encoding<exception_type_test::of_another_library> {
+  static void save(output_archive& out, const ::exception_type_test::of_another_library& thrown) {
+    out(thrown.number());
+  }
+  static ::exception_type_test::of_another_library load(input_archive& in, const error_info& /*info*/) {
+    int number = 0;
+    in(number);
+    return {number, "restored afterwards"};
+  }
+};
+
+MUSTER_REGISTER_EXCEPTION(exception_type_test::of_another_library)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::with_state)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::from_text)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::not_an_exception_class)
@@ -448,6 +470,37 @@ TEST(RegisteredException, KeepsTheStateOfVirtualBases) {
   expect_keeps_text(strict);
   expect_arrives(strict, [](const with_strict_virtual_base& caught) { EXPECT_EQ(caught.number, 18); });
   expect_keeps_text(virtually_standard("text", 3));
+}
+
+TEST(RegisteredException, OfAnotherLibraryHasAnEncoding) {
+  expect_keeps_text(of_another_library(3, "text"));
+  expect_arrives(of_another_library(3, "text"),
+                 [](const of_another_library& caught) { EXPECT_EQ(caught.number(), 3); });
+}
+
+TEST(RegisteredException, IsForgottenWithItsRegistration) {
+  struct passing : std::runtime_error {
+    passing() : std::runtime_error("passing") {}
+  };
+  {
+    const detail::registered_exception<passing> here;
+    EXPECT_NE(exception_type::find(typeid(passing)), nullptr);
+    EXPECT_THROW(captured(passing()).raise(), passing);
+  }
+  EXPECT_EQ(exception_type::find(typeid(passing)), nullptr);
+  try {
+    captured(passing()).raise();
+    FAIL();
+  } catch (const passing&) {
+    FAIL() << "it is not registered any more";
+  } catch (const std::runtime_error& caught) {
+    EXPECT_STREQ(caught.what(), "passing");
+  }
+}
+
+TEST(RegisteredException, MayBeRegisteredTwice) {
+  const detail::registered_exception<parse_error> again;
+  expect_keeps_text(parse_error("twice", 2));
 }
 
 TEST(RegisteredException, IsThrownAsItself) {

@@ -16,6 +16,7 @@
 //  * It has a cereal serialize(), and a default constructor or one from std::string, which is called with what().
 //  * It has no members besides those of its standard base, and one of these constructors. A class that is derived from
 //    std::exception itself, and constructed from std::string, may hold that one string.
+//  * It is of another library, and exception_encoding is specialised for it.
 //
 // An exception of a type that is not registered is caught by its nearest base that is registered or standard, with the
 // text of the original. remote_info() has the name of its type.
@@ -27,23 +28,20 @@
 // Thread safety: safe.
 
 #include <atomic>
-#include <concepts>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <system_error>
-#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
+#include <muster/base/text.hpp>
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/detail/restored_exception.hpp>
+#include <muster/serialize/error_info.hpp>
+#include <muster/serialize/exception_encoding.hpp>
 #include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/object_token.hpp>
-#include <muster/serialize/transportable.hpp>
 
 namespace muster {
 
@@ -89,60 +87,7 @@ private:
 namespace detail {
 
 template <class T>
-concept archived_exception = cereal::traits::is_output_serializable<T, output_archive>::value &&
-                             cereal::traits::is_input_serializable<T, input_archive>::value;
-
-template <class T>
-concept constructed_from_text = standard_derived<T> && std::is_constructible_v<T, const std::string&>;
-
-template <class T, class Base>
-concept derives_from = std::is_convertible_v<T*, Base*>;
-
-/// The size of the largest standard class that T is derived from.
-template <class T>
-consteval std::size_t standard_base_bytes() {
-  if constexpr (derives_from<T, error>) return sizeof(error);
-  if constexpr (derives_from<T, std::filesystem::filesystem_error>) return sizeof(std::filesystem::filesystem_error);
-  if constexpr (derives_from<T, std::system_error>) return sizeof(std::system_error);
-  if constexpr (derives_from<T, std::runtime_error>) return sizeof(std::runtime_error);
-  if constexpr (derives_from<T, std::logic_error>) return sizeof(std::logic_error);
-  return standard_derived<T> ? sizeof(std::exception) : 1;
-}
-
-/// Whether T has no more members than what its standard base and the text of its constructor restore.
-template <class T>
-consteval bool has_only_text() {
-  constexpr bool may_hold_text = constructed_from_text<T> && standard_base_bytes<T>() == sizeof(std::exception);
-  return sizeof(T) == standard_base_bytes<T>() ||
-         (may_hold_text && sizeof(T) == sizeof(std::exception) + sizeof(std::string));
-}
-
-// In a function of its own, so that the compiler's message leads with the sentence and the type.
-template <class T>
-consteval bool require_exception() {
-  static_assert(std::is_class_v<T>, "muster: only classes can be registered as exceptions");
-  static_assert(archived_exception<T> || has_only_text<T>(),
-                "muster: a registered exception has members that would be lost: give it a cereal serialize() function "
-                "that sends them (an empty one, if they need not be sent)");
-  static_assert(std::is_default_constructible_v<T> || constructed_from_text<T>,
-                "muster: a registered exception needs a default constructor, or a constructor from std::string that "
-                "takes what()");
-  static_assert(!archived_exception<T> || parts_are_transportable<T>(),
-                "muster: a registered exception has parts that cannot be sent to another process");
-  require_fitting<T>();
-  return true;
-}
-
-/// Gives an exception what its standard base held in the worker. Does nothing for one that has none.
-void restore_standard_base(std::exception& exception, const error_info& info);
-/// Returns what to construct an exception from, so that its what() is `wanted`, when `made` came of constructing it
-/// from that: a constructor may put something before or behind its text.
-[[nodiscard]] std::string without_additions(const std::string& wanted, const std::string& made);
-
-template <class T>
 class registered_exception final : public exception_type {
-  static_assert(require_exception<T>());
-
 public:
   registered_exception() noexcept : exception_type(typeid(T)) { enrol(); }
   ~registered_exception() = default;
@@ -156,7 +101,12 @@ public:
     } catch (...) {     // NOLINT(bugprone-empty-catch): of another type, or a T twice
     }
     if (found == nullptr) return std::nullopt;
-    return encode(*found);
+    output_archive counter;
+    exception_encoding<T>::save(counter, *found);
+    std::string state(counter.written(), '\0');
+    output_archive out(std::as_writable_bytes(std::span(state)));
+    exception_encoding<T>::save(out, *found);
+    return state;
   }
 
   [[noreturn]] void raise(const error_info& info) const override {
@@ -174,51 +124,11 @@ public:
   }
 
 private:
-  static std::string encode(const T& exception) {
-    if constexpr (archived_exception<T>) {
-      output_archive counter;
-      counter(exception);
-      std::string state(counter.written(), '\0');
-      output_archive out(std::as_writable_bytes(std::span(state)));
-      out(exception);
-      return state;
-    } else {
-      return {};
-    }
-  }
-
   static T restore(const error_info& info) {
-    T exception = construct(info.message());
-    restore_base(exception, info);
-    if constexpr (archived_exception<T>) {
-      input_archive in(std::as_bytes(std::span(info.exception()->state)));
-      in(exception);
-      if (!has_text(exception, info)) restore_base(exception, info);  // its load() has made the base anew
-    }
-    return exception;
-  }
-
-  static T construct(const std::string& what) {
-    if constexpr (std::is_default_constructible_v<T> && (archived_exception<T> || !constructed_from_text<T>)) {
-      return T{};
-    } else {
-      T first(what);
-      const std::string made = text_or_none(first.what());
-      if (made == what) return first;
-      return T(without_additions(what, made));
-    }
-  }
-
-  static void restore_base(T& exception, const error_info& info) {
+    input_archive in(std::as_bytes(std::span(info.exception()->state)));
+    T exception = exception_encoding<T>::load(in, info);
     if constexpr (standard_derived<T>) restore_standard_base(exception, info);
-  }
-
-  static bool has_text(const T& exception, const error_info& info) {
-    if constexpr (standard_derived<T>) {
-      return info.message() == text_or_none(exception.what());
-    } else {
-      return true;
-    }
+    return exception;
   }
 };
 
