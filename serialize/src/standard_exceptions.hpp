@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The exceptions of the standard library, and muster::error: what they hold, and how they are thrown again.
+// The exceptions of the standard library, and muster::error: their state, and how they are thrown again.
 
 #include <cstdint>
 #include <exception>
@@ -26,14 +26,14 @@ public:
   /// The same in all processes of one build; never 0.
   [[nodiscard]] std::uint8_t number() const noexcept { return number_; }
 
-  /// Returns what the exception holds as an object of this class, or nothing where it is not caught as that. `what`: of
-  /// the whole exception.
+  /// Returns the encoded state of this class within the exception, or nothing where the exception is not caught as this
+  /// class. `what`: the text of the whole exception.
   [[nodiscard]] virtual std::optional<std::string> save(const std::exception_ptr& exception,
                                                         const std::string& what) const = 0;
   /// Throws an exception of this class, with info.message() as its what().
   /// Requires: called in the handler of the inner exception, if there is one.
   [[noreturn]] virtual void raise(const error_info& info) const = 0;
-  /// Gives the part of `exception` that is of this class what the original held. Does nothing where it has none.
+  /// Restores the state of this class within `exception`. Does nothing where the exception is not derived from it.
   virtual void restore(std::exception& exception, const error_info& info) const = 0;
 
   [[nodiscard]] static const standard_exception* find(const std::type_info& type) noexcept;

@@ -2,6 +2,7 @@
 #include <muster/serialize/error_info.hpp>
 
 #include <any>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <typeinfo>
 #include <variant>
 
@@ -327,12 +329,14 @@ TEST(ErrorInfo, NestedInAnExceptionOfAnUnknownTypeIsFoundToo) {
       std::throw_with_nested(unknown_to_muster("outer"));
     }
   });
-  try {
-    found.raise();
-    FAIL();
-  } catch (const remote_exception& outer) {
-    EXPECT_THAT(outer.type_name(), HasSubstr("unknown_to_muster"));
-    EXPECT_THROW(std::rethrow_if_nested(outer), std::out_of_range);
+  for (const auto& each : {found, passed_on(found)}) {
+    try {
+      each.raise();
+      FAIL();
+    } catch (const remote_exception& outer) {
+      EXPECT_THAT(outer.type_name(), HasSubstr("unknown_to_muster"));
+      EXPECT_THROW(std::rethrow_if_nested(outer), std::out_of_range);
+    }
   }
 }
 
@@ -415,6 +419,26 @@ TEST(RemoteInfo, LastsAsLongAsTheException) {
     ASSERT_NE(remote_info(again), nullptr);
     EXPECT_EQ(remote_info(again)->message(), "x");
   }
+}
+
+TEST(RemoteInfo, IsToldApartAmongManyThreads) {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&wrong, thread] {
+      for (int round = 0; round < 200; ++round) {
+        const auto text = std::to_string(thread) + ' ' + std::to_string(round);
+        try {
+          captured(std::runtime_error(text)).raise();
+        } catch (const std::exception& caught) {
+          const auto* info = remote_info(caught);
+          if (info == nullptr || info->message() != text) ++wrong;
+        }
+      }
+    });
+  }
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(RemoteInfo, IsToldApartAmongManyExceptions) {

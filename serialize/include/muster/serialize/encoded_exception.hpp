@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What an exception of another process is thrown again from.
+// The encoded state of an exception that is thrown again in another process.
 
 #include <cstdint>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// The encoded state of an exception, in up to two parts: what its registered type has saved, and what its standard
-/// base holds (text, code, paths). Either may be missing. Layout: docs/formats/frame.md.
+/// The encoded state of an exception, in up to two parts: that of its registered type, and that of its standard base
+/// (text, code, paths). Either may be missing. Layout: docs/formats/frame.md.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct encoded_exception {

@@ -38,7 +38,7 @@ struct task_place {
 struct nested_error {
   std::string type_name;
   std::string message;
-  encoded_exception_ptr exception{};  ///< what it is thrown again from; null where there is none
+  encoded_exception_ptr exception{};  ///< its encoded state; null where there is none
 
   template <class Archive>
   void save(Archive& archive) const {
@@ -112,7 +112,7 @@ public:
   [[nodiscard]] bool is_of(const std::type_info& type) const;
   /// Why an exception of a registered type is thrown as remote_exception: its serialize() threw. Empty otherwise.
   [[nodiscard]] const std::string& save_failure() const noexcept;
-  /// What the exception is thrown again from; null when no exception was thrown.
+  /// The exception's encoded state; null when no exception was thrown.
   [[nodiscard]] const encoded_exception_ptr& exception() const noexcept { return exception_; }
   /// What the exception was nested around, outermost first.
   [[nodiscard]] const std::vector<nested_error>& nested() const noexcept { return nested_; }

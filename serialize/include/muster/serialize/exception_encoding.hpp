@@ -45,7 +45,7 @@ consteval std::size_t standard_base_bytes() {
   return standard_derived<T> ? sizeof(std::exception) : 1;
 }
 
-/// Whether T has no more members than what its standard base and the text of its constructor restore.
+/// Whether T has no members besides those of its standard base and the text of its constructor.
 template <class T>
 consteval bool has_only_text() {
   constexpr bool may_hold_text = constructed_from_text<T> && standard_base_bytes<T>() == sizeof(std::exception);
@@ -67,11 +67,11 @@ consteval bool require_exception() {
   return true;
 }
 
-/// Gives an exception what its standard base held in the worker. Does nothing for one that has none.
+/// Restores the state that the standard base of an exception had in the worker. Does nothing without a standard base.
 /// Throws what decoding throws.
 void restore_standard_base(std::exception& exception, const error_info& info);
-/// Returns what to construct an exception from, so that its what() is `wanted`, when `made` came of constructing it
-/// from that: a constructor may put something before or behind its text.
+/// Returns the text from which a constructor makes an exception whose what() is `wanted`. `made`: the what() of an
+/// exception that it has made from `wanted`; the constructor may put something before or behind its text.
 [[nodiscard]] std::string without_additions(const std::string& wanted, const std::string& made);
 
 }  // namespace detail
@@ -90,7 +90,7 @@ void restore_standard_base(std::exception& exception, const error_info& info);
 ///     };
 ///     MUSTER_REGISTER_EXCEPTION(other::failure)
 ///
-/// What T's standard base holds (text, code, paths) is restored afterwards, whatever load() makes of it.
+/// The state of T's standard base (text, code, paths) is restored after load().
 template <class T>
 struct exception_encoding {
   static_assert(detail::require_exception<T>());
@@ -116,11 +116,13 @@ private:
         std::is_default_constructible_v<T> && (detail::archived_exception<T> || !detail::constructed_from_text<T>);
     if constexpr (from_nothing) {
       return T{};
-    } else {
+    } else if constexpr (detail::constructed_from_text<T>) {
       T first(what);
       const std::string made = text_or_none(first.what());
       if (made == what) return first;
       return T(detail::without_additions(what, made));
+    } else {
+      __builtin_unreachable();  // such a type does not compile
     }
   }
 };

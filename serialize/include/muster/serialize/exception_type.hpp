@@ -6,12 +6,12 @@
 //     struct parse_error : std::runtime_error { … template <class A> void serialize(A& a) { a(line); } };
 //     MUSTER_REGISTER_EXCEPTION(parse_error)   // at namespace scope, in a header or source
 //
-// What arrives is a parse_error with the same line, and with what its standard base holds: the text of a
-// std::runtime_error or std::logic_error, the code of a std::system_error, the paths of a filesystem_error. So what()
-// says what it said in the worker. A class that has a what() of its own sends by serialize() what that needs; where it
-// does not, remote_info() has the worker's text all the same.
+// The caller catches a parse_error with the same line and the same what(). The state of the standard base travels by
+// itself: the text of a std::runtime_error or std::logic_error, the code of a std::system_error, the paths of a
+// filesystem_error. A class with a what() of its own must send by serialize() all members that what() reads. The text
+// that what() returned in the worker is in remote_info() in any case.
 //
-// A type is one of these:
+// A registered type is one of these:
 //
 //  * It has a cereal serialize(), and a default constructor or one from std::string, which is called with what().
 //  * It has no members besides those of its standard base, and one of these constructors. A class that is derived from
@@ -19,7 +19,7 @@
 //  * It is of another library, and exception_encoding is specialised for it.
 //
 // An exception of a type that is not registered is caught by its nearest base that is registered or standard, with the
-// text of the original. remote_info() has the name of its type.
+// text of the original. remote_info() has the name of its type. The whole table: docs/design/exceptions.md.
 //
 // The registration is the one piece of static state in muster: an exception's type is all that a catch block knows,
 // so something must lead from the type to its functions. It is filled before main(), or while a library is loaded.
