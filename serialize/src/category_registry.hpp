@@ -4,8 +4,9 @@
 #include <string>
 #include <system_error>
 
-#include <muster/base/mutex.hpp>
 #include <muster/serialize/error_code.hpp>
+
+#include "table_lock.hpp"
 
 namespace muster {
 
@@ -16,16 +17,15 @@ class category_registry {
 public:
   constexpr category_registry() noexcept = default;
 
-  void add(registered_category& category) noexcept MUSTER_EXCLUDES(mutex_);
-  void remove(const registered_category& category) noexcept MUSTER_EXCLUDES(mutex_);
+  void add(registered_category& category) noexcept MUSTER_EXCLUDES(detail::table_mutex);
+  void remove(const registered_category& category) noexcept MUSTER_EXCLUDES(detail::table_mutex);
   /// Returns the category of this name that has this token. Where one of both has none, the name alone decides, if one
   /// category has it. Returns nullptr otherwise.
   [[nodiscard]] const std::error_category* find(object_token token, const std::string& name) const noexcept
-      MUSTER_EXCLUDES(mutex_);
+      MUSTER_EXCLUDES(detail::table_mutex);
 
 private:
-  mutable mutex mutex_;
-  const registered_category* newest_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  const registered_category* newest_ MUSTER_GUARDED_BY(detail::table_mutex) = nullptr;
 };
 
 }  // namespace muster

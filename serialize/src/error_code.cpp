@@ -66,12 +66,12 @@ registered_category::registered_category(const std::error_category& category) no
 registered_category::~registered_category() { registered_categories.remove(*this); }
 
 void category_registry::add(registered_category& category) noexcept {
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   category.next_ = std::exchange(newest_, &category);
 }
 
 void category_registry::remove(const registered_category& category) noexcept {
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   if (newest_ == &category) newest_ = category.next_;
   for (const auto* each = newest_; each != nullptr; each = each->next_) {
     if (each->next_ == &category) each->next_ = category.next_;
@@ -79,7 +79,7 @@ void category_registry::remove(const registered_category& category) noexcept {
 }
 
 const std::error_category* category_registry::find(object_token token, const std::string& name) const noexcept {
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   const std::error_category* of_name = nullptr;
   bool is_ambiguous = false;
   for (const auto* each = newest_; each != nullptr; each = each->next_) {

@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include <muster/base/demangle.hpp>
-#include <muster/base/mutex.hpp>
+
+#include "table_lock.hpp"
 
 namespace muster {
 
@@ -16,13 +17,13 @@ class exception_type::registry {
 public:
   constexpr registry() noexcept = default;
 
-  void add(const exception_type& type) noexcept MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
+  void add(const exception_type& type) noexcept MUSTER_EXCLUDES(detail::table_mutex) {
+    const detail::table_lock lock;
     type.next_ = std::exchange(newest_, &type);
   }
 
-  void remove(const exception_type& type) noexcept MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
+  void remove(const exception_type& type) noexcept MUSTER_EXCLUDES(detail::table_mutex) {
+    const detail::table_lock lock;
     if (newest_ == &type) newest_ = type.next_;
     for (const auto* each = newest_; each != nullptr; each = each->next_) {
       if (each->next_ == &type) each->next_ = type.next_;
@@ -30,16 +31,15 @@ public:
   }
 
   template <class Match>
-  [[nodiscard]] const exception_type* find(const Match& matches) const noexcept MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
+  [[nodiscard]] const exception_type* find(const Match& matches) const noexcept MUSTER_EXCLUDES(detail::table_mutex) {
+    const detail::table_lock lock;
     const auto* each = newest_;
     while (each != nullptr && !matches(*each)) each = each->next_;
     return each;
   }
 
 private:
-  mutable mutex mutex_;
-  const exception_type* newest_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  const exception_type* newest_ MUSTER_GUARDED_BY(detail::table_mutex) = nullptr;
 };
 
 namespace {

@@ -8,14 +8,14 @@
 namespace muster {
 
 std::string stand_in_category::message(int value) const {
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   const auto found = texts_.find(value);
   return found != texts_.end() ? found->second : text("code ", value, " of category '", name_, "'");
 }
 
 void stand_in_category::keep_text(int value, const std::string& text) {
   if (text.empty()) return;
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   if (texts_.size() < max_texts) texts_.try_emplace(value, text.substr(0, max_text_bytes));
 }
 
@@ -25,7 +25,7 @@ stand_in_categories& stand_in_categories::of_this_process() {
 }
 
 stand_in_category& stand_in_categories::get(object_token token, const std::string& name) {
-  const scoped_lock lock(mutex_);
+  const detail::table_lock lock;
   std::pair key(token, std::string(name.c_str()).substr(0, max_name_bytes));  // what name() can say
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;

@@ -7,8 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include <muster/base/mutex.hpp>
 #include <muster/serialize/error_code.hpp>
+
+#include "table_lock.hpp"
 
 namespace muster {
 
@@ -25,17 +26,16 @@ public:
   stand_in_category(object_token token, std::string name) : token_(token), name_(std::move(name)) {}
 
   [[nodiscard]] const char* name() const noexcept override { return name_.c_str(); }
-  [[nodiscard]] std::string message(int value) const override MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::string message(int value) const override MUSTER_EXCLUDES(detail::table_mutex);
   /// Of the original.
   [[nodiscard]] object_token token() const noexcept { return token_; }
 
-  void keep_text(int value, const std::string& text) MUSTER_EXCLUDES(mutex_);
+  void keep_text(int value, const std::string& text) MUSTER_EXCLUDES(detail::table_mutex);
 
 private:
   const object_token token_;
   const std::string name_;
-  mutable mutex mutex_;
-  std::map<int, std::string> texts_ MUSTER_GUARDED_BY(mutex_);
+  std::map<int, std::string> texts_ MUSTER_GUARDED_BY(detail::table_mutex);
 };
 
 /// All stand-ins of this process. They are never destroyed, because codes refer to them.
@@ -50,12 +50,12 @@ public:
   [[nodiscard]] static stand_in_categories& of_this_process();
 
   /// Returns the stand-in for a category: the same one for the same token and name.
-  [[nodiscard]] stand_in_category& get(object_token token, const std::string& name) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] stand_in_category& get(object_token token, const std::string& name)
+      MUSTER_EXCLUDES(detail::table_mutex);
 
 private:
   stand_in_category nameless_{object_token::none, "an unknown category"};
-  mutex mutex_;
-  std::map<std::pair<object_token, std::string>, stand_in_category> known_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::pair<object_token, std::string>, stand_in_category> known_ MUSTER_GUARDED_BY(detail::table_mutex);
 };
 
 }  // namespace muster

@@ -8,20 +8,17 @@
 
 #include <boost/intrusive/set.hpp>
 
-#include <muster/base/mutex.hpp>
+#include "table_lock.hpp"
 
 namespace muster::detail {
 
 namespace {
 
-struct origin_table {
-  muster::mutex mutex;
-  boost::intrusive::set<thrown_origin> origins MUSTER_GUARDED_BY(mutex);
-};
+using origin_set = boost::intrusive::set<thrown_origin>;
 
 // Never destroyed: static objects may hold exceptions, and are destroyed in any order.
-origin_table& table() {
-  static auto& instance = *new origin_table;
+origin_set& origins() MUSTER_REQUIRES(table_mutex) {
+  static auto& instance = *new origin_set;
   return instance;
 }
 
@@ -38,23 +35,20 @@ struct begins_behind {
 
 thrown_origin::thrown_origin(const void* object, std::size_t bytes, const error_info& info)
     : begin_(static_cast<const char*>(object)), bytes_(bytes), info_(info) {
-  auto& all = table();
-  const scoped_lock lock(all.mutex);
-  all.origins.insert(*this);
+  const table_lock lock;
+  origins().insert(*this);
 }
 
 thrown_origin::~thrown_origin() {
-  auto& all = table();
-  const scoped_lock lock(all.mutex);
-  all.origins.erase(all.origins.iterator_to(*this));
+  const table_lock lock;
+  origins().erase(origins().iterator_to(*this));
 }
 
 const error_info* thrown_origin::find(const void* part) noexcept {
   const auto* address = static_cast<const char*>(part);
-  auto& all = table();
-  const scoped_lock lock(all.mutex);
-  auto behind = all.origins.upper_bound(address, begins_behind());
-  if (behind == all.origins.begin()) return nullptr;
+  const table_lock lock;
+  auto behind = origins().upper_bound(address, begins_behind());
+  if (behind == origins().begin()) return nullptr;
   const auto& nearest = *--behind;
   return std::less<>()(address, nearest.end()) ? &nearest.info() : nullptr;
 }

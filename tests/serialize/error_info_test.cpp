@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/error_info.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <any>
 #include <atomic>
 #include <cerrno>
@@ -439,6 +442,29 @@ TEST(RemoteInfo, IsToldApartAmongManyThreads) {
   }
   for (auto& each : threads) each.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Whatever the parent's other threads do at the time of a fork, its child finds the tables whole and their lock free.
+TEST(RemoteInfo, IsFoundInForkedChildren) {
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) EXPECT_THROW(captured(std::runtime_error("busy")).raise(), std::runtime_error);
+  });
+  for (int round = 0; round < 50; ++round) {
+    const auto child = ::fork();
+    if (child == 0) {
+      try {
+        captured(std::runtime_error("child")).raise();
+      } catch (const std::exception& caught) {
+        ::_exit(remote_info(caught) != nullptr ? 0 : 1);
+      }
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  done = true;
+  busy.join();
 }
 
 TEST(RemoteInfo, IsToldApartAmongManyExceptions) {

@@ -63,7 +63,7 @@ private:
   friend class category_registry;
 
   const std::error_category* category_;
-  mutable const registered_category* next_ = nullptr;  // guarded by the registry's lock
+  mutable const registered_category* next_ = nullptr;  // guarded by table_mutex
 };
 
 namespace detail {

@@ -81,7 +81,7 @@ private:
 
   const std::type_info& type_;
   mutable std::atomic<object_token> token_ = object_token::none;  // found out once
-  mutable const exception_type* next_ = nullptr;                  // guarded by the registry's lock
+  mutable const exception_type* next_ = nullptr;                  // guarded by table_mutex
 };
 
 namespace detail {
