@@ -7,6 +7,7 @@
 #include <muster/base/fork_count.hpp>
 #include <muster/base/text.hpp>
 
+#include "crossing_errors.hpp"
 #include "group_impl.hpp"
 
 namespace muster {

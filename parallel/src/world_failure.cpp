@@ -12,6 +12,7 @@
 #include <muster/parallel/detail/world_core.hpp>
 #include <muster/parallel/rank_error.hpp>
 
+#include "crossing_errors.hpp"
 #include "failure_note.hpp"
 #include "world_outcome.hpp"
 

@@ -19,7 +19,7 @@
 namespace muster::detail {
 
 /// The version of the messages below and of the layouts that they lead to.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 
 /// What parent and worker say to each other over the control socket, in this order.
 enum class message_kind : std::uint32_t {
@@ -50,7 +50,9 @@ enum class message_kind : std::uint32_t {
   forget,    ///< a fetch that is to be answered now
   withdraw,  ///< of what was deposited
   let_go,    ///< of the anchor of what another has deposited
-  answer     ///< host, with the descriptor that was fetched
+  answer,    ///< host, with the descriptor that was fetched
+  // Behind those, as above:
+  terminated  ///< worker: why std::terminate was called, as a string
 };
 
 struct hello_message {

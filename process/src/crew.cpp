@@ -206,6 +206,7 @@ void crew::impl::hear(worker& who, detail::message& heard) {
     case detail::message_kind::ready: be_ready(who); break;
     case detail::message_kind::failure: perform(who, who.life.failed(heard.read<error_info>())); break;
     case detail::message_kind::crash: who.crash = heard.body; break;
+    case detail::message_kind::terminated: who.terminated = heard.read<std::string>(); break;
     case detail::message_kind::memory:
       who.too_big = true;
       succeed(who);

@@ -137,11 +137,13 @@ void crew::impl::gather_words(worker& who) {
     if (who.life.now() == worker_lifecycle::state::starting && !who.life.has_failed()) {
       who.words.reason = why_not_started();
     }
+    if (!who.terminated.empty()) who.words.reason = std::exchange(who.terminated, {});
     if (who.deserted && who.how.signal() == SIGKILL) who.words.reason = why_deserters_are_killed;
   } catch (const std::exception& failure) {
     log(log_level::warning, text("the last words of ", name_of(who.index), " are lost: ", failure.what()));
   }
   who.crash.clear();
+  who.terminated.clear();
 }
 
 void crew::impl::bury(worker& who) {
@@ -203,6 +205,7 @@ void crew::impl::hear_last(worker& who) noexcept {
       }
       if (heard->kind == detail::message_kind::failure) static_cast<void>(who.life.failed(heard->read<error_info>()));
       if (heard->kind == detail::message_kind::crash) who.crash = heard->body;
+      if (heard->kind == detail::message_kind::terminated) who.terminated = heard->read<std::string>();
       if (heard->kind == detail::message_kind::memory) who.too_big = true;
       if (heard->kind == detail::message_kind::unfit) note_unfit(who, heard->read<std::string>());
     }

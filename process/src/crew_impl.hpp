@@ -125,6 +125,7 @@ private:
     std::array<captured_stream, 2> streams;  // by output_stream
     detail::last_lines last_lines;
     std::vector<std::byte> crash;  // a crash_record
+    std::string terminated;        // why it has called std::terminate; empty: it has not
     last_words words;              // while it is buried
   };
 

@@ -19,6 +19,7 @@
 #include <muster/base/text.hpp>
 #include <muster/serialize/error_info.hpp>
 
+#include "asio_errors.hpp"
 #include "channel.hpp"
 #include "program_command.hpp"
 #include "spawn.hpp"

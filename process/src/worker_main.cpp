@@ -24,6 +24,7 @@
 #include "lifeline.hpp"
 #include "remote_exchange.hpp"
 #include "spawn.hpp"
+#include "terminate_handler.hpp"
 #include "unix_socket.hpp"
 
 namespace muster {
@@ -84,6 +85,7 @@ int work(message answer, int control) {
   begin_to_hear_signals(welcome.leaves_signals);
   if (welcome.captured) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // else what it wrote is lost when it dies
   if (welcome.reports_crashes) report_crashes(control);
+  report_terminate(control);
   auto& descriptors = answer.descriptors;
   // Never closed: static objects, which are destroyed after this, may take for ever.
   static_cast<void>(hold_lifeline(descriptors[3]).release());  // NOLINT(bugprone-unused-return-value)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/error_info.hpp>
 
-#include <cxxabi.h>
-
 #include <exception>
 #include <new>
 #include <string_view>
@@ -12,74 +10,11 @@
 #include <muster/serialize/exception_type.hpp>
 #include <muster/serialize/exceptions.hpp>
 
+#include "standard_exceptions.hpp"
+
 namespace muster {
 
 namespace {
-
-// std::throw_with_nested throws an unnamed-to-users type derived from the one that was given.
-std::string without_nesting_wrapper(std::string name) {
-  constexpr std::string_view prefix = "std::_Nested_exception<";
-  if (!name.starts_with(prefix) || !name.ends_with('>')) return name;
-  name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
-  while (name.ends_with(' ')) name.pop_back();  // "A<B> >"
-  return name;
-}
-
-// Where the exception that is being handled was thrown, if that is another process: it stays what it was there, however
-// many it goes through. Requires: called inside a catch block, in which what is returned is used.
-const error_info* origin_of_current_exception() {
-  const error_info* found = nullptr;
-  try {
-    throw;
-  } catch (const remote_details& exception) {
-    found = &exception.info();
-  } catch (const task_error& exception) {
-    found = &exception.info();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): it is of here
-  }
-  return found != nullptr && !found->type_name().empty() ? found : nullptr;
-}
-
-nested_error describe_current_exception() {
-  if (const auto* origin = origin_of_current_exception()) {
-    return {.type_name = origin->type_name(), .message = origin->message()};
-  }
-  const auto* type = ::abi::__cxa_current_exception_type();
-  nested_error found{.type_name = type != nullptr ? without_nesting_wrapper(name_of(*type)) : "unknown",
-                     .message = "an exception that is not derived from std::exception"};
-  try {
-    throw;
-  } catch (const std::exception& exception) {
-    found.message = text_or_none(exception.what());
-  } catch (const std::string& message) {
-    found.message = message;
-  } catch (const char* message) {
-    found.message = text_or_none(message);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the type is all there is to tell
-  }
-  return found;
-}
-
-// Requires: called inside a catch block.
-void append_nested(std::vector<nested_error>& chain) {
-  constexpr std::size_t longest_chain = 64;  // an exception may be nested in itself
-  if (chain.size() == longest_chain) return;
-  try {
-    throw;
-  } catch (const std::nested_exception& outer) {
-    if (outer.nested_ptr() == nullptr) return;
-    try {
-      outer.rethrow_nested();
-    } catch (...) {
-      chain.push_back(describe_current_exception());
-      append_nested(chain);
-    }
-  } catch (...) {  // of another process, or the end of the chain
-    if (const auto* origin = origin_of_current_exception()) {
-      chain.insert(chain.end(), origin->nested().begin(), origin->nested().end());
-    }
-  }
-}
 
 std::string text_of_place(const task_place& place) {
   if (place.task == 0) return {};
@@ -102,6 +37,15 @@ void append_lines(std::string& whole, std::string_view title, std::string_view m
     whole.append("\n").append(margin).append(lines.substr(0, end));
     lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
   }
+}
+
+// Throws an exception, without regard to its inner ones, except that it is made in their handler.
+[[noreturn]] void raise_outermost(const error_info& info) {
+  if (const auto& encoded = info.exception(); encoded != nullptr && encoded->save_failure.empty()) {
+    if (const auto* type = exception_type::find(encoded->saved_type)) type->raise(info);
+    if (const auto* type = detail::standard_exception::find(encoded->standard_type)) type->raise(info);
+  }
+  detail::throw_with_inner(remote_exception(info), info);
 }
 
 }  // namespace
@@ -152,6 +96,7 @@ std::string error_info::describe() const {
     whole += text("error ", static_cast<int>(code_), "; there was no memory for its text");
   }
   whole += message_;
+  if (!save_failure().empty()) whole += "; the exception could not be restored: " + save_failure();
   for (const auto& inner : nested_) whole += text("; caused by ", inner.type_name, ": ", inner.message);
   if (const auto& reason = words().reason; !reason.empty()) whole += "; " + reason;
   append_lines(whole, "\nit crashed:", "  ", crash());
@@ -159,37 +104,42 @@ std::string error_info::describe() const {
   return whole;
 }
 
-void error_info::raise() const {
-  if (!type_name_.empty()) {
-    if (const auto* type = exception_type::find(type_name_)) type->raise(*this, state_);
-    throw muster::remote_exception(*this);
-  }
-  if (code_ == errc::worker_died) throw muster::worker_died(*this);
-  throw task_error(*this);
+bool error_info::is_of(const std::type_info& type) const {
+  if (type_name_ != name_of(type)) return false;
+  return exception_ == nullptr || exception_->local_type == local_token_of(type);
 }
 
-error_info capture_current_exception() noexcept {
-  try {
-    error_info captured;
-    auto outermost = describe_current_exception();
-    captured.message_ = std::move(outermost.message);
-    captured.type_name_ = std::move(outermost.type_name);
-    append_nested(captured.nested_);
-    if (const auto* origin = origin_of_current_exception()) {
-      captured.state_ = origin->state_;
-    } else if (const auto* type = exception_type::find(captured.type_name_)) {
-      captured.state_ = type->save(std::current_exception());
-    }
-    return captured;
-  } catch (const std::exception& failure) {  // the state could not be encoded, or memory has run out
-    try {
-      return {errc::remote_exception, text("an exception that could not be described: ", text_or_none(failure.what()))};
-    } catch (const std::bad_alloc&) {
-      return {};
-    }
-  } catch (...) {
-    return {};
+const std::string& error_info::save_failure() const noexcept {
+  static const std::string none;
+  return exception_ != nullptr ? exception_->save_failure : none;
+}
+
+error_info error_info::inner() const {
+  error_info made(nested_.front());
+  made.nested_.assign(nested_.begin() + 1, nested_.end());
+  made.place_ = place_;
+  return made;
+}
+
+void error_info::raise() const {
+  if (type_name_.empty()) {
+    if (code_ == errc::worker_died) throw muster::worker_died(*this);
+    throw task_error(*this);
   }
+  if (nested_.empty()) raise_outermost(*this);
+  try {
+    inner().raise();
+  } catch (...) {  // in whose handler the outer one is made
+    raise_outermost(*this);
+  }
+}
+
+void detail::raise_unrestored(const error_info& info, const std::string& reason) {
+  auto why = info;
+  auto changed = info.exception() != nullptr ? *info.exception() : encoded_exception();
+  changed.save_failure = reason;
+  why.exception_ = std::make_shared<const encoded_exception>(std::move(changed));
+  throw_with_inner(muster::remote_exception(why), why);
 }
 
 }  // namespace muster

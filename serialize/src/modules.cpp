@@ -9,17 +9,23 @@
 #include <cstring>
 #include <filesystem>
 #include <iomanip>
+#include <string_view>
 
 #include <muster/base/text.hpp>
 
+#include "build_id.hpp"
+
 namespace muster {
+
+namespace detail {
 
 namespace {
 
 constexpr std::size_t round_up_4(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
 
-// The description of the note NT_GNU_BUILD_ID in a note segment, or nothing.
-std::string build_id_in(const char* notes, std::size_t bytes) {
+}  // namespace
+
+std::string_view build_id_in(const char* notes, std::size_t bytes) noexcept {
   while (bytes >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes, sizeof note);
@@ -37,6 +43,10 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
   return {};
 }
 
+}  // namespace detail
+
+namespace {
+
 void add_segment(module_info& module, const ElfW(Phdr) & segment) {
   const auto begin = module.base + segment.p_vaddr;
   const auto end = begin + segment.p_memsz;
@@ -44,8 +54,8 @@ void add_segment(module_info& module, const ElfW(Phdr) & segment) {
     module.code_begin = module.code_end == 0 ? begin : std::min(module.code_begin, begin);
     module.code_end = std::max(module.code_end, end);
   } else if (segment.p_type == PT_NOTE && module.build_id.empty()) {
-    module.build_id =
-        build_id_in(reinterpret_cast<const char*>(begin), segment.p_memsz);  // NOLINT(performance-no-int-to-ptr)
+    module.build_id = detail::build_id_in(reinterpret_cast<const char*>(begin),
+                                          segment.p_memsz);  // NOLINT(performance-no-int-to-ptr)
   }
 }
 

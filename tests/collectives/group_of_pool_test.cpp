@@ -53,6 +53,37 @@ TEST(GroupOfPool, TheProgramCanBeARankItself) {
   EXPECT_EQ(other.get(), 1);
 }
 
+TEST(GroupOfPool, ErrorsOfATaskArriveAsThemselves) {
+  const pool pool({.workers = 1});
+  const auto lose = [] {
+    throw peer_lost("rank 1 is lost", {.operation = "barrier", .sequence = 7, .lost = {{.rank = 1, .pid = 4711}}});
+  };
+  try {
+    pool.apply(lose);
+    FAIL();
+  } catch (const peer_lost& caught) {
+    EXPECT_EQ(caught.code(), errc::peer_lost);
+    EXPECT_STREQ(caught.what(), "rank 1 is lost");
+    EXPECT_EQ(caught.operation(), "barrier");
+    EXPECT_EQ(caught.sequence(), 7U);
+    EXPECT_EQ(caught.lost(), (std::vector<group_member>{{.rank = 1, .pid = 4711}}));
+  }
+  try {
+    pool.apply([] { throw group_error(errc::timed_out, "too late", {.operation = "send"}); });
+    FAIL();
+  } catch (const group_error& caught) {
+    EXPECT_EQ(caught.code(), errc::timed_out);
+    EXPECT_EQ(caught.operation(), "send");
+  }
+  try {
+    pool.apply([] { throw member_failed(errc::invalid_argument, "rank 2 failed", {{.rank = 2}}); });
+    FAIL();
+  } catch (const member_failed& caught) {
+    EXPECT_EQ(caught.code(), errc::invalid_argument);
+    EXPECT_EQ(caught.failed().front().rank, 2U);
+  }
+}
+
 std::string reduce_into(const group_ticket& ticket, std::size_t rank, const tensor& in, const tensor& out) {
   group mine(ticket, rank);
   try {

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -60,6 +61,17 @@ void decode_only(std::span<const std::byte> bytes) {
   static_cast<void>(muster::codec<Ts...>::decode(bytes));
 }
 
+// Whatever an error says of itself, it is thrown as something.
+void raise_error(std::span<const std::byte> bytes) {
+  const auto error = muster::codec<muster::error_info>::decode_value(bytes);
+  try {
+    error.raise();
+  } catch (...) {
+    static_cast<void>(muster::capture_current_exception().describe());
+    return;
+  }
+}
+
 // A message of a control socket.
 template <class Content>
 void decode_body(std::span<const std::byte> bytes) {
@@ -102,6 +114,8 @@ constexpr std::array decoders{
     decoder(decode_body<muster::detail::found_value>),
     decoder(decode_body<muster::detail::descriptor_request>),
     decoder(decode_body<muster::detail::descriptor_answer>),
+    decoder(decode<std::error_code, std::error_condition>),
+    decoder(raise_error),
 };
 
 }  // namespace

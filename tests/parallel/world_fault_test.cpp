@@ -819,5 +819,27 @@ TEST(WorldFaults, AnInterruptFromTheTerminalEndsTheProgramAndItsRanks) {
   EXPECT_EQ(programs->wait(0), exit_status::killed(SIGINT));
 }
 
+// A task that calls a world of its own, and passes on what that throws.
+TEST(WorldFaults, ARankErrorOfATaskArrivesAsItself) {
+  const pool pool({.workers = 1});
+  const auto fail = [] {
+    throw rank_error({errc::timed_out, "too late"}, "rank 1 was too late", 1, "train",
+                     {{.rank = 2, .info = {errc::worker_died, "killed"}}});
+  };
+  try {
+    pool.apply(fail);
+    FAIL();
+  } catch (const rank_error& caught) {
+    EXPECT_EQ(caught.code(), errc::timed_out);
+    EXPECT_STREQ(caught.what(), "rank 1 was too late");
+    EXPECT_EQ(caught.info().message(), "too late");
+    EXPECT_EQ(caught.rank(), 1U);
+    EXPECT_EQ(caught.function(), "train");
+    ASSERT_EQ(caught.others().size(), 1U);
+    EXPECT_EQ(caught.others().front().rank, 2U);
+    EXPECT_EQ(caught.others().front().info.message(), "killed");
+  }
+}
+
 }  // namespace
 }  // namespace muster::world_fault_test

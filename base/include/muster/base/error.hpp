@@ -29,7 +29,7 @@ enum class errc {
   quarantined = 10,       ///< the task killed too many workers to be tried again
   not_serializable = 11,  ///< a value could not be encoded or decoded
   corrupted = 12,         ///< shared memory held an impossible value: a worker misbehaves
-  remote_exception = 13,  ///< the task threw an exception of a type that is not registered here
+  remote_exception = 13,  ///< the task threw an exception
   module_mismatch = 14,   ///< parent and worker do not run the same build: rebuild, restart
   start_failed = 15,      ///< a worker process could not be started
   peer_lost = 16,         ///< a member of a group died or left: shrink() the group, or make another

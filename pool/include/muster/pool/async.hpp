@@ -30,6 +30,7 @@
 #include <muster/pool/detail/async_operation.hpp>
 #include <muster/pool/detail/stream_operation.hpp>
 #include <muster/pool/stream.hpp>
+#include <muster/serialize/boost_error_code.hpp>
 
 namespace muster {
 

@@ -273,11 +273,11 @@ public:
   /// Whether it refers to something; false after get() and its like.
   [[nodiscard]] bool valid() const noexcept { return record_ != nullptr || source_ != nullptr; }
 
-  /// Waits, and returns the value or throws: the task's own exception if its type is known here, remote_exception if it
-  /// is not, worker_died, task_error with the errc that says why there is no value, or what moving the value threw.
-  /// Unblocked by: the end of the task, in whatever way; the pool's destruction at the latest.
-  /// In a task, for a call to its own pool: this_pool.hpp.
-  /// Throws errc::invalid_argument when it is not valid().
+  /// Waits, and returns the value or throws: the task's own exception if its type is registered or standard, else as
+  /// its nearest base that is, or as remote_exception (exception_type.hpp); worker_died; task_error with the errc that
+  /// says why there is no value; or what moving the value threw. Unblocked by: the end of the task, in whatever way;
+  /// the pool's destruction at the latest. In a task, for a call to its own pool: this_pool.hpp. Throws
+  /// errc::invalid_argument when it is not valid().
   R get() { return take().get(); }
 
   /// As get, but the failure is data.

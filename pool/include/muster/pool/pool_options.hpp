@@ -78,6 +78,8 @@ struct pool_options {
   /// A worker that crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) says before it dies where it was, and the error
   /// of its task has that as error_info::crash(). Signals for which the program has handlers of its own, from before
   /// muster::init or set in an initializer or task, are left alone. Never under sanitizers, which report themselves.
+  /// The error of a worker that std::terminate has ended has type and text of the exception in any case, unless the
+  /// program has installed a terminate handler of its own.
   bool crash_reports = true;
   /// Workers go on when they get a signal by which programs are told to end (SIGTERM, SIGHUP, SIGQUIT): what shells,
   /// `timeout` and service managers send to all processes at once is for the program to answer, which lets its workers

@@ -79,9 +79,9 @@ public:
   /// Whether it runs; from its end on false, and join() returns at once.
   [[nodiscard]] bool is_alive() const;
 
-  /// Throws what the function threw, if it did: registered exceptions as themselves, others as remote_exception; or
-  /// worker_died with exit code or signal, if the process ended otherwise than with exit code 0. Returns when it still
-  /// runs, or has ended well. Never blocks; each call says the same.
+  /// Throws the function's exception as future::get() does, or worker_died with exit code or signal if the process
+  /// ended otherwise than with exit code 0. Returns when it still runs, or has ended well. Never blocks; each call says
+  /// the same.
   void watch() const;
 
   /// Its number, also after its end, when another process may have it.

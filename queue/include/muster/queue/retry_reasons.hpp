@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <typeinfo>
 
-#include <muster/base/demangle.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster {
@@ -42,7 +41,7 @@ private:
 
   template <class... Exceptions>
   static bool is_one_of(const error_info& thrown) {
-    return ((thrown.type_name() == name_of(typeid(Exceptions))) || ...);
+    return (thrown.is_of(typeid(Exceptions)) || ...);
   }
   static bool is_any(const error_info& /*thrown*/) { return true; }
 

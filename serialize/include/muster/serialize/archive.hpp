@@ -62,6 +62,7 @@
 #include <muster/serialize/detail/inherited_functions.hpp>
 #include <muster/serialize/detail/plain_members.hpp>
 #include <muster/serialize/detail/refusal.hpp>
+#include <muster/serialize/error_code.hpp>
 #include <muster/serialize/frame_stream.hpp>
 #include <muster/serialize/holds_pointers.hpp>
 #include <muster/serialize/max_value_bytes.hpp>

@@ -8,12 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <muster/base/device.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/exit_status.hpp>
+#include <muster/serialize/encoded_exception.hpp>
 
 namespace muster {
 
@@ -36,10 +38,17 @@ struct task_place {
 struct nested_error {
   std::string type_name;
   std::string message;
+  encoded_exception_ptr exception{};  ///< its encoded state; null where there is none
 
   template <class Archive>
-  void serialize(Archive& archive) {
+  void save(Archive& archive) const {
     archive(type_name, message);
+    detail::save_exception(archive, exception);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    archive(type_name, message);
+    detail::load_exception(archive, exception);
   }
 };
 
@@ -50,10 +59,21 @@ struct last_words {
   std::string output;  ///< the last lines that it wrote to stdout and stderr; empty where output is not captured
   std::string crash;   ///< its signal, the address, and the functions that it was in; empty when it did not crash
 
-  std::string reason{};  ///< why the program killed it, where the task's error does not say so otherwise
+  std::string reason{};  ///< why it ended, where the task's error does not say so otherwise: why the program killed it,
+                         ///< or which exception ended it by std::terminate
 
   [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty() || !reason.empty(); }
 };
+
+class error_info;
+
+namespace detail {
+
+/// Throws remote_exception, whose text says that the exception could not be restored, and why.
+/// Requires: called in the handler of the inner exception, if there is one.
+[[noreturn]] void raise_unrestored(const error_info& info, const std::string& reason);
+
+}  // namespace detail
 
 /// A failure as data: what a task's future holds instead of a value.
 ///
@@ -88,6 +108,12 @@ public:
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
   /// The exception's type as written in the source; empty when no exception was thrown.
   [[nodiscard]] const std::string& type_name() const noexcept { return type_name_; }
+  /// Whether the exception was of exactly that type. Types of one name in unnamed namespaces are told apart.
+  [[nodiscard]] bool is_of(const std::type_info& type) const;
+  /// Why an exception of a registered type is thrown as remote_exception: its serialize() threw. Empty otherwise.
+  [[nodiscard]] const std::string& save_failure() const noexcept;
+  /// The exception's encoded state; null when no exception was thrown.
+  [[nodiscard]] const encoded_exception_ptr& exception() const noexcept { return exception_; }
   /// What the exception was nested around, outermost first.
   [[nodiscard]] const std::vector<nested_error>& nested() const noexcept { return nested_; }
   [[nodiscard]] const exit_status& status() const noexcept { return status_; }
@@ -109,29 +135,68 @@ public:
   /// the last output.
   [[nodiscard]] std::string describe() const;
 
-  /// Throws it: an exception of a registered type as itself (with remote_info()), any other as remote_exception, a
-  /// death as worker_died, everything else as task_error.
+  /// Throws it: an exception as itself where its type is registered or standard (with remote_info()); as its nearest
+  /// base that is; else, or when it could not be saved or restored, as remote_exception. A death is thrown as
+  /// worker_died, everything else as task_error. std::rethrow_if_nested finds the inner exceptions, each thrown by the
+  /// same rules.
   [[noreturn]] void raise() const;
 
   friend bool operator==(const error_info& error, errc code) noexcept { return error.code_ == code; }
 
   template <class Archive>
-  void serialize(Archive& archive) {
-    bool has_words = words_ != nullptr;
-    archive(code_, message_, type_name_, state_, nested_, status_, has_words);
-    last_words of_worker = has_words ? words() : last_words();
-    // A flag, so that short errors stay short: they must fit into a slot's line.
-    if (has_words) archive(of_worker.output, of_worker.crash);
-    if constexpr (Archive::is_loading::value) set_words(of_worker);
+  void save(Archive& archive) const {
+    archive(code_, parts(), message_);
+    if ((parts() & has_exception) != 0) {
+      archive(type_name_);
+      detail::save_exception(archive, exception_);
+    }
+    if ((parts() & has_nested) != 0) archive(nested_);
+    if ((parts() & has_status) != 0) archive(status_);
+    if ((parts() & has_words) != 0) archive(words_->output, words_->crash);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    *this = {};
+    std::uint8_t has = 0;
+    archive(code_, has, message_);
+    if ((has & has_exception) != 0) {
+      archive(type_name_);
+      detail::load_exception(archive, exception_);
+    }
+    if ((has & has_nested) != 0) archive(nested_);
+    if ((has & has_status) != 0) archive(status_);
+    if ((has & has_words) != 0) {
+      last_words of_worker;
+      archive(of_worker.output, of_worker.crash);
+      set_words(of_worker);
+    }
   }
 
 private:
   friend error_info capture_current_exception() noexcept;
+  friend void detail::raise_unrestored(const error_info& info, const std::string& reason);
+
+  explicit error_info(const nested_error& thrown)
+      : message_(thrown.message), type_name_(thrown.type_name), exception_(thrown.exception) {}
+
+  // Which parts there are, in a byte, so that short errors stay short: they must fit into a slot's line.
+  static constexpr std::uint8_t has_exception = 1;
+  static constexpr std::uint8_t has_nested = 2;
+  static constexpr std::uint8_t has_status = 4;
+  static constexpr std::uint8_t has_words = 8;
+  [[nodiscard]] std::uint8_t parts() const noexcept {
+    return static_cast<std::uint8_t>((!type_name_.empty() ? has_exception : 0U) | (!nested_.empty() ? has_nested : 0U) |
+                                     (status_ != exit_status() ? has_status : 0U) |
+                                     (words_ != nullptr ? has_words : 0U));
+  }
+
+  // The error of the outermost inner exception. Requires: there is one.
+  [[nodiscard]] error_info inner() const;
 
   errc code_ = errc::remote_exception;
   std::string message_;
   std::string type_name_;
-  std::string state_;  // the exception itself, encoded by its exception_type
+  encoded_exception_ptr exception_;
   std::vector<nested_error> nested_;
   exit_status status_;
   task_place place_;

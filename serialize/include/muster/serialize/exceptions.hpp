@@ -7,7 +7,7 @@
 
 #include <exception>
 #include <string>
-#include <utility>
+#include <type_traits>
 
 #include <muster/base/error.hpp>
 #include <muster/serialize/error_info.hpp>
@@ -33,7 +33,8 @@ public:
   [[nodiscard]] const exit_status& status() const noexcept { return info().status(); }
 };
 
-/// The task threw an exception of a type that is not registered (see MUSTER_REGISTER_EXCEPTION).
+/// The task threw what has neither a registered type nor a standard base besides std::exception (see
+/// MUSTER_REGISTER_EXCEPTION), or what could not be saved or restored: info().save_failure() says why then.
 class remote_exception : public task_error {
 public:
   using task_error::task_error;
@@ -42,23 +43,23 @@ public:
   [[nodiscard]] const std::string& remote_what() const noexcept { return info().message(); }
 };
 
-/// Base of every exception that was rethrown as itself: it carries where it came from.
-class remote_details {
-public:
-  explicit remote_details(error_info info) : info_(std::move(info)) {}
-  remote_details(const remote_details&) = default;
-  remote_details(remote_details&&) = default;
-  remote_details& operator=(const remote_details&) = default;
-  remote_details& operator=(remote_details&&) = default;
-  virtual ~remote_details() = default;
-
-  [[nodiscard]] const error_info& info() const noexcept { return info_; }
-
-private:
-  error_info info_;
-};
-
-/// Where an exception came from, if a task threw it; nullptr otherwise, and for types that are final.
+/// Returns where an exception came from, if a task threw it; nullptr otherwise. Of a copy of the exception, nothing is
+/// known.
+/// Lifetime: as the exception.
 [[nodiscard]] const error_info* remote_info(const std::exception& exception) noexcept;
+
+namespace detail {
+
+/// Returns the origin of the thrown object that `part` is, or is a part of; nullptr where there is none.
+[[nodiscard]] const error_info* find_origin(const void* part) noexcept;
+
+}  // namespace detail
+
+/// The same of an exception that is not derived from std::exception.
+template <class T>
+  requires(!std::is_convertible_v<const T*, const std::exception*>)
+[[nodiscard]] const error_info* remote_info(const T& exception) noexcept {
+  return detail::find_origin(&exception);
+}
 
 }  // namespace muster

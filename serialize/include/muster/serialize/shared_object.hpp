@@ -147,7 +147,7 @@ struct shared_object_access {
 
 template <class T>
 consteval void require_shareable() {
-  static_assert(std::is_trivially_copyable_v<T> && !refers_elsewhere<T> && !std::is_array_v<T>,
+  static_assert(std::is_trivially_copyable_v<T> && !refers_elsewhere<T> && !holds_pointers<T> && !std::is_array_v<T>,
                 "muster: share(object) copies bytes, which is not enough for this type: build it inside of shared "
                 "memory, share<T>(bytes, build) of <muster/serialize/shared_segment.hpp>, with containers of "
                 "Boost.Interprocess");
