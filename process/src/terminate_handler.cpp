@@ -20,7 +20,7 @@ namespace {
 struct terminate_state {
   known_descriptor control;
   pid_t owner = 0;  // a forked child has the handler too, and is none of the parent's
-  std::terminate_handler before = nullptr;
+  std::terminate_handler before = &std::abort;
   std::atomic<pid_t> thread = 0;  // which says why
 };
 
