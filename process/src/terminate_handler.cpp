@@ -62,7 +62,8 @@ void say_why() noexcept {
   std::abort();
 }
 
-// Those that libstdc++ begins with: one that writes what was thrown to stderr, or, where that is left out, abort().
+// libstdc++ begins with a handler that writes type and text of the exception to stderr, or, built without it, with
+// abort().
 bool is_default(std::terminate_handler handler) {
   return handler == &__gnu_cxx::__verbose_terminate_handler || handler == &std::abort;
 }

@@ -83,7 +83,7 @@ consteval bool require_exception() {
 }
 
 /// Restores the state that the standard base of an exception had in the worker. Does nothing without a standard base.
-/// Throws what decoding throws.
+/// Throws errc::not_serializable, or an exception of a decoder, when the state cannot be decoded.
 void restore_standard_base(std::exception& exception, const error_info& info);
 /// Returns the text from which a constructor makes an exception whose what() is `wanted`. `made`: the what() of an
 /// exception that it has made from `wanted`; the constructor may put something before or behind its text.
