@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What lets errors of Boost.Asio cross: its categories, and the exception that its functions throw. Included by one
-// source that every program links, so that all of this is registered before main().
+// Registers the categories of Boost.Asio and the exception that its functions throw, so that both cross processes.
+// Included by one source that every program links: registrations happen before main().
 
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>

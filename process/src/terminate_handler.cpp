@@ -20,7 +20,7 @@ namespace {
 struct terminate_state {
   known_descriptor control;
   pid_t owner = 0;  // a forked child has the handler too, and is none of the parent's
-  std::terminate_handler before = nullptr;
+  std::terminate_handler before = &std::abort;
   std::atomic<pid_t> thread = 0;  // which says why
 };
 
@@ -62,7 +62,8 @@ void say_why() noexcept {
   std::abort();
 }
 
-// Those that libstdc++ begins with: one that writes what was thrown to stderr, or, where that is left out, abort().
+// libstdc++ begins with a handler that writes type and text of the exception to stderr, or, built without it, with
+// abort().
 bool is_default(std::terminate_handler handler) {
   return handler == &__gnu_cxx::__verbose_terminate_handler || handler == &std::abort;
 }

@@ -7,7 +7,8 @@
 
 #include <muster/serialize/detail/restored_exception.hpp>
 
-// The compiler's descriptions of classes, as the C++ ABI for Itanium lays them out (2.9.5): what catch clauses read.
+// Reads the compiler's descriptions of classes, whose layout the C++ ABI for Itanium says (2.9.5), and which catch
+// clauses read too.
 
 namespace muster::detail {
 

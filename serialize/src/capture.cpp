@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a worker keeps of an exception.
+// How a worker encodes the exception that it handles.
 #include <cxxabi.h>
 
 #include <algorithm>
@@ -37,10 +37,13 @@ const void* object_of(const std::exception_ptr& exception) {
   return object;
 }
 
-// The library throws types of its own, derived from the type that is meant: std::throw_with_nested, and streams.
-bool is_of_library(const std::type_info& type) {
+// Libraries throw types of their own, derived from the type that is meant: std::throw_with_nested, streams, and
+// boost::throw_exception, which Asio uses, and whose type has another base before that one. Returns how many classes
+// come before the type that is meant.
+std::size_t count_wrappers(const std::type_info& type) {
   const std::string_view name = type.name();
-  return name.starts_with("St17_Nested_exception") || name == "St13__ios_failure";
+  if (name.starts_with("St17_Nested_exceptionI") || name == "St13__ios_failure") return 1;
+  return name.starts_with("N5boost10wrapexceptI") ? 2 : 0;
 }
 
 // Requires: called inside a catch block.
@@ -66,13 +69,15 @@ public:
   handled_exception() : exception_(std::current_exception()), type_(::abi::__cxa_current_exception_type()) {
     if (type_ == nullptr) return;
     classes_ = detail::classes_of(*type_);
-    if (classes_.size() > 1 && is_of_library(*type_)) classes_.erase(classes_.begin());
+    if (const auto wrappers = count_wrappers(*type_); wrappers < classes_.size()) {
+      classes_.erase(classes_.begin(), classes_.begin() + static_cast<std::ptrdiff_t>(wrappers));
+    }
     type_ = classes_.front();
     thrown_origin_ = detail::find_origin(object_of(exception_));
     origin_ = thrown_origin_ != nullptr ? thrown_origin_ : origin_of_task_error();
   }
 
-  /// Where it was thrown, if that is another process: it stays what it was there, however many it goes through.
+  /// The record that has come from another process; null for an exception of this one. It is passed on as it is.
   [[nodiscard]] const error_info* origin() const noexcept { return origin_; }
   [[nodiscard]] nested_error describe() const;
   /// Adds the inner exceptions, outermost first.

@@ -40,7 +40,7 @@ kind kind_of(const std::error_category& category) {
   return kind::other;
 }
 
-// A stand-in is sent as what it stands for.
+// A stand-in is sent as its original.
 object_token token_of_category(const std::error_category& category) {
   const auto* stand_in = dynamic_cast<const stand_in_category*>(&category);
   return stand_in != nullptr ? stand_in->token() : token_of(&category);

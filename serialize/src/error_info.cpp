@@ -111,7 +111,8 @@ bool error_info::is_of(const std::type_info& type) const {
 
 const std::string& error_info::save_failure() const noexcept {
   static const std::string none;
-  return exception_ != nullptr ? exception_->save_failure : none;
+  if (exception_ == nullptr) return none;
+  return exception_->save_failure;
 }
 
 error_info error_info::inner() const {

@@ -65,7 +65,7 @@ void exception_type::enrol() noexcept { registered().add(*this); }
 std::string exception_type::name() const { return name_of(type_); }
 
 object_token exception_type::token() const noexcept {
-  auto found = token_.load(std::memory_order_relaxed);  // whoever computes it, it is the same
+  auto found = token_.load(std::memory_order_relaxed);  // all threads compute the same
   if (found != object_token::none) return found;
   found = token_of(&type_);
   if (found == object_token::none) found = token_of_name(type_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "stand_in_category.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include <muster/base/text.hpp>
@@ -26,7 +27,7 @@ stand_in_categories& stand_in_categories::of_this_process() {
 
 stand_in_category& stand_in_categories::get(object_token token, const std::string& name) {
   const detail::table_lock lock;
-  std::pair key(token, std::string(name.c_str()).substr(0, max_name_bytes));  // what name() can say
+  std::pair key(token, name.substr(0, std::min(name.find('\0'), max_name_bytes)));  // name() is a C string
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   if (known_.size() == max_count) return nameless_;

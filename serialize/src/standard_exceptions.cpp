@@ -54,7 +54,7 @@ concept is_filesystem = std::same_as<T, std::filesystem::filesystem_error>;
 template <class T>
 concept is_regex = std::same_as<T, std::regex_error>;
 
-// What the class holds, of that: the same for both archives.
+// The members of that state that the class has: the same for both archives.
 template <class T, class Archive>
 void transfer(Archive& archive, standard_state& state) {
   if constexpr (is_text<T>) archive(state.text);

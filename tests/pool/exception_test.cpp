@@ -155,6 +155,7 @@ TEST_F(ExceptionOfATask, OfAsioIsCaughtAsItself) {
   expect<boost::system::system_error>(connect, [](const boost::system::system_error& caught) {
     EXPECT_EQ(caught.code(), boost::asio::error::connection_refused);
     EXPECT_THAT(caught.what(), HasSubstr("connect"));
+    EXPECT_TRUE(remote_info(caught)->is_of(typeid(boost::system::system_error))) << "whatever wraps it";
   });
   expect<boost::system::system_error>([] { throw boost::system::system_error(boost::asio::error::eof, "reading"); },
                                       [](const boost::system::system_error& caught) {

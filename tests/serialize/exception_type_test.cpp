@@ -195,6 +195,37 @@ struct final_what : std::exception {
   }
 };
 
+class private_what : public std::exception {
+public:
+  private_what() = default;
+  explicit private_what(std::string what) : text_(std::move(what)) {}
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(text_);
+  }
+
+private:
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
+
+  std::string text_;
+};
+
+struct of_muster : muster::error {
+  using error::error;
+};
+
+struct of_files : std::filesystem::filesystem_error {
+  using filesystem_error::filesystem_error;
+};
+
+struct of_streams : std::ios_base::failure {
+  using failure::failure;
+};
+
+struct of_the_system : std::system_error {
+  using system_error::system_error;
+};
+
 struct nesting_itself : std::runtime_error, std::nested_exception {
   nesting_itself() : std::runtime_error("") {}
   explicit nesting_itself(const std::string& what) : std::runtime_error(what) {}
@@ -267,6 +298,11 @@ MUSTER_REGISTER_EXCEPTION(exception_type_test::with_virtual_base)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::with_strict_virtual_base)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::virtually_standard)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::final_what)
+MUSTER_REGISTER_EXCEPTION(exception_type_test::private_what)
+MUSTER_REGISTER_EXCEPTION(exception_type_test::of_muster)
+MUSTER_REGISTER_EXCEPTION(exception_type_test::of_files)
+MUSTER_REGISTER_EXCEPTION(exception_type_test::of_streams)
+MUSTER_REGISTER_EXCEPTION(exception_type_test::of_the_system)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::nesting_itself)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::cannot_be_loaded)
 MUSTER_REGISTER_EXCEPTION(exception_type_test::throws_a_number)
@@ -460,6 +496,28 @@ TEST(RegisteredException, KeepsThePathsOfItsStandardBase) {
 TEST(RegisteredException, MakesItsOwnTextFromItsStandardBases) { expect_keeps_text(decorated("no brace", 7)); }
 
 TEST(RegisteredException, MayHaveAFinalWhat) { expect_keeps_text(final_what("the end")); }
+
+TEST(RegisteredException, MayHaveAPrivateWhat) {
+  expect_arrives(private_what("the end"), [](const private_what& caught) {
+    EXPECT_STREQ(static_cast<const std::exception&>(caught).what(), "the end");
+  });
+}
+
+TEST(RegisteredException, MayHaveTheConstructorsOfItsBase) {
+  const auto code = std::make_error_code(std::errc::io_error);
+  expect_keeps_text(of_muster(errc::overflow, "too much"));
+  expect_arrives(of_muster(errc::overflow, "too much"),
+                 [](const of_muster& caught) { EXPECT_EQ(caught.code(), errc::overflow); });
+  expect_keeps_text(of_files("reading", "/a", "/b", code));
+  expect_arrives(of_files("reading", "/a", "/b", code), [&](const of_files& caught) {
+    EXPECT_EQ(caught.path2(), "/b");
+    EXPECT_EQ(caught.code(), code);
+  });
+  expect_keeps_text(of_streams("reading", code));
+  expect_arrives(of_streams("reading", code), [&](const of_streams& caught) { EXPECT_EQ(caught.code(), code); });
+  expect_keeps_text(of_the_system(code, "reading"));
+  expect_arrives(of_the_system(code, "reading"), [&](const of_the_system& caught) { EXPECT_EQ(caught.code(), code); });
+}
 
 TEST(RegisteredException, KeepsTheStateOfVirtualBases) {
   with_virtual_base thrown;

@@ -7,7 +7,7 @@
 //
 //     MUSTER_REGISTER_ERROR_CATEGORY(database::boost_category())
 //
-// Without this header such a code does not compile as a part of what is sent.
+// Without this header a value with such a code does not compile.
 //
 // Thread safety: all functions here are safe.
 

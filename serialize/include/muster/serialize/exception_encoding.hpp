@@ -34,6 +34,21 @@ concept constructed_from_text = standard_derived<T> && std::is_constructible_v<T
 template <class T, class Base>
 concept derives_from = std::is_convertible_v<T*, Base*>;
 
+/// As muster::error and std::filesystem::filesystem_error, in this order.
+template <class T>
+concept constructed_from_code_and_text =
+    derives_from<T, std::system_error> && std::is_constructible_v<T, std::error_code, const std::string&>;
+template <class T>
+concept constructed_from_text_and_code =
+    derives_from<T, std::system_error> && std::is_constructible_v<T, const std::string&, std::error_code>;
+
+template <class T>
+concept constructed_from_standard_state = std::is_default_constructible_v<T> || constructed_from_text<T> ||
+                                          constructed_from_code_and_text<T> || constructed_from_text_and_code<T>;
+
+/// what(), which T may hide.
+inline const char* what_of(const std::exception& exception) noexcept { return text_or_none(exception.what()); }
+
 /// The size of the largest standard class that T is derived from.
 template <class T>
 consteval std::size_t standard_base_bytes() {
@@ -60,15 +75,15 @@ consteval bool require_exception() {
   static_assert(archived_exception<T> || has_only_text<T>(),
                 "muster: a registered exception has members that would be lost: give it a cereal serialize() function "
                 "that sends them (an empty one, if they need not be sent)");
-  static_assert(std::is_default_constructible_v<T> || constructed_from_text<T>,
+  static_assert(constructed_from_standard_state<T>,
                 "muster: a registered exception needs a default constructor, or a constructor from std::string that "
-                "takes what()");
+                "takes what(), or those of std::system_error");
   require_fitting<T>();
   return true;
 }
 
 /// Restores the state that the standard base of an exception had in the worker. Does nothing without a standard base.
-/// Throws what decoding throws.
+/// Throws errc::not_serializable, or an exception of a decoder, when the state cannot be decoded.
 void restore_standard_base(std::exception& exception, const error_info& info);
 /// Returns the text from which a constructor makes an exception whose what() is `wanted`. `made`: the what() of an
 /// exception that it has made from `wanted`; the constructor may put something before or behind its text.
@@ -118,9 +133,13 @@ private:
       return T{};
     } else if constexpr (detail::constructed_from_text<T>) {
       T first(what);
-      const std::string made = text_or_none(first.what());
+      const std::string made = detail::what_of(first);
       if (made == what) return first;
       return T(detail::without_additions(what, made));
+    } else if constexpr (detail::constructed_from_code_and_text<T>) {
+      return T(std::error_code(), what);
+    } else if constexpr (detail::constructed_from_text_and_code<T>) {
+      return T(what, std::error_code());
     } else {
       __builtin_unreachable();  // such a type does not compile
     }

@@ -13,7 +13,8 @@
 //
 // A registered type is one of these:
 //
-//  * It has a cereal serialize(), and a default constructor or one from std::string, which is called with what().
+//  * It has a cereal serialize(), and a default constructor, one from std::string, which is called with what(), or
+//    those of std::system_error.
 //  * It has no members besides those of its standard base, and one of these constructors. A class that is derived from
 //    std::exception itself, and constructed from std::string, may hold that one string.
 //  * It is of another library, and exception_encoding is specialised for it.
@@ -137,7 +138,8 @@ private:
 }  // namespace muster
 
 /// Lets exceptions of type `...` cross processes as themselves. Use at namespace scope, once or in a header.
-/// The type needs a cereal serialize() where it has members, and a default constructor or one from std::string.
+/// The type needs a cereal serialize() where it has members, and a default constructor, one from std::string, or those
+/// of std::system_error.
 #define MUSTER_REGISTER_EXCEPTION(...)                                                                             \
   namespace {                                                                                                      \
   [[maybe_unused]] const ::muster::detail::registered_exception<__VA_ARGS__> MUSTER_DETAIL_JOIN(muster_exception_, \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What a failed task throws in the caller.
+// The exceptions that a failed task throws in the caller.
 //
 // Thread safety: distinct objects: safe. Shared objects: safe, all members are const.
 
@@ -33,8 +33,8 @@ public:
   [[nodiscard]] const exit_status& status() const noexcept { return info().status(); }
 };
 
-/// The task threw what has neither a registered type nor a standard base besides std::exception (see
-/// MUSTER_REGISTER_EXCEPTION), or what could not be saved or restored: info().save_failure() says why then.
+/// The task threw an exception that has neither a registered type nor a standard base besides std::exception (see
+/// MUSTER_REGISTER_EXCEPTION), or an exception that could not be saved or restored: info().save_failure() says why.
 class remote_exception : public task_error {
 public:
   using task_error::task_error;

@@ -45,7 +45,7 @@ private:
   error_info info_;
 };
 
-/// What lies in the memory of the exception. `exception` is its first member, so that both have one address.
+/// The content of an exception's memory. `exception` is the first member, so that both have one address.
 template <class T>
 struct thrown_object {
   thrown_object(T&& thrown, const error_info& info)
@@ -64,7 +64,7 @@ public:
   ~thrown_memory();
 
   [[nodiscard]] void* get() const noexcept { return memory_; }
-  /// Throws what was constructed in the memory, as an object of `type`. `destroy` is called once.
+  /// Throws the object that was constructed in the memory, which is of `type`. `destroy` is called once.
   [[noreturn]] void raise(const std::type_info& type, void (*destroy)(void*));
 
 private:
