@@ -268,7 +268,7 @@ bool mailbox::test(transfer& what) {
   return true;
 }
 
-// Whoever asks on and on waits, too, and never sleeps.
+// A rank that tests in a loop waits, too, and never sleeps.
 void mailbox::copy_for_who_tests(transfer& what) {
   constexpr unsigned many = 128;
   if (!what.sends()) return relieve_senders();

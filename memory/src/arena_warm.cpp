@@ -56,7 +56,7 @@ void arena::trim_cache(std::size_t keep_bytes) noexcept {
   }
 }
 
-// ---- when nobody uses it
+// ---- when it is not used
 
 arena::warmth arena::warm_beyond_idle() const noexcept {
   const auto stays = idle_limit();

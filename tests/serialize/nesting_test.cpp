@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/error.hpp>
 #include <muster/serialize/codec.hpp>
 
 namespace muster::nesting_test {

@@ -87,9 +87,9 @@ inline constexpr std::size_t any_source = SIZE_MAX;
 /// Lifetime: destroying it leaves the group, after the asynchronous collectives begun have ended; in a callback of one
 /// of them it returns at once, and the group's thread leaves when they have. What this rank has sent until then is
 /// received all the same, also when its process has ended since: sends that returned, and those begun that the ring has
-/// room for, 32 that the receiver has not looked at. The receiver gets what their tensors held then, which are copied
-/// where anybody else has them; their handles end well, those of all others with errc::cancelled. Who waits for anything
-/// else of a rank that has left throws peer_lost.
+/// room for, 32 that the receiver has not looked at. The receiver gets what their tensors held then; a tensor that has
+/// another owner is copied. The handles of these sends end well, the others with errc::cancelled. Any other wait for a
+/// rank that has left throws peer_lost.
 /// Cost: collectives of short tensors (group_options::inline_bytes) take one exchange of a cache line with each other
 /// rank, longer ones two and the copies; docs/design/collectives.md has steps and bytes.
 /// Source: the operations are those of MPI and PyTorch's c10d; the ordered in-place reduction by slice owners is that

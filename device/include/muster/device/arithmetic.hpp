@@ -18,8 +18,8 @@
 // errc::invalid_argument.
 //
 // Thread safety: all functions are safe to call from any thread, while nobody else uses the elements.
-// Cost: one pass, no allocation where nothing overlaps in part; by vectors where the elements are adjacent, so that what is larger than the caches
-// goes as fast as memory does.
+// Cost: one pass, no allocation where nothing overlaps in part; by vectors where the elements are adjacent, so that
+// what is larger than the caches goes as fast as memory does.
 
 #include <cstddef>
 #include <span>

@@ -30,9 +30,9 @@ namespace muster {
 /// * bool: whether it is not 0. NaN is not.
 /// * From complex numbers: the real part, to anything that is not complex; but bool is false for 0 only.
 ///
-/// Throws errc::invalid_argument unless the shapes are the same. Both may overlap: then `from` is read as it was before,
-/// by way of a copy; throws errc::out_of_memory.
-/// Cost: one pass, no allocation where they do not overlap; where both are contiguous, by vectors.
+/// Throws errc::invalid_argument unless the shapes are the same. Both may overlap: then `from` is read as it was
+/// before, by way of a copy; throws errc::out_of_memory. Cost: one pass, no allocation where they do not overlap; where
+/// both are contiguous, by vectors.
 void convert_into(const tensor& to, const tensor& from);
 
 namespace detail {

@@ -39,10 +39,10 @@ class slab;
 class domain;
 struct memory_budget;
 
-/// How long an arena keeps memory warm that nobody uses (arena::trim_unused).
+/// How long an arena keeps unused memory warm (arena::trim_unused).
 inline constexpr std::chrono::nanoseconds warm_time = std::chrono::seconds(1);
 
-/// Gives back what an arena keeps warm, when nobody uses it: on a thread that can wait.
+/// Returns unused warm memory of an arena to the system: on a thread that can wait.
 ///
 /// Thread safety: begin_watch() is called on any thread.
 class warm_keeper {
@@ -83,7 +83,7 @@ enum class huge_pages : std::uint8_t {
 /// *Warm memory*: a process keeps freed runs for its next allocations; it gives the oldest back first. It keeps at most
 /// twice the recent swing of the runs that it allocated itself (run_demand), and least_warm_bytes more, within the
 /// bounds of its options. So a process that frees what others allocate keeps next to nothing, and all processes
-/// together keep about what they use. Memory that nobody uses for warm_time goes back to the system, if a thread of
+/// together keep about what they use. Memory that is unused for warm_time goes back to the system, if a thread of
 /// muster sleeps in the process: the supervisor of a program with pools, a worker, or a thread that waits in a group, a
 /// world, a queue or for an event (domain::sleep). Other processes call trim().
 ///
@@ -199,7 +199,7 @@ public:
   [[nodiscard]] std::span<std::byte> view(block_ref ref) const;
 
   /// Has the pages of the arena's first `bytes` bytes there before they are asked for; whoever allocates gets those
-  /// first. From then on this process keeps as much as that warm, also while nobody uses it, within the bounds of its
+  /// first. From then on this process keeps as much as that warm, also while it is unused, within the bounds of its
   /// options.
   /// Throws errc::invalid_argument for more than the arena has, errc::out_of_memory where that much is not available
   /// (nothing is touched then) or turns out not to be.
@@ -224,7 +224,7 @@ public:
   /// The same, unless runs were allocated or freed since `before`. Returns what is still kept warm: if that is
   /// something, call this again after warm_time.
   warmth trim_unused(const warmth& before) noexcept MUSTER_EXCLUDES(mutex_);
-  /// Tells `keeper` when something is kept warm; again after trim_unused() has returned nothing. nullptr: tells nobody.
+  /// Tells `keeper` when something is kept warm; again after trim_unused() has returned nothing. nullptr: no call.
   /// Lifetime: borrows the keeper until no_longer_watched_by().
   void be_watched_by(warm_keeper* keeper) noexcept MUSTER_EXCLUDES(mutex_);
   /// Calls that keeper no more, if it is the present one.

@@ -389,31 +389,33 @@ Last hint_after(const Container& values, Last last) {
   }
 }
 
-template <class Container>
-void load_pairs(input_archive& archive, Container& values) {
+/// `insert_next(hint)` reads an element, inserts it and returns where it is.
+template <class Container, class Insert>
+void load_in_order(input_archive& archive, Container& values, const Insert& insert_next) {
   cereal::size_type count = 0;
   archive(cereal::make_size_tag(count));
   values.clear();
   typename Container::const_iterator last = values.end();
-  for (cereal::size_type i = 0; i < count; ++i) {
+  for (cereal::size_type i = 0; i < count; ++i) last = insert_next(hint_after(values, last));
+}
+
+template <class Container>
+void load_pairs(input_archive& archive, Container& values) {
+  load_in_order(archive, values, [&](auto hint) {
     typename Container::key_type key{};
     typename Container::mapped_type value{};
     archive(cereal::make_map_item(key, value));
-    last = values.emplace_hint(hint_after(values, last), std::move(key), std::move(value));
-  }
+    return values.emplace_hint(hint, std::move(key), std::move(value));
+  });
 }
 
 template <class Container>
 void load_keys(input_archive& archive, Container& values) {
-  cereal::size_type count = 0;
-  archive(cereal::make_size_tag(count));
-  values.clear();
-  typename Container::const_iterator last = values.end();
-  for (cereal::size_type i = 0; i < count; ++i) {
+  load_in_order(archive, values, [&](auto hint) {
     typename Container::key_type key{};
     archive(key);
-    last = values.emplace_hint(hint_after(values, last), std::move(key));
-  }
+    return values.emplace_hint(hint, std::move(key));
+  });
 }
 
 }  // namespace detail

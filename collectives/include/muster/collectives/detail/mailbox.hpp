@@ -27,7 +27,7 @@ namespace muster::detail {
 /// A rank that waits until its own long message is taken also copies what others have sent to it, if need be into
 /// memory of its own: so two ranks that send to one another first and receive later do not wait for ever. One that
 /// waits for anything else copies some of what a sender has told of that can tell of nothing more before it is
-/// answered. Whoever only tests does so too, for a send after many tests in vain.
+/// answered. A rank that only tests copies as well, after many tests in vain.
 ///
 /// A rank that leaves hands over what it has told of and others have not received: rings that nobody has taken over go
 /// with the group's memory then, and long messages with their ring.

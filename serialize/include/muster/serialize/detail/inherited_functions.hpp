@@ -71,7 +71,7 @@ using standard_base_of = decltype(standard_base(static_cast<const T*>(nullptr)))
 /// Converts to T, and is no class that is derived from what T is derived from: no function of a base takes it.
 template <class T>
 struct only_as {
-  only_as(const only_as&);  // so that it is not taken as plain bytes itself
+  only_as(const only_as&);    // so that it is not taken as plain bytes itself
   operator const T&() const;  // NOLINT(google-explicit-constructor): the conversion is what is asked for
   operator T&();              // NOLINT(google-explicit-constructor)
 };
