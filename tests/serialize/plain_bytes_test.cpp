@@ -177,7 +177,7 @@ struct any_value {
 struct with_any_value {
   any_value value;
 };
-const auto closure = [number = 1] { return number; };
+[[maybe_unused]] const auto closure = [number = 1] { return number; };
 
 TEST(PlainBytes, ClassesThatTheCompilerCannotSeeIntoAreWhereTheySaySo) {
   EXPECT_FALSE(trivially_transportable<hidden>);

@@ -169,7 +169,7 @@ TEST(Refusal, OfClassesThatTheCompilerCannotSeeInto) {
   EXPECT_EQ(why<with_string>, refusal::no_functions);
 }
 
-const auto closure = [number = 1] { return number; };
+[[maybe_unused]] const auto closure = [number = 1] { return number; };
 
 TEST(Refusal, OfLambdas) {
   using type = std::remove_const_t<decltype(closure)>;

@@ -79,7 +79,7 @@ struct without_default {
 struct picture {
   std::array<std::array<float, 1000>, 1000> rows;
 };
-const auto closure = [number = 1] { return number; };
+[[maybe_unused]] const auto closure = [number = 1] { return number; };
 
 }  // namespace muster::sent_page_test
 
