@@ -35,7 +35,7 @@ struct stack_bounds {
   [[nodiscard]] bool is_nearly_used_up(std::uintptr_t here) const {
     if (here < lowest || here >= end) return false;
     // For one level more, the functions of the program in it, and what unwinds the stack.
-    constexpr std::uintptr_t most_reserve = 256 * 1024;
+    constexpr std::uintptr_t most_reserve = std::uintptr_t{256} * 1024;
     return here - lowest < std::min(most_reserve, (end - lowest) / 4);
   }
 };

@@ -54,8 +54,9 @@ void add_segment(module_info& module, const ElfW(Phdr) & segment) {
     module.code_begin = module.code_end == 0 ? begin : std::min(module.code_begin, begin);
     module.code_end = std::max(module.code_end, end);
   } else if (segment.p_type == PT_NOTE && module.build_id.empty()) {
-    module.build_id = detail::build_id_in(reinterpret_cast<const char*>(begin),
-                                          segment.p_memsz);  // NOLINT(performance-no-int-to-ptr)
+    const auto* const notes =
+        reinterpret_cast<const char*>(begin);  // NOLINT(performance-no-int-to-ptr): they lie there
+    module.build_id = detail::build_id_in(notes, segment.p_memsz);
   }
 }
 

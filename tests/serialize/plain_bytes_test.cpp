@@ -211,8 +211,10 @@ TEST(PlainBytes, StructsMayHave64Members) {
   EXPECT_FALSE(trivially_transportable<one_more>);
 }
 
+__extension__ using widest_integer = __int128;
+
 TEST(PlainBytes, StandardClassesThatArePlainAre) {
-  EXPECT_TRUE(trivially_transportable<__int128>);
+  EXPECT_TRUE(trivially_transportable<widest_integer>);
   EXPECT_TRUE(trivially_transportable<std::mt19937>);
   EXPECT_TRUE(trivially_transportable<std::normal_distribution<>>);
   EXPECT_TRUE(trivially_transportable<std::chrono::year_month_day>);

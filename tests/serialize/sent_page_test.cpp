@@ -93,13 +93,15 @@ inline constexpr bool muster::holds_pointers<muster::sent_page_test::tagged> = t
 namespace muster::sent_page_test {
 namespace {
 
+__extension__ using widest_integer = __int128;
+
 template <class... Ts>
 constexpr bool all_sent = (transportable<Ts> && ...);
 template <class... Ts>
 constexpr bool none_sent = (!transportable<std::remove_const_t<Ts>> && ...);
 
 TEST(SentPage, SaysWhichTypesAreSent) {
-  EXPECT_TRUE((all_sent<double, __int128, colour>));
+  EXPECT_TRUE((all_sent<double, widest_integer, colour>));
   EXPECT_TRUE((all_sent<point>));
   EXPECT_TRUE((all_sent<money>));
   EXPECT_TRUE((all_sent<person>));

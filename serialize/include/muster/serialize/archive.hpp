@@ -215,10 +215,13 @@ concept plain_class = (std::is_class_v<T> || std::is_union_v<T>) && std::is_triv
 template <class T>
 inline constexpr bool plain_standard_class = false;
 
+__extension__ using widest_signed = __int128;
+__extension__ using widest_unsigned = unsigned __int128;
+
 /// Also where the standard does not count those of 128 bits, with -std=c++20.
 template <class T>
-concept plain_number = std::is_arithmetic_v<T> || std::same_as<std::remove_cv_t<T>, __int128> ||
-                       std::same_as<std::remove_cv_t<T>, unsigned __int128>;
+concept plain_number = std::is_arithmetic_v<T> || std::same_as<std::remove_cv_t<T>, widest_signed> ||
+                       std::same_as<std::remove_cv_t<T>, widest_unsigned>;
 
 /// Types that are nothing but their bytes. A class with serialize functions of its own is not: they may know better.
 template <class T>
@@ -295,7 +298,7 @@ template <class T, bool IsKnown>
 consteval refusal refusal_of_part() {
   if constexpr (refers_elsewhere<T>) {
     return refusal::pointer;
-  } else if constexpr (plain_type<T>) {
+  } else if constexpr (plain_type<T>) {  // NOLINT(bugprone-branch-clone): asked in this order
     return refusal::none;
   } else if constexpr (has_state_beside_elements<T>) {
     return refusal::stateful;

@@ -201,7 +201,7 @@ consteval auto judge() {
     return verdict<T, refusal::constant>();
   } else if constexpr (constexpr auto why = refusal_of_part<T, known_to_cereal<T>>(); why != refusal::none) {
     return verdict<T, why>();
-  } else if constexpr (plain_type<T>) {
+  } else if constexpr (plain_type<T>) {  // NOLINT(bugprone-branch-clone): asked in this order
     return accepted();
   } else if constexpr (parts_of<T>::verdict::why != refusal::none) {
     return typename parts_of<T>::verdict();

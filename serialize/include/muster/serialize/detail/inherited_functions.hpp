@@ -116,7 +116,7 @@ consteval bool leaves_members_out() {
 /// Whether T would be sent by a function of its base, and is larger.
 template <class T, class Output>
 consteval bool is_cut() {
-  if constexpr (!std::is_class_v<T>) {
+  if constexpr (!std::is_class_v<T>) {  // NOLINT(bugprone-branch-clone): asked in this order
     return false;
   } else if constexpr (cereal::traits::has_member_serialize<T, Output>::value ||
                        cereal::traits::has_member_save<T, Output>::value) {

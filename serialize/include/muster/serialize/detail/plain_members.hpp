@@ -49,7 +49,7 @@ inline constexpr bool member_accepts = false;
   template <class T>                                                                                            \
   inline constexpr bool has_members<T, count> = requires { T{BOOST_PP_ENUM(count, MUSTER_DETAIL_BRACES, ~)}; }; \
   template <class T, class Probe>                                                                               \
-  inline constexpr bool member_accepts<T, Probe, count - 1> = requires(Probe probe) {                           \
+  inline constexpr bool member_accepts<T, Probe, (count) - 1> = requires(Probe probe) {                         \
     T{BOOST_PP_ENUM_SHIFTED(count, MUSTER_DETAIL_BRACES, ~) BOOST_PP_COMMA_IF(BOOST_PP_DEC(count)) probe};      \
   };
 BOOST_PP_REPEAT_FROM_TO(1, 66, MUSTER_DETAIL_MEMBERS, ~)

@@ -100,9 +100,9 @@ template <class T>
   if constexpr (std::is_convertible_v<T*, std::nested_exception*>) {
     set_inner(exception, has_inner);
   } else if constexpr (is_derivable<T>()) {
-    if (has_inner) throw_with_origin(with_inner<T>(std::move(exception)), info);
+    if (has_inner) throw_with_origin(with_inner<T>(std::forward<T>(exception)), info);
   }
-  throw_with_origin(std::move(exception), info);
+  throw_with_origin(std::forward<T>(exception), info);
 }
 
 /// Throws `exception`, with the original's what() where its own differs. Requires: as throw_with_inner; what() is not
@@ -110,18 +110,18 @@ template <class T>
 template <class T>
 [[noreturn]] void throw_with_text(T&& exception, const error_info& info) {
   if (info.message() != text_or_none(exception.what())) {
-    throw_with_inner(with_what<T>(std::move(exception), info.message()), info);
+    throw_with_inner(with_what<T>(std::forward<T>(exception), info.message()), info);
   }
-  throw_with_inner(std::move(exception), info);
+  throw_with_inner(std::forward<T>(exception), info);
 }
 
 /// Throws `exception`, with the original's what() as far as what() is a standard one. Requires: as throw_with_inner.
 template <class T>
 [[noreturn]] void throw_restored(T&& exception, const error_info& info) {
   if constexpr (has_standard_what<T>() && is_derivable<T>()) {
-    if (!has_virtual_base(typeid(T))) throw_with_text(std::move(exception), info);
+    if (!has_virtual_base(typeid(T))) throw_with_text(std::forward<T>(exception), info);
   }
-  throw_with_inner(std::move(exception), info);
+  throw_with_inner(std::forward<T>(exception), info);
 }
 
 }  // namespace muster::detail

@@ -78,10 +78,10 @@ template <class T>
   using thrown = thrown_object<T>;
   static_assert(!std::is_reference_v<T>);
   if constexpr (alignof(thrown) > alignof(std::max_align_t) || std::is_base_of_v<task_error, T>) {
-    throw T(std::move(exception));  // a task_error has its origin with it
+    throw T(std::forward<T>(exception));  // a task_error has its origin with it
   } else {
     thrown_memory memory(sizeof(thrown));
-    ::new (memory.get()) thrown(std::move(exception), info);
+    ::new (memory.get()) thrown(std::forward<T>(exception), info);
     memory.raise(typeid(T), [](void* object) { static_cast<thrown*>(object)->~thrown(); });
   }
 }
