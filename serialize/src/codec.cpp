@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/codec.hpp>
 
+#include <string_view>
+
 #include <muster/base/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -17,6 +19,16 @@ void require_whole_object(const std::type_info& object, const std::type_info& se
               text("an object of class ", name_of(object), " was given as its base ", name_of(sent),
                    " and would arrive without its own members: give a std::unique_ptr to it, and register its class "
                    "with CEREAL_REGISTER_TYPE"));
+}
+
+void throw_explained(const cereal::Exception& failure) {
+  const std::string_view said(failure.what());
+  if (said.find("unregistered polymorphic") == std::string_view::npos) throw;
+  throw error(errc::not_serializable,
+              text(said.substr(0, said.find('\n')),
+                   " Write CEREAL_REGISTER_TYPE(class) in a source that has included <muster/serialize/archive.hpp> "
+                   "before it: a class is registered with the archives that were included before, and muster's are "
+                   "archives of their own."));
 }
 
 }  // namespace muster::detail

@@ -2,6 +2,7 @@
 // The sentences about types that cannot be sent, all in one source, because its headers take long to read. Each type
 // gives one sentence: Clang's -verify counts them. refusal_test.cpp has more types for each reason.
 #include <any>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <set>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <muster/pool/pool.hpp>
+#include <muster/pool/thread_pool.hpp>
 
 using namespace muster;
 
@@ -127,6 +129,24 @@ struct changing {
   }
 };
 void changing_callables(const pool& processes) { processes.map(changing(), std::vector<int>()); }
+
+// expected-error@*:* 1 {{muster: this type cannot be sent to another process: give it a cereal serialize() function}}
+struct writer {
+  void put(const std::string& text);
+};
+struct of_another_library {
+  std::string text;
+  void serialize(writer& to) const { to.put(text); }
+};
+void functions_of_another_library(const pool& processes) {
+  processes.apply(take<of_another_library>, of_another_library());
+}
+
+// expected-error@*:* 1 {{muster: the callable cannot be called with these arguments}}
+void variadic_functions(const pool& processes, const thread_pool& threads) {
+  processes.apply(std::printf, "text");
+  threads.apply(std::printf, "text");
+}
 
 // expected-error@*:* 0+ {{}}
 // expected-note@*:* 0+ {{}}

@@ -88,6 +88,8 @@ int who(int) { return this_worker::id(); }
 void nothing() {}
 void nothing_of(int) {}
 std::string shout(const std::string& text) { return text + "!"; }
+std::string shouted_twice(const std::string& first, const std::string& then) { return first + then + "!"; }
+std::string shouted(int number, const std::string& text) { return text + std::to_string(number); }
 std::unique_ptr<int> boxed(int x) { return std::make_unique<int>(x); }
 int unboxed(std::unique_ptr<int> box) { return *box; }
 int unboxed_sum(std::unique_ptr<int> box, int more) { return *box + more; }
@@ -627,6 +629,49 @@ TYPED_TEST(Conformance, EachElementFindsTheCallableAsItWasGiven) {
     EXPECT_TRUE(feed.push(each));
     EXPECT_EQ(feed.next(), 10 + each);
   }
+}
+
+TYPED_TEST(Conformance, ANullTextSaysWhichArgumentOrElementItIs) {
+  const auto pool = TypeParam::make();
+  const char* const nothing = nullptr;
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.apply(call<shouted_twice>, "a", nothing); }),
+              HasSubstr("argument 2 is a null const char*"));
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.broadcast(call<shout>, nothing); }),
+              HasSubstr("argument 1 is a null const char*"));
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument,
+                             [&] {
+                               auto number = pool.apply_async(call<square>, 2);
+                               pool.apply(call<shouted>, std::move(number), nothing);
+                             }),
+              HasSubstr("argument 2 is a null const char*"));
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.map(call<shout>, std::vector{"a", "b", nothing}); }),
+              HasSubstr("element 2 is a null const char*"));
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument,
+                             [&] {
+                               for (const auto& each : pool.imap(call<shout>, std::vector{nothing})) discard({}, each);
+                             }),
+              HasSubstr("is a null const char*"));
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(bind_front(call<shout>, nothing)); }),
+              HasSubstr("bound argument 1 is a null const char*"));
+  EXPECT_EQ(pool.apply(call<shout>, "still there"), "still there!");
+}
+
+template <class Pool>
+void expect_null_callables_refused(const Pool& pool) {
+  int (*const nowhere)(int) = nullptr;
+  const auto said = HasSubstr("the callable is a null pointer");
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.apply(nowhere, 1); }), said);
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.broadcast(nowhere, 1); }), said);
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.map(nowhere, std::vector{1}); }), said);
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { pool.imap(nowhere, std::vector{1}).next(); }), said);
+  EXPECT_THAT(what_is_thrown(errc::invalid_argument, [&] { static_cast<void>(bind_front(nowhere, 1)); }), said);
+  EXPECT_EQ(pool.apply(square, 2), 4);
+}
+
+TEST(NullCallable, IsRefusedByTheCallerAndNotCalled) {
+  expect_null_callables_refused(with_pool::make());
+  expect_null_callables_refused(with_thread_pool::make());
+  expect_null_callables_refused(with_serial_pool::make());
 }
 
 TYPED_TEST(Conformance, WhatIsPushedIntoAFeedComesOutInOrder) {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/serialize/codec.hpp>
 
 namespace muster {
 
@@ -75,6 +76,24 @@ struct with_serialize {
   }
   friend bool operator==(const with_serialize&, const with_serialize&) = default;
 };
+
+// Of a class that is registered without muster's archives, which is as one that is not registered.
+struct unknown_polygon final : archive_test_shape {
+  [[nodiscard]] int corners() const override { return 0; }
+};
+
+TEST(Archive, AnUnregisteredClassIsRefusedWithTheHeaderToInclude) {
+  using owner = std::unique_ptr<archive_test_shape>;
+  const owner given = std::make_unique<unknown_polygon>();
+  try {
+    static_cast<void>(codec<owner>::size(given));
+    FAIL() << "it was measured";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::not_serializable);
+    EXPECT_THAT(failure.what(), testing::AllOf(testing::HasSubstr("unknown_polygon"),
+                                               testing::HasSubstr("<muster/serialize/archive.hpp>")));
+  }
+}
 
 TEST(Archive, KeepsArithmeticTypes) {
   EXPECT_EQ(round_trip(-5), -5);

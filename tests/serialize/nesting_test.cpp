@@ -17,6 +17,8 @@
 #include <muster/base/error.hpp>
 #include <muster/serialize/codec.hpp>
 
+#include "chain.hpp"
+
 namespace muster::nesting_test {
 namespace {
 
@@ -27,37 +29,9 @@ T sent(const T& value) {
   return codec<T>::decode_value(frame);
 }
 
-struct node {
-  std::unique_ptr<node> next;
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(next);
-  }
-  node() = default;
-  node(node&&) = default;
-  node& operator=(node&&) = default;
-  node(const node&) = delete;
-  node& operator=(const node&) = delete;
-  // One after the other: the usual destructor calls itself for each node.
-  ~node() {
-    while (next) next = std::move(next->next);
-  }
-};
-
-node chain_of(std::size_t count) {
-  node first;
-  for (std::size_t i = 1; i < count; ++i) {
-    auto more = std::make_unique<node>();
-    more->next = std::move(first.next);
-    first.next = std::move(more);
-  }
-  return first;
-}
-std::size_t length_of(const node& first) {
-  std::size_t count = 1;
-  for (const auto* each = first.next.get(); each != nullptr; each = each->next.get()) ++count;
-  return count;
-}
+using test::chain_of;
+using test::length_of;
+using test::node;
 
 TEST(Nesting, OfAThousandLevelsArrives) { EXPECT_EQ(length_of(sent(chain_of(1000))), 1000U); }
 

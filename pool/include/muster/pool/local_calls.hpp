@@ -48,7 +48,9 @@ std::vector<T> elements_of(Xs&& xs) {
     if constexpr (std::ranges::sized_range<Xs>) elements.reserve(std::ranges::size(xs));
     auto at = std::ranges::begin(xs);
     for (const auto end = std::ranges::end(xs); at != end; ++at) {
-      elements.emplace_back(to_own<T>(element_at<Xs>(at)));  // Xs is a reference where the range is lent
+      auto&& element = element_at<Xs>(at);  // Xs is a reference where the range is lent
+      require_text("element", elements.size(), element);
+      elements.emplace_back(to_own<T>(std::forward<decltype(element)>(element)));
     }
     return elements;
   }

@@ -63,6 +63,7 @@ auto submit_call(const std::shared_ptr<pool_core>& core, const task_options& opt
                  lane_route route, admission admitted, const F& f, const Args&... args) {
   using call = invocation_of<F, sent_as<Args>...>;
   using parts = callable_parts<F>;
+  require_texts("argument", args...);
   const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(f), core->functions());
   auto frame = call::encode_as(options.transfer, core->memory(), sent, parts::bound_of(f), args...);
   const auto token = core->functions().encode(&call::run);
@@ -109,7 +110,8 @@ void hand_over(transfer how, std::remove_reference_t<Sent>& sent) {
 ///
 /// All calls throw: what the pool was closed with (errc::pool_closed, errc::pool_broken); errc::out_of_memory with what
 /// was needed and what there was; errc::module_mismatch when the callable lies in a library without build-id;
-/// errc::overflow as pool_options::overflow says; and what serialize functions of arguments throw.
+/// errc::overflow as pool_options::overflow says; errc::invalid_argument for a null pointer where a function or a C
+/// string is to be; and what serialize functions of arguments throw.
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 template <class Derived, class Adapter = detail::as_given>
 class submit_calls {

@@ -59,6 +59,7 @@ auto apply_async(F f, Args&&... args) {
     return detail::submit_local(thread->core->shared_from_this(), {}, true, std::move(f), std::forward<Args>(args)...);
   }
   auto& here = nested_end::require_current();
+  detail::require_texts("argument", args...);
   const auto sent = detail::callable_wire<typename parts::innermost>::send(parts::callable_of(f), here.functions());
   auto frame = call::encode(here.memory(), sent, parts::bound_of(f), args...);
   return detail::future_access::of_source<result>(nullptr, std::make_shared<detail::nested_source<result>>(here.submit(

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/null_arguments.hpp>
 #include <muster/serialize/function_token.hpp>
 #include <muster/serialize/transportable.hpp>
 
@@ -116,8 +117,11 @@ concept sendable_callable =
 
 /// Binds the first arguments of a callable. They are sent as values of their own types, once for a whole `map`, and
 /// given to the callable as const references.
+/// Throws errc::invalid_argument for a null pointer: the callable, or a C string.
 template <class Callable, class... Bound>
 [[nodiscard]] auto bind_front(Callable callable, Bound&&... bound) {
+  detail::require_callable(callable);
+  detail::require_texts("bound argument", bound...);
   if constexpr (detail::is_bind_front<Callable>) {  // flat, so that there is one list of values
     return std::apply(
         [&]<class... Inner>(Inner&... inner) {
@@ -152,7 +156,10 @@ struct callable_wire;
 template <function_pointer Callable>
 struct callable_wire<Callable> {
   using sent = std::tuple<function_token>;
-  static sent send(const Callable& callable, token_encoder& encoder) { return {encoder.encode(callable)}; }
+  static sent send(const Callable& callable, token_encoder& encoder) {
+    require_callable(callable);
+    return {encoder.encode(callable)};
+  }
   static Callable restore(sent& wire, token_decoder& decoder) {
     return decoder.decode<std::remove_pointer_t<Callable>>(std::get<0>(wire));
   }

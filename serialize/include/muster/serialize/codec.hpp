@@ -22,6 +22,8 @@ namespace detail {
 [[noreturn]] void throw_short_frame(std::size_t bytes, std::size_t needed);
 /// Throws errc::not_serializable if they differ: of an object that was given as its base, the rest would be lost.
 void require_whole_object(const std::type_info& object, const std::type_info& sent);
+/// Throws errc::not_serializable if a class was not registered with muster's archives; else the exception itself.
+[[noreturn]] void throw_explained(const cereal::Exception& failure);
 
 }  // namespace detail
 
@@ -133,7 +135,11 @@ private:
       value.write_to(out);
     } else {
       if constexpr (std::is_polymorphic_v<T>) detail::require_whole_object(typeid(value), typeid(T));
-      out(value);
+      try {
+        out(value);
+      } catch (const cereal::Exception& failure) {
+        detail::throw_explained(failure);
+      }
     }
   }
 
@@ -146,7 +152,11 @@ private:
       return T::read_from(in);
     } else {
       T value{};
-      in(value);
+      try {
+        in(value);
+      } catch (const cereal::Exception& failure) {
+        detail::throw_explained(failure);
+      }
       return value;
     }
   }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <muster/base/mutex.hpp>
@@ -62,12 +63,9 @@ public:
   /// build-id, in one of two with the same build-id, in one that is to be entered and must not, in one that is being
   /// unloaded, or when the directory is full.
   /// Cost: about a nanosecond for a function of the executable.
-  template <class Result, class... Arguments>
-  [[nodiscard]] function_token encode(Result (*function)(Arguments...)) {
-    return encode_address(reinterpret_cast<std::uintptr_t>(function));
-  }
-  template <class Result, class... Arguments>
-  [[nodiscard]] function_token encode(Result (*function)(Arguments...) noexcept) {
+  template <class Function>
+    requires std::is_function_v<Function>
+  [[nodiscard]] function_token encode(Function* function) {
     return encode_address(reinterpret_cast<std::uintptr_t>(function));
   }
 

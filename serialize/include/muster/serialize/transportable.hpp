@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/detail/null_arguments.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 
 namespace muster {
@@ -237,9 +238,8 @@ struct without_constant_parts<std::pair<A, B>> {
 
 /// What an argument of type `Argument` is sent as: itself without reference and const; text for a C string.
 template <class Argument>
-using sent_as =
-    std::conditional_t<std::is_convertible_v<Argument, const char*> && std::is_pointer_v<std::decay_t<Argument>>,
-                       std::string, typename detail::without_constant_parts<std::decay_t<Argument>>::type>;
+using sent_as = std::conditional_t<detail::is_c_string<Argument>, std::string,
+                                   typename detail::without_constant_parts<std::decay_t<Argument>>::type>;
 
 namespace detail {
 

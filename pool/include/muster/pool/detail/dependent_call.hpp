@@ -41,6 +41,7 @@ public:
   template <class... Given>
   [[nodiscard]] std::shared_ptr<local_state<R>> begin(Given&&... given) {
     (require_valid(given), ...);
+    require_texts("argument", given...);
     const auto weak = this->weak_from_this();
     state_ = std::make_shared<local_state<R>>(
         [weak](cancellation how) {

@@ -184,7 +184,7 @@ struct local_callable {
   using bound_values = std::tuple<>;
   F callable;
   [[no_unique_address]] bound_values bound;
-  explicit local_callable(F&& whole) : callable(std::move(whole)) {}
+  explicit local_callable(F&& whole) : callable(std::move(whole)) { require_callable(callable); }
 };
 template <class F, class... Bound>
 struct local_callable<bind_front_t<F, Bound...>> {
@@ -268,6 +268,7 @@ private:
 template <class F, class... Args>
 auto submit_local(const std::shared_ptr<local_core>& core, lane_route route, bool limited, F f, Args&&... args) {
   using call = local_call<F, sent_as<Args>...>;
+  require_texts("argument", args...);
   auto task = std::make_shared<call>(*core, route, std::move(f), std::forward<Args>(args)...);
   auto made = future_access::of_source<typename call::result>(core, task);
   const auto admitted = core->begin_unit(limited);

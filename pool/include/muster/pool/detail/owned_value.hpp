@@ -72,8 +72,10 @@ template <class T, class A, class B>
 }
 
 /// What a `T` is made of that a task owns: what is given, or a copy by code, where it is lent and cannot be copied.
+/// Throws errc::invalid_argument for a C string that is null.
 template <class T, class Given>
 [[nodiscard]] decltype(auto) to_own(Given&& given) {
+  require_text("an element", unnumbered, given);
   constexpr bool is_given_away = !std::is_lvalue_reference_v<Given> && !std::is_const_v<Given>;
   if constexpr (std::is_constructible_v<T, Given> && (is_given_away || copies<T>)) {
     return std::forward<Given>(given);

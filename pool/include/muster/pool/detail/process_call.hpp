@@ -49,6 +49,7 @@ future<void> submit_process_call(const std::shared_ptr<pool_core>& core, const F
   using innermost = typename parts::innermost;
   using wire = callable_wire<innermost>;
   using call = invocation<process_callable<innermost>, typename wire::sent, typename parts::bound, sent_as<Args>...>;
+  require_texts("argument", args...);
   const auto sent = wire::send(parts::callable_of(f), core->functions());
   auto frame = call::encode(core->memory(), sent, parts::bound_of(f), args...);
   auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited);

@@ -70,12 +70,15 @@ std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_
 template <class T, class R, class Xs>
 packed_batch batch_of_range(arena& memory, transfer how, Xs&& xs) {
   using reference = std::ranges::range_reference_t<Xs>;
-  if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<reference> &&
+  if constexpr (std::ranges::forward_range<Xs> && std::is_lvalue_reference_v<reference> && !is_c_string<reference> &&
                 (std::is_same_v<std::remove_cvref_t<reference>, T> || copies<std::remove_cvref_t<reference>>)) {
     return make_batch<T, R>(memory, std::ranges::begin(xs), static_cast<std::size_t>(std::ranges::distance(xs)), how);
   } else {
     std::vector<T> elements;
-    for (auto&& each : xs) elements.push_back(to_own<T>(std::forward<decltype(each)>(each)));
+    for (auto&& each : xs) {
+      require_text("element", elements.size(), each);
+      elements.push_back(to_own<T>(std::forward<decltype(each)>(each)));
+    }
     return make_batch<T, R>(memory, elements.begin(), elements.size(), how);
   }
 }
