@@ -24,7 +24,7 @@ void empty_task(muster::task_call&) {}
 
 core_pair::core_pair(std::size_t processor)
     : domain_({.arena_bytes = std::size_t{64} << 20U, .max_participants = 8, .inherited = true}),
-      board_({.workers = 1, .task_slots = 64}, muster::spin_policy::calibrate(), muster::pages_without_signals(),
+      board_({.workers = 1, .task_slots = 64}, muster::spin_policy::of_process(), muster::pages_without_signals(),
              muster::mapping::inherit::yes),
       functions_(board_.modules()),
       tasks_(board_, domain_.blocks(), {}),

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <muster/queue/completion_ring.hpp>
-#include <muster/queue/idle_set.hpp>
+#include <muster/memory/wait/idle_set.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "scaling_figures.hpp"

@@ -6,16 +6,14 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
-#include <muster/queue/spin_policy.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 
 namespace muster {
 
 namespace {
 
 std::chrono::nanoseconds spin_of(const group_options& options) {
-  if (options.spin) return *options.spin;
-  static const auto budget = spin_policy::calibrate().budget;  // of the machine, and the same for all groups
-  return budget;
+  return options.spin ? *options.spin : spin_policy::of_process().budget;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
-#include <muster/queue/wait_protocol.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
 

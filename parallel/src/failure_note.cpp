@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/collectives/group_error.hpp>
 
 namespace muster::detail {

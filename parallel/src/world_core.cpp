@@ -5,7 +5,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/queue/spin_policy.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 
 #include "call_guard.hpp"
 #include "sink_call.hpp"
@@ -16,10 +16,9 @@ namespace muster::detail {
 namespace {
 
 world_shape shape_of(const world_options& options) {
-  static const auto spin = spin_policy::calibrate().budget;  // of the machine, and the same for all worlds
   const std::size_t processors = options.pin.processors();
   const auto ranks = ranks_of(options, processors);
-  return {.ranks = ranks, .spin = spin, .is_crowded = ranks > processors, .master = options.master_rank};
+  return {.ranks = ranks, .spin = spin_policy::of_process().budget, .is_crowded = ranks > processors, .master = options.master_rank};
 }
 
 std::shared_ptr<domain> domain_for_worlds() {

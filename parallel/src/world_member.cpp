@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/device/device_block.hpp>
 #include <muster/serialize/error_info.hpp>
 

@@ -9,19 +9,13 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/parking.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/parking.hpp>
 #include <muster/serialize/exceptions.hpp>
 
 namespace muster::detail {
 
 namespace {
-
-// A property of the machine, like its processors: once for the program, since it takes up to a millisecond.
-spin_policy measured_spin() {
-  static const auto found = spin_policy::calibrate();
-  return found;
-}
 
 void rouse(std::atomic<std::uint32_t>& parked) noexcept {
   futex_wake(futex_address(parked), 1, futex_scope::within_process);
@@ -46,10 +40,10 @@ local_core::local_core(const thread_pool_options& options, std::size_t threads, 
       finalizer_(options.finalizer),
       log_(callable(options.log)),
       as_caller_(options.as_caller),
-      spin_(threads == 0 || (as_caller_ && effective_cpus_of(allowed_cpus()) < 2) ? spin_policy() : measured_spin()),
+      spin_(threads == 0 || (as_caller_ && effective_cpus_of(allowed_cpus()) < 2) ? spin_policy()
+                                                                                  : spin_policy::of_process()),
       waits_(checked(threads)),
-      sleeping_((checked(threads) + 63) / 64),
-      spinning_(sleeping_.size()) {
+      sleeping_((checked(threads) + 63) / 64) {
   for (std::size_t index = 0; index < std::max<std::size_t>(1, threads); ++index) {
     auto& made = *workers_.emplace_back(std::make_unique<worker>());
     made.self = {.core = this, .id = static_cast<int>(index), .pool_name = &name_, .pool_stop = &stopping_};
@@ -136,6 +130,7 @@ std::shared_ptr<local_job> local_core::next_job(std::size_t index) {
     if (auto job = take(index)) {
       // Whoever submitted more relied on this thread being awake; now that it is busy, the next one must be.
       if (was_idle && workers_.size() > 1 && !queue_.seems_empty()) wake_any();
+      tell_place(workers_[index]->place);
       return job;
     }
     if (must_leave()) return nullptr;
@@ -152,12 +147,30 @@ std::shared_ptr<local_job> local_core::take(std::size_t index) {
   return queue_.seems_empty() ? nullptr : queue_.pop();
 }
 
-// True when there is something to do.
+// True when there is something to do; false also where another thread looks, or a caller is to run on this processor.
 bool local_core::spin(std::size_t index) {
   if (spin_.budget.count() == 0) return false;
+  auto& mine = *workers_[index];
+  bool meets = false;
   const auto look = [&] { return seems_wanted(index); };
-  if (spinning().count() + 1 >= spin_.processors && workers_.size() > 1) return false;
-  return parking::spin_visibly(spinning(), index, [&] { return spin_until(spin_.budget, look); });
+  const auto is_futile = [&] {
+    tell_place(mine.place);
+    return meets = shares_processor(caller_place_);
+  };
+  const auto look_long = [&] { return spin_until(spin_.budget, look, is_futile); };
+  const bool found = parking::spin_alone(spinning(), index, look_long);
+  if (found) {
+    mine.aside.passed();
+  } else if (meets) {
+    mine.aside.met();
+  }
+  return found;
+}
+
+std::optional<bool> local_core::meets(int runner) const noexcept {
+  const auto who = runner < 0 ? spinning().peek_first() : std::optional(static_cast<std::size_t>(runner));
+  if (!who || *who >= workers_.size()) return std::nullopt;
+  return shares_processor(workers_[*who]->place);
 }
 
 void local_core::park(std::size_t index) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/local_task.hpp>
 
+#include <algorithm>
 #include <climits>
+#include <optional>
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
@@ -46,17 +48,26 @@ private:
   const lane_route route_;
 };
 
-bool local_progress::wait(std::chrono::nanoseconds spin, deadline until) noexcept {
-  const auto look = [this] { return is_done(); };
-  if (spin_until(until.is_never() ? spin : std::min<std::chrono::nanoseconds>(spin, until.when() - clock::now()),
-                 look)) {
-    return true;
-  }
-  return sleep(until);
+// Not while the thread whose move is the next is to run on this very processor. One that was woken just now may stand
+// in this processor's queue, where nothing says so: it is looked for only as long as it needs to come from elsewhere.
+bool local_progress::spin(local_core& core, deadline until) noexcept {
+  constexpr auto to_come = std::chrono::microseconds(8);
+  auto budget = core.spin_budget();
+  if (!until.is_never()) budget = std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
+  std::optional<deadline> comes_until;
+  const auto is_futile = [&] {
+    core.tell_caller_place();
+    if (const auto meets = core.meets(runner_.load(std::memory_order_relaxed))) return *meets;
+    if (!comes_until) comes_until = deadline::after(to_come);
+    return comes_until->expired();
+  };
+  return spin_until(budget, [this] { return is_done(); }, is_futile);
 }
 
+bool local_progress::wait(local_core& core, deadline until) noexcept { return spin(core, until) || sleep(until); }
+
 bool local_progress::wait_at(local_core& core, const local_worker& here, lane_route route) {
-  if (spin_until(core.spin_budget(), [this] { return is_done(); })) return true;
+  if (spin(core, deadline::never())) return true;
   {
     local_task_wait what(*this, route);
     const local_waits::scope entered(core.waits(), static_cast<std::size_t>(here.id), what);

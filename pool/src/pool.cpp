@@ -11,6 +11,7 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 #include <muster/pool/detail/trace_writer.hpp>
 
 #include "worker_loop.hpp"
@@ -27,7 +28,8 @@ std::size_t worker_count(std::size_t asked, std::size_t most, unsigned processor
 }
 
 // Workers that share the only processor of the thread that has made them take it from one another by spinning.
-spin_policy spin_for(const pinning& pin, spin_policy found) {
+spin_policy spin_for(const pinning& pin) {
+  auto found = spin_policy::of_process();
   found.processors = std::min(found.processors, pin.processors());
   if (found.processors < 2) found.budget = std::chrono::nanoseconds(0);
   return found;
@@ -357,7 +359,7 @@ pool::pool(const pool_options& options, detail::lane_route route, std::span<cons
       .arena_bytes = options.arena_bytes, .prefault_bytes = options.prefault_bytes, .huge_pages = options.huge_pages};
   auto devices = options.devices.resolve();
   auto watcher = options.isolated ? std::make_shared<supervisor>(size, options.log) : supervisor::of_program(size);
-  core_ = std::make_shared<detail::pool_core>(watcher->shared(), spin_for(options.pin, watcher->spin()),
+  core_ = std::make_shared<detail::pool_core>(watcher->shared(), spin_for(options.pin),
                                               sizes_of(options, devices.size()), options, loop, devices);
   if (loop != nullptr) core_->attendant()->attend(core_);
   try {

@@ -8,6 +8,7 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 
@@ -23,7 +24,7 @@ public:
   explicit impl(const process_options& options) : options_(options) {
     detail::require_init();
     supervisor_ = supervisor::of_program({});
-    core_ = std::make_shared<detail::pool_core>(supervisor_->shared(), supervisor_->spin(), board_sizes{.workers = 1},
+    core_ = std::make_shared<detail::pool_core>(supervisor_->shared(), spin_policy::of_process(), board_sizes{.workers = 1},
                                                 pool_options{.name = options_.name, .log = options_.log});
   }
   impl(const impl&) = delete;

@@ -9,7 +9,6 @@
 
 #include <boost/asio/bind_allocator.hpp>
 
-#include <muster/base/cpu_list.hpp>
 #include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/of_process.hpp>
@@ -45,7 +44,6 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
     : owner_(::getpid()),
       log_(std::move(log)),
       domain_(std::move(watched)),
-      measured_(spin_policy::calibrate(), process_cpus().size()),
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
   bell_stream_.assign(bell_.get());
@@ -119,11 +117,6 @@ supervisor::~supervisor() {
 }
 
 const std::shared_ptr<domain>& supervisor::shared() const noexcept { return impl_->shared(); }
-
-spin_policy supervisor::spin() const {
-  const auto& [found, cpus] = impl_->measured();
-  return process_cpus().size() == cpus ? found : spin_policy::calibrate();
-}
 
 std::shared_ptr<supervisor> supervisor::of_program(const domain_options& options) {
   auto& program = program_supervisors.get();

@@ -52,8 +52,6 @@ public:
 
   [[nodiscard]] boost::asio::io_context& loop() noexcept { return loop_; }
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept { return domain_; }
-  /// What the machine was found to be like, and on how many processors that could be looked into.
-  [[nodiscard]] const std::pair<spin_policy, std::size_t>& measured() const noexcept { return measured_; }
   [[nodiscard]] const unique_fd& lifeline() const noexcept { return lifeline_.first; }
   [[nodiscard]] const unique_fd& bell() const noexcept { return bell_; }
   [[nodiscard]] bool is_owner() const noexcept { return ::getpid() == owner_; }
@@ -99,7 +97,6 @@ private:
   const pid_t owner_;
   detail::log_relay log_;
   std::shared_ptr<domain> domain_;
-  const std::pair<spin_policy, std::size_t> measured_;
   std::pair<unique_fd, unique_fd> lifeline_;
   const closed_in_children lifeline_ends_with_us_{lifeline_.second.get()};
   unique_fd bell_;

@@ -10,7 +10,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/system_call.hpp>
-#include <muster/queue/parking.hpp>
+#include <muster/memory/wait/parking.hpp>
 
 namespace muster {
 
@@ -18,7 +18,7 @@ namespace {
 
 using word = std::atomic<std::uint64_t>;
 
-constexpr std::uint64_t magic = 0x6d7573746572'0104;  // "muster", board, layout version 4
+constexpr std::uint64_t magic = 0x6d7573746572'0105;  // "muster", board, layout version 5
 constexpr std::size_t most_slots = 32768;
 
 // The first bytes of a board. Layout: docs/formats/board.md.
@@ -32,6 +32,7 @@ struct header {
   alignas(128) std::atomic<std::uint32_t> bell_armed;
   alignas(128) std::array<word, most_workers / 64> sleeping;
   alignas(128) std::array<word, 1> spinning;
+  alignas(128) place_word caller_place;
   alignas(128) std::array<module_entry, module_directory_size> modules;
 };
 
@@ -170,6 +171,7 @@ void board::attach() {
   times_ = {reinterpret_cast<task_times*>(start + where.times), sizes_.task_slots};
   sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
   spinning_ = first.spinning;
+  caller_place_ = &first.caller_place;
   bell_armed_ = &first.bell_armed;
   modules_ = first.modules.data();
 }

@@ -2,6 +2,7 @@
 // Waiting for a task: spinning and then sleeping on its slot's word, or on its record while it has no slot.
 #include <algorithm>
 #include <climits>
+#include <optional>
 #include <utility>
 
 #include <muster/base/assert.hpp>
@@ -46,10 +47,9 @@ bool dispatcher::wait(task_record& record, deadline until) {
       continue;
     }
     MUSTER_ASSERT(where.phase == task_phase::posted);
-    const auto& word = board_.slot(where.slot).word;
     const auto spin = spin_budget(until);
-    spin_until(spin, [&] { return has_changed(slot_protocol::read(word), where); });
-    const auto found = slot_protocol::read(word);
+    spin_for(record, where, spin);
+    const auto found = slot_protocol::read(board_.slot(where.slot).word);
     if (is_same_task(found, where) && found.state() == slot_state::done) return true;
     if (is_same_task(found, where) && found.state() == slot_state::queued) wake_for(record.lane_);
     if (has_changed(found, where)) {
@@ -60,6 +60,39 @@ bool dispatcher::wait(task_record& record, deadline until) {
       return is_done(record);
     }
   }
+}
+
+// The worker whose move is the next: the one that has the task; else the one it is for, or the one that looks for
+// tasks. None where all are busy.
+const place_word* dispatcher::place_of_next(const slot_word& found, std::size_t lane) noexcept {
+  std::optional<std::size_t> worker;
+  if (found.state() == slot_state::claimed) {
+    worker = found.owner() - 1;
+  } else if (lane >= board::shared_lanes) {
+    worker = lane - board::shared_lanes;
+  } else {
+    worker = board_.spinning().peek_first();
+  }
+  return worker && *worker < board_.sizes().workers ? &board_.line(*worker).place : nullptr;
+}
+
+// Not while the worker is to run on this very processor. One that was woken just now may stand in this processor's
+// queue, where nothing says so: it is looked for only as long as it needs to come from elsewhere.
+void dispatcher::spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget) {
+  constexpr auto to_come = std::chrono::microseconds(8);
+  const auto& word = board_.slot(where.slot).word;
+  std::optional<deadline> comes_until;
+  const auto is_futile = [&] {
+    tell_place(board_.caller_place());
+    const auto found = slot_protocol::read(word);
+    if (record.roused_ && found.state() == slot_state::queued) {
+      if (!comes_until) comes_until = deadline::after(to_come);
+      return comes_until->expired();
+    }
+    const auto* const next = place_of_next(found, record.lane_);
+    return next != nullptr && shares_processor(*next);
+  };
+  spin_until(budget, [&] { return has_changed(slot_protocol::read(word), where); }, is_futile);
 }
 
 bool dispatcher::is_done(const task_record& record) {

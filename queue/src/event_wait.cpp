@@ -3,12 +3,12 @@
 
 #include <optional>
 
-#include <muster/queue/spin_policy.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 
 namespace muster::detail {
 
 std::chrono::nanoseconds event_wait::spin_budget(deadline until) {
-  static const auto budget = spin_policy::calibrate().budget;  // of the machine, and the same for all waits
+  const auto budget = spin_policy::of_process().budget;
   if (until.is_never()) return budget;
   return std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
 }

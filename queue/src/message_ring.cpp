@@ -12,9 +12,9 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 #include <muster/queue/message_protocol.hpp>
-#include <muster/queue/spin_policy.hpp>
-#include <muster/queue/wait_protocol.hpp>
 
 #include "queue_keeper.hpp"
 
@@ -33,7 +33,7 @@ std::shared_ptr<message_ring> message_ring::make(queue_kind kind, std::size_t ca
                                              " messages was asked for in a worker, who cannot repair it when others "
                                              "die: make it in the program, and pass it to the task as an argument"));
   }
-  const auto spin = options.spin ? *options.spin : spin_policy::calibrate().budget;
+  const auto spin = options.spin ? *options.spin : spin_policy::of_process().budget;
   const auto shape = ring_shape::of(kind, capacity, options.inline_bytes, spin);
   where->keepsakes().tidy();
   auto memory = where->blocks().allocate_shared(shape.total_bytes());

@@ -14,8 +14,8 @@
 #include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/parking.hpp>
 #include <muster/queue/bell.hpp>
-#include <muster/queue/parking.hpp>
 #include <muster/queue/slot_protocol.hpp>
 #include <muster/queue/task_call.hpp>
 
@@ -132,6 +132,7 @@ void worker_end::run(const claimed_task& task) {
   const bool notes = notes_times();
   if (notes) note_begin(task.slot, free_since_ != 0 ? free_since_ : now());
   line_.element.store(0, std::memory_order_relaxed);
+  tell_place(line_.place);
   // From here on a death is the task's. Release: the element belongs to it.
   line_.current.store(current_task(task.slot, task.word.short_generation()), std::memory_order_release);
   {
@@ -225,15 +226,24 @@ void worker_end::exit_without(const known_descriptor& bell) const {
   ::_exit(EXIT_FAILURE);
 }
 
-// True when it has claimed a task; false when the budget is used up, or there is an order.
+// True when it has claimed a task; false when the budget is used up, there is an order, another worker spins, or the
+// caller is to run on this processor.
 bool worker_end::spin(claimed_task& task) {
-  if (spin_.budget.count() == 0 || options_.index >= 64) return false;
+  if (spin_.budget.count() == 0) return false;
   bool claimed = false;
+  bool meets = false;
   const auto look = [&] { return is_unfit() || (claimed = claim_any(task)) || is_ordered_to_leave(); };
-  const auto spin_alone = [&] { return spin_until(spin_.budget, look); };
-  if (!has_others()) return spin_alone() && claimed;
-  if (board_.spinning().count() + 1 >= spin_.processors) return false;  // the parent needs a processor too
-  return parking::spin_visibly(board_.spinning(), options_.index, spin_alone) && claimed;
+  const auto is_futile = [&] {
+    tell_place(line_.place);
+    return meets = shares_processor(board_.caller_place());
+  };
+  parking::spin_alone(board_.spinning(), options_.index, [&] { return spin_until(spin_.budget, look, is_futile); });
+  if (claimed) {
+    aside_.passed();
+  } else if (meets) {
+    aside_.met();
+  }
+  return claimed;
 }
 
 // To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with

@@ -25,7 +25,7 @@
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
-#include <muster/queue/wait_protocol.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
 #include "group_support.hpp"

@@ -19,7 +19,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
-#include <muster/queue/wait_protocol.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 
 #include "group_support.hpp"
 #include "memory_state.hpp"

@@ -8,7 +8,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/queue/ring_memory.hpp>
-#include <muster/queue/wait_protocol.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 
 namespace muster::message_protocol_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include <muster/queue/parking.hpp>
+#include <muster/memory/wait/parking.hpp>
 
 namespace muster::model {
 

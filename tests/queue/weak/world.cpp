@@ -2,7 +2,7 @@
 #include "world.hpp"
 
 #include <muster/queue/bell.hpp>
-#include <muster/queue/parking.hpp>
+#include <muster/memory/wait/parking.hpp>
 
 namespace muster::weak {
 

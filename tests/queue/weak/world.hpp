@@ -11,7 +11,7 @@
 #include <span>
 
 #include <muster/queue/completion_ring.hpp>
-#include <muster/queue/idle_set.hpp>
+#include <muster/memory/wait/idle_set.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/slot_protocol.hpp>
 

@@ -56,6 +56,31 @@ bool spin_until(std::chrono::nanoseconds budget, Done done) {
   return false;
 }
 
+/// The same, which also gives up when `is_futile` says so: when the one who is to make `done` true cannot run while
+/// this thread looks. It is asked at first and between every few looks. Returns the last answer of `done`.
+///
+/// Thread safety: as `done` and `is_futile`.
+template <class Done, class IsFutile>
+bool spin_until(std::chrono::nanoseconds budget, Done done, IsFutile is_futile) {
+  if (done()) return true;
+  if (budget <= std::chrono::nanoseconds::zero()) return false;
+  constexpr int looks_per_question = 16;
+  const auto look_often = [&] {
+    for (int look = 0; look < looks_per_question; ++look) {
+      relax_processor();
+      if (done()) return true;
+    }
+    return false;
+  };
+  if (is_futile()) return done();
+  if (look_often()) return true;  // what comes soon is not held up by a reading of the clock
+  const auto end = clock::now() + budget;
+  while (!is_futile() && clock::now() < end) {
+    if (look_often()) return true;
+  }
+  return done();
+}
+
 /// The same for those who are known to share processors with whom they wait for: lets others run between its looks.
 ///
 /// Thread safety: as `done`.

@@ -21,7 +21,7 @@ struct group_options {
   /// more is read and written in place, which takes two. Each rank has room for two such contributions.
   std::size_t inline_bytes = 4096;
   /// How long a rank looks before it sleeps; where there are more ranks than processors it lets others run between its
-  /// looks. Nothing: what spin_policy::calibrate() finds.
+  /// looks. Nothing: what spin_policy::of_process() finds.
   std::optional<std::chrono::nanoseconds> spin = {};
   /// Elements on devices are combined in the order of ranks, to the bits that the host gives, also where devices do it
   /// directly: that takes up to twice the time and memory for a copy of the elements. Otherwise floating-point numbers

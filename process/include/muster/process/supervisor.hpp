@@ -5,7 +5,6 @@
 
 #include <muster/base/log.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/queue/spin_policy.hpp>
 
 namespace muster {
 
@@ -18,7 +17,7 @@ namespace muster {
 /// Lifetime: crews keep their supervisor alive.
 class supervisor {
 public:
-  /// Measures the machine (spin_policy::calibrate). Requires: the caller is the domain's host.
+  /// Requires: the caller is the domain's host.
   /// Throws EMFILE or EAGAIN when descriptors or threads run out.
   explicit supervisor(std::shared_ptr<domain> watched, log_sink log = log_to_stderr);
   /// Makes the domain as well; throws what that throws.
@@ -34,9 +33,6 @@ public:
   [[nodiscard]] static std::shared_ptr<supervisor> of_program(const domain_options& options);
 
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept;
-  /// For who makes something that its workers use: measured again, in less than a millisecond, for a thread that may
-  /// run on more or fewer processors than the one that made this.
-  [[nodiscard]] spin_policy spin() const;
 
   class impl;
   /// For crews.

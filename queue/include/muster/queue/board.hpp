@@ -13,12 +13,13 @@
 #include <muster/base/memfd.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/mapping.hpp>
+#include <muster/memory/wait/idle_set.hpp>
+#include <muster/memory/wait/place.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 #include <muster/queue/completion_ring.hpp>
-#include <muster/queue/idle_set.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/slot_word.hpp>
-#include <muster/queue/spin_policy.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
@@ -76,6 +77,7 @@ struct alignas(128) worker_line {
   std::atomic<std::uint64_t> started;              ///< when it began that, if the task is timed: ns, monotonic clock
   std::atomic<std::uint64_t> finished;             ///< tasks completed by this incarnation
   std::atomic<std::uint32_t> leaving;              ///< 1 once it has decided to exit in good order
+  place_word place;                                ///< where it ran when it last began a task, or looked for one
 
   alignas(64) std::atomic<std::uint64_t> ring_tail;
 };
@@ -130,8 +132,10 @@ public:
   [[nodiscard]] lane& private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
   [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
   [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
-  /// Only the first 64 workers ever spin.
+  /// One at a time, of the first 64 workers.
   [[nodiscard]] idle_set spinning() noexcept { return idle_set(spinning_); }
+  /// Where the thread ran that last waited for a task.
+  [[nodiscard]] place_word& caller_place() noexcept { return *caller_place_; }
   /// 1 while the parent sleeps and wants the bell rung for a completion.
   [[nodiscard]] std::atomic<std::uint32_t>& bell_armed() noexcept { return *bell_armed_; }
   [[nodiscard]] module_directory modules() noexcept { return module_directory(modules_, module_directory_size); }
@@ -176,6 +180,7 @@ private:
   std::span<std::atomic<std::uint64_t>> rings_;
   std::span<std::atomic<std::uint64_t>> sleeping_;
   std::span<std::atomic<std::uint64_t>> spinning_;
+  place_word* caller_place_ = nullptr;
   std::atomic<std::uint32_t>* bell_armed_ = nullptr;
   module_entry* modules_ = nullptr;
 };

@@ -278,8 +278,10 @@ private:
   [[nodiscard]] bool has_slot_for(std::size_t lane) const MUSTER_REQUIRES(mutex_);
   void enter_backlog(task_record& record, bool first) MUSTER_REQUIRES(mutex_);
   void leave_backlog(task_record& record) MUSTER_REQUIRES(mutex_);
-  void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
+  std::size_t wake_for(std::size_t lane, std::size_t count = 1) noexcept;
   [[nodiscard]] bool may_rely_on_spinning(std::size_t lane) noexcept;
+  [[nodiscard]] const place_word* place_of_next(const slot_word& found, std::size_t lane) noexcept;
+  void spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget);
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 
   // Ending. Nothing here throws for want of memory: texts are left out, and what needs room has it since the start.

@@ -10,6 +10,7 @@
 #include <muster/base/fork_count.hpp>
 #include <muster/base/known_descriptor.hpp>
 #include <muster/memory/arena.hpp>
+#include <muster/memory/wait/step_aside.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/nested_end.hpp>
 #include <muster/queue/worker_cache.hpp>
@@ -93,6 +94,7 @@ private:
   const known_descriptor stderr_;  // as it was when the worker began
   worker_line& line_;
   const spin_policy spin_;
+  step_aside aside_;
   worker_cache cache_;
   std::uint64_t claims_ = 0;  // for aging
   std::uint64_t finished_ = 0;

@@ -20,7 +20,7 @@
 #include <muster/base/spin.hpp>
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
-#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/group_options.hpp>
 #include <muster/memory/domain.hpp>

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include <muster/base/mutex.hpp>
-#include <muster/collectives/detail/rank_identity.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/detail/world_ticket.hpp>
 #include <muster/pool/pool.hpp>

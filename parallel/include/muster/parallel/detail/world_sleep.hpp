@@ -12,7 +12,7 @@
 #include <muster/base/spin.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
-#include <muster/queue/wait_protocol.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
 
 namespace muster::detail {
 

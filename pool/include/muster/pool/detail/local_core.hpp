@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/memory/wait/idle_set.hpp>
+#include <muster/memory/wait/place.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
+#include <muster/memory/wait/step_aside.hpp>
 #include <muster/pool/detail/future_home.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/local_queue.hpp>
 #include <muster/pool/detail/local_waits.hpp>
 #include <muster/pool/detail/local_worker.hpp>
 #include <muster/pool/thread_pool_options.hpp>
-#include <muster/queue/idle_set.hpp>
-#include <muster/queue/spin_policy.hpp>
 
 namespace muster::detail {
 
 /// What a pool of threads and its futures share: threads, their queues, and who waits for what.
 ///
 /// It works as follows. Jobs for anybody lie in one queue, jobs for one thread in a queue of its own, which it looks at
-/// first. A thread that finds nothing spins, visibly, then sleeps (queue/parking.hpp). Who submits wakes a sleeper
-/// unless somebody spins; a thread that has found a job after spinning wakes another if there are more. A job that
-/// somebody runs elsewhere, because he waits for it, or that is cancelled, stays in its queue as an empty shell.
+/// first. A thread that finds nothing spins, visibly, then sleeps (memory/wait/parking.hpp). Who submits wakes a
+/// sleeper unless somebody spins; a thread that has found a job after spinning wakes another if there are more. A job
+/// that somebody runs elsewhere, because he waits for it, or that is cancelled, stays in its queue as an empty shell.
 /// Accepted units, which are tasks and maps, are counted when they are accepted and when they have ended, by each
 /// thread on lines of its own: their difference is what is pending.
 ///
@@ -83,6 +87,11 @@ public:
   [[nodiscard]] error_info circle_error(const local_worker& here) const;
   /// How long to look before sleeping: nothing while the threads that are awake need all processors.
   [[nodiscard]] std::chrono::nanoseconds spin_budget() const noexcept;
+  /// By who looks, over and over: where it does that.
+  void tell_caller_place() noexcept { tell_place(caller_place_); }
+  /// Whether the thread that is to make the next move for a task is to run on the calling one's processor: the runner,
+  /// or, where that is none (-1), the thread that looks for jobs. Nothing where there is neither.
+  [[nodiscard]] std::optional<bool> meets(int runner) const noexcept;
 
   // ---- the end
 
@@ -118,6 +127,8 @@ private:
     std::atomic<std::uint32_t> parked = 0;  // futex: parking.hpp
     std::atomic<std::uint64_t> ended = 0;   // units; written by its thread only
     std::atomic<bool> has_left = false;     // likewise
+    place_word place = 0;                   // likewise
+    step_aside aside;
     local_queue own;
     local_worker self;
     std::shared_ptr<void> context;
@@ -142,7 +153,7 @@ private:
   void wake_any() noexcept;
   void wake_all() noexcept;
   [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
-  [[nodiscard]] idle_set spinning() noexcept { return idle_set(spinning_); }
+  [[nodiscard]] idle_set spinning() const noexcept { return idle_set(spinning_); }
 
   [[nodiscard]] bool is_empty() const noexcept;
   [[nodiscard]] std::uint64_t ended() const noexcept;
@@ -170,7 +181,8 @@ private:
   local_queue queue_;
   // Who sleeps and who spins, a bit for each.
   alignas(64) std::vector<std::atomic<std::uint64_t>> sleeping_;
-  std::vector<std::atomic<std::uint64_t>> spinning_;
+  mutable std::array<std::atomic<std::uint64_t>, 1> spinning_{};  // one at a time, of the first 64
+  alignas(64) place_word caller_place_ = 0;                       // of who waited last
 
   // Sequentially consistent, all of these: of two sides that each write one and then read the other's, one sees it.
   alignas(64) std::atomic<std::uint64_t> accepted_ = 0;

@@ -74,4 +74,13 @@ bool spin_visibly(Set spinning, std::size_t self, Spin spin) {
   return found;
 }
 
+/// The same for one worker at a time: others do not spin meanwhile, and get false. Requires: all spin so.
+template <class Set, class Spin>
+bool spin_alone(Set spinning, std::size_t self, Spin spin) {
+  if (!spinning.insert_alone(self)) return false;
+  const bool found = spin();
+  spinning.remove(self);
+  return found;
+}
+
 }  // namespace muster::parking

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/idle_set.hpp>
+#include <muster/memory/wait/idle_set.hpp>
 
 #include <array>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/spin_policy.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
 
 #include <sched.h>
-
-#include <cerrno>
 
 #include <gtest/gtest.h>
 
@@ -11,23 +9,14 @@
 #include <muster/base/effective_cpus.hpp>
 
 #include "processes.hpp"
-#include "refused_calls.hpp"
 
 namespace muster::spin_policy_test {
 namespace {
 
-TEST(SpinPolicy, IsBoundedByFiftyMicroseconds) {
-  const auto policy = spin_policy::calibrate();
+TEST(SpinPolicy, IsTheUsualOneWhereThereAreProcessorsForIt) {
+  const auto policy = spin_policy::of_process();
   EXPECT_EQ(policy.processors, effective_cpus());
-  EXPECT_LE(policy.budget, std::chrono::microseconds(50));
-}
-
-TEST(SpinPolicy, WithoutThreadsItIsWhatIsUsual) {
-  for (const int allowed : {0, 1}) {
-    const test::refused_calls scope("pthread_create", EAGAIN, -1, allowed);
-    const auto policy = spin_policy::calibrate();
-    EXPECT_EQ(policy.budget, std::chrono::microseconds(policy.processors < 2 ? 0 : 10));
-  }
+  EXPECT_EQ(policy.budget, policy.processors < 2 ? std::chrono::nanoseconds(0) : spin_policy::usual_budget);
 }
 
 TEST(SpinPolicy, OneProcessorMeansNoSpinning) {
@@ -41,7 +30,7 @@ TEST(SpinPolicy, OneProcessorMeansNoSpinning) {
     }
     if (::sched_setaffinity(0, sizeof one, &one) != 0) return 3;
     detail::note_process_cpus();  // as muster::init of a program that was started so
-    const auto policy = spin_policy::calibrate();
+    const auto policy = spin_policy::of_process();
     return policy.processors == 1 && policy.budget.count() == 0 ? 0 : 1;
   });
   EXPECT_EQ(ranks->wait(0), exit_status::exited(0));

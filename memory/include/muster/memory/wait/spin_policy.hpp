@@ -16,9 +16,14 @@ struct spin_policy {
   std::chrono::nanoseconds budget{0};  ///< 0: sleep at once
   unsigned processors = 1;             ///< that this program may keep busy
 
-  /// Measures how long a sleeping thread takes to run after it was woken, and looks at affinity and CPU quota.
-  /// One processor means no spinning. Cost: under a millisecond.
-  [[nodiscard]] static spin_policy calibrate();
+  /// What a wake-up takes where processors are virtual, and the most that is worth while elsewhere
+  /// (docs/design/waiting.md).
+  static constexpr std::chrono::nanoseconds usual_budget = std::chrono::microseconds(50);
+
+  /// Of the calling process: usual_budget, or none where it may keep one processor busy only.
+  /// Thread safety: safe. Cost: 0.1 ms the first time, and when the process's processors have changed (effective_cpus);
+  /// else well under a microsecond.
+  [[nodiscard]] static spin_policy of_process();
 };
 
 }  // namespace muster

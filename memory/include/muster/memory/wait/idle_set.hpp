@@ -26,6 +26,22 @@ public:
 
   void insert(std::size_t worker) noexcept { words_[worker / 64].fetch_or(bit_of(worker), std::memory_order_acq_rel); }
 
+  /// True when nobody was in the set, and this call put the worker in; false also for a worker that is not among the
+  /// first 64.
+  bool insert_alone(std::size_t worker) noexcept {
+    if (worker >= 64) return false;
+    std::uint64_t nobody = 0;
+    return words_[0].compare_exchange_strong(nobody, bit_of(worker), std::memory_order_acq_rel,
+                                             std::memory_order_relaxed);
+  }
+
+  /// Who is in it with the lowest index among the first 64, roughly: it may change at any time.
+  [[nodiscard]] std::optional<std::size_t> peek_first() const noexcept {
+    const auto word = words_[0].load(std::memory_order_relaxed);
+    if (word == 0) return std::nullopt;
+    return static_cast<std::size_t>(std::countr_zero(word));
+  }
+
   /// True when the worker was in the set, and this call took it out. A worker beyond the set's room is never in it.
   bool remove(std::size_t worker) noexcept {
     if (worker / 64 >= words_.size()) return false;
