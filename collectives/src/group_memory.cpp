@@ -11,7 +11,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d75737447720003;  // "mustGr", layout version 3
+constexpr std::uint64_t magic = 0x6d75737447720004;  // "mustGr", layout version 4
 constexpr std::size_t pair_of_lines = 128;           // processors fetch lines in pairs
 constexpr std::chrono::nanoseconds longest_spin = std::chrono::milliseconds(1);
 constexpr std::chrono::nanoseconds longest_timeout = std::chrono::hours(24 * 366);

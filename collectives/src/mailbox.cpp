@@ -304,9 +304,10 @@ bool mailbox::wait(transfer& what, deadline until) {
     if (absorbs) absorb();
     return what.has_ended();
   };
-  if (end_->look_until(until, is_over)) return await_loss(what), true;
+  const auto reason = reason_of(what, what.asked_);
+  if (end_->look_until(until, is_over, reason.whom)) return await_loss(what), true;
   absorbs = sends;
-  if (!end_->wait_until(reason_of(what, what.asked_), until, is_over)) return false;
+  if (!end_->wait_until(reason, until, is_over)) return false;
   await_loss(what);
   return true;
 }

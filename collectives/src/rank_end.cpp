@@ -2,13 +2,14 @@
 #include <muster/collectives/detail/rank_end.hpp>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 #include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/sleeper.hpp>
+#include <muster/memory/wait/step_aside.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
@@ -210,21 +211,13 @@ void rank_end::notify(std::size_t rank) noexcept {
   auto& line = memory_.line(rank);
   if (!wait_protocol::is_awaited(line.bell)) return;
   const auto whom = line.waits_for.load(std::memory_order_relaxed);
-  if (whom == rank_line::anybody || whom == rank_) wake(rank);
+  if (whom == rank_line::anybody || whom == rank_) ring(line.bell);
 }
 
-void rank_end::rouse(std::size_t rank) noexcept {
-  if (wait_protocol::is_awaited(memory_.line(rank).bell)) wake(rank);
-}
-
-void rank_end::wake(rank_line& whom) noexcept {
-  const auto raised = wait_protocol::raise(whom.bell);
-  futex_wake(futex_address(whom.bell), INT_MAX, futex_scope::shared);
-  wait_protocol::withdraw(whom.bell, raised);
-}
+void rank_end::rouse(std::size_t rank) noexcept { ring(memory_.line(rank).bell); }
 
 void rank_end::raise_all(const group_memory& of) noexcept {
-  for (std::size_t rank = 0; rank < of.shape().ranks; ++rank) wake(of.line(rank));
+  for (std::size_t rank = 0; rank < of.shape().ranks; ++rank) raise_bell(of.line(rank).bell);
 }
 
 // ---- sleeping
@@ -232,6 +225,20 @@ void rank_end::raise_all(const group_memory& of) noexcept {
 std::chrono::nanoseconds rank_end::spin_budget(deadline until) const {
   const auto budget = memory_.shape().spin;
   return until.is_never() ? budget : std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
+}
+
+bool rank_end::meets_anybody() const noexcept {
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    if (rank != rank_ && shares_processor(memory_.line(rank).place)) return true;
+  }
+  return false;
+}
+
+// The host's threads are the program's, and stay where that has them.
+void rank_end::note_meeting(bool has_met) const noexcept {
+  if (domain_->self() == participant_id::host) return;
+  thread_local step_aside aside;
+  has_met ? aside.met() : aside.passed();
 }
 
 // Before the announcement, which publishes it.

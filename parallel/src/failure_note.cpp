@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
-#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/collectives/group_error.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 
 namespace muster::detail {
 

@@ -17,7 +17,7 @@ void be_rank(const world_ticket& ticket, std::size_t rank) {
   if (rank >= memory.shape().ranks) return;
   // Whatever the program calls its device, here it is the first one.
   const auto on = this_worker::device().is_cpu() ? device::cpu() : device::cuda(0);
-  world_member member(domain::of_program(), memory, rank, memory.line(rank).bell, on);
+  world_member member(domain::of_program(), memory, rank, world_member::seat::own_process, on);
   member.join();
   member.serve();
 }

@@ -18,7 +18,10 @@ namespace {
 world_shape shape_of(const world_options& options) {
   const std::size_t processors = options.pin.processors();
   const auto ranks = ranks_of(options, processors);
-  return {.ranks = ranks, .spin = spin_policy::of_process().budget, .is_crowded = ranks > processors, .master = options.master_rank};
+  return {.ranks = ranks,
+          .spin = spin_policy::of_process().budget,
+          .is_crowded = ranks > processors,
+          .master = options.master_rank};
 }
 
 std::shared_ptr<domain> domain_for_worlds() {
@@ -51,12 +54,14 @@ world_core::world_core(const world_options& options)
       told_(memory_.shape().ranks),
       arguments_(domain_->blocks()),
       lent_(domain_->blocks()),
-      sleeper_(domain_, memory_.shape(), memory_.bell()),
+      sleeper_(domain_, {.spin = memory_.shape().spin, .is_crowded = memory_.shape().is_crowded}, memory_.bell(),
+               memory_.place()),
       progress_(memory_.shape().ranks) {
   const scoped_lock lock(mutex_);
   for (std::size_t rank = 0; rank < ranks(); ++rank) news_.emplace_back(domain_->blocks());
   if (own_rank_) {
-    own_ = std::make_unique<world_member>(domain_, memory_, *own_rank_, memory_.bell(), device_of(*own_rank_));
+    own_ =
+        std::make_unique<world_member>(domain_, memory_, *own_rank_, world_member::seat::caller, device_of(*own_rank_));
     own_->join();
   }
   start_ranks();

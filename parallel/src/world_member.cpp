@@ -7,8 +7,8 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/device/device_block.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/serialize/error_info.hpp>
 
 #include "ended_ranks.hpp"
@@ -18,14 +18,16 @@
 
 namespace muster::detail {
 
-world_member::world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
-                           std::atomic<std::uint32_t>& bell, device on)
+world_member::world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank, seat who,
+                           device on)
     : domain_(std::move(where)),
       memory_(memory),
       rank_(rank),
       device_(on),
       line_(memory.line(rank)),
-      sleeper_(domain_, memory.shape(), bell),
+      is_caller_(who == seat::caller),
+      sleeper_(domain_, {.spin = memory.shape().spin, .is_crowded = memory.shape().is_crowded, .may_move = !is_caller_},
+               is_caller_ ? memory.bell() : line_.bell, is_caller_ ? memory.place() : line_.place),
       decoder_(memory.modules()),
       reply_(domain_->blocks()),
       exchange_(domain_->blocks()),
@@ -58,7 +60,7 @@ void world_member::serve() noexcept {
       found = command();
       return found.epoch != epoch_ || found.what == world_order::close;
     };
-    sleeper_.wait(look, look);
+    sleeper_.wait(look, look, [this] { return shares_processor(memory_.place()); });
     if (found.what == world_order::close) return;
     const bool is_call =
         found.what == world_order::run || found.what == world_order::learn || found.what == world_order::tend;
@@ -295,6 +297,16 @@ bool world_member::is_reachable(const tensor& value) const noexcept {
   return value.storage()->on_device() != nullptr || value.storage()->block().owner() == &domain_->blocks();
 }
 
+// One that has not computed yet, and is to run on this processor.
+bool world_member::meets_somebody() const noexcept {
+  for (std::size_t rank = 0; rank < memory_.shape().ranks; ++rank) {
+    if (rank == rank_ || !shares_processor(memory_.line(rank).place)) continue;
+    const auto found = answer_of(rank);
+    if (found.epoch != epoch_ || found.what != rank_phase::computed) return true;
+  }
+  return !is_caller_ && shares_processor(memory_.place());
+}
+
 std::vector<std::vector<contribution>> world_member::exchange(std::vector<contribution> own) {
   offered_ = std::move(own);
   if (memory_.shape().ranks == 1) return {offered_};
@@ -319,7 +331,7 @@ std::vector<std::vector<contribution>> world_member::exchange(std::vector<contri
     is_dropped = hopeless_ && hopeless_();
     return is_dropped;
   };
-  if (!sleeper_.wait(look, done, until_) || is_dropped) throw call_dropped{};
+  if (!sleeper_.wait(look, done, [this] { return meets_somebody(); }, until_) || is_dropped) throw call_dropped{};
   std::vector<std::vector<contribution>> all;
   all.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {

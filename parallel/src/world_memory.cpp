@@ -11,7 +11,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x6d757374576c0003;  // "mustWl", layout version 3
+constexpr std::uint64_t magic = 0x6d757374576c0004;  // "mustWl", layout version 4
 constexpr std::chrono::nanoseconds longest_spin = std::chrono::milliseconds(1);
 
 struct header {
@@ -21,6 +21,7 @@ struct header {
   std::uint64_t is_crowded;
   std::uint64_t master;
   alignas(128) std::atomic<std::uint32_t> bell;
+  place_word place;
   alignas(8) std::atomic<std::uint64_t> failures;
   alignas(128) module_entry modules[module_directory_size];
 };
@@ -67,6 +68,7 @@ world_memory::world_memory(std::span<std::byte> bytes, const world_shape& shape)
     : shape_(shape),
       modules_(reinterpret_cast<header*>(bytes.data())->modules),
       bell_(&reinterpret_cast<header*>(bytes.data())->bell),
+      place_(&reinterpret_cast<header*>(bytes.data())->place),
       failures_(&reinterpret_cast<header*>(bytes.data())->failures),
       command_(reinterpret_cast<command_line*>(bytes.data() + sizeof(header))),
       lines_(reinterpret_cast<world_line*>(bytes.data() + sizeof(header) + sizeof(command_line))) {}

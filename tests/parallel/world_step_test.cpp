@@ -23,10 +23,10 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/unique_fd.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>
-#include <muster/parallel/detail/world_sleep.hpp>
 #include <muster/parallel/world.hpp>
 
 #include "memory_state.hpp"

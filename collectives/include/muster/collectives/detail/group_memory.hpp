@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include <muster/memory/wait/place.hpp>
+
 namespace muster::detail {
 
 /// The figures of a group, which stand in its header.
@@ -51,6 +53,7 @@ struct alignas(128) rank_line {
   std::atomic<std::uint32_t> survives;           ///< of the group that the survivors make: survival_word
   alignas(64) std::atomic<std::uint32_t> bell;   ///< wait_protocol: where its threads sleep
   std::atomic<std::uint32_t> waits_for;          ///< the rank whose news they want, or anybody
+  place_word place;                              ///< where the thread ran that last waited
   alignas(128) std::atomic<std::uint64_t> done;  ///< `{step:56, failed:8}`: how often it has confirmed
   /// A text, before whatever announces it is published.
   template <std::size_t Bytes>

@@ -20,10 +20,11 @@
 #include <muster/base/spin.hpp>
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/group_options.hpp>
 #include <muster/memory/domain.hpp>
+#include <muster/memory/wait/place.hpp>
+#include <muster/memory/wait/rank_identity.hpp>
 
 namespace muster::detail {
 
@@ -159,7 +160,7 @@ public:
   /// Of several waits with the same `what` the time is one.
   template <class Ready>
   void wait(waiting_for& what, Ready ready) {
-    if (look_often(ready)) return;
+    if (look_often(ready, what.whom)) return;
     if (!what.until) what.until = deadline::after(what.timeout.value_or(memory_.shape().timeout));
     if (!wait_until(what, *what.until, ready)) give_up(what);
   }
@@ -176,7 +177,7 @@ public:
       if (uses_meanwhile_.load(std::memory_order_relaxed)) meanwhile_();
       return false;
     };
-    if (look_until(until, look)) return true;
+    if (look_until(until, look, what.whom)) return true;
     for (;;) {
       const bool looks_at_messages = uses_meanwhile_.load(std::memory_order_acquire);
       const auto deaths = domain_->deaths().load(std::memory_order_acquire);
@@ -201,7 +202,7 @@ public:
   /// For what happens within this process, whatever becomes of the group.
   template <class Ready>
   bool wait_here(deadline until, Ready ready) {
-    if (look_until(until, ready)) return true;
+    if (look_until(until, ready, rank_)) return true;
     for (;;) {
       const auto deaths = domain_->deaths().load(std::memory_order_acquire);
       const auto bell = announce(rank_line::anybody);
@@ -210,11 +211,23 @@ public:
     }
   }
 
-  /// Before sleeping: asks for some time. Returns the last answer.
+  /// Before sleeping: asks for some time, but not while the rank `whom` is to run on this processor. Returns the last
+  /// answer.
   template <class Ready>
-  bool look_until(deadline until, Ready ready) const {
+  bool look_until(deadline until, Ready ready, std::size_t whom = rank_line::anybody) const {
     const auto budget = spin_budget(until);
-    return memory_.shape().is_crowded ? yield_until(budget, ready) : spin_until(budget, ready);
+    if (memory_.shape().is_crowded) return yield_until(budget, ready);
+    bool has_met = false;
+    const bool found = spin_until(budget, ready, [&] { return has_met = meets(whom); });
+    note_meeting(!found && has_met);
+    return found;
+  }
+  /// Whether that rank, or anybody, is to run on the calling thread's processor, so that looking on is in vain. Tells
+  /// the others where this thread runs. Cost: two loads, and one for each rank that is meant.
+  [[nodiscard]] bool meets(std::size_t whom) const noexcept {
+    tell_place(memory_.line(rank_).place);
+    if (whom != rank_line::anybody) return whom != rank_ && shares_processor(memory_.line(whom).place);
+    return meets_anybody();
   }
   /// How often to look for what may come at once, before anything is prepared for a longer wait.
   [[nodiscard]] int looks() const noexcept { return memory_.shape().is_crowded ? 1 : 128; }
@@ -257,7 +270,8 @@ private:
   void await_step(const char* operation, const call_options& how, bool failed);
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
-  bool look_often(Ready& ready) const {
+  bool look_often(Ready& ready, std::size_t whom) const {
+    if (meets(whom)) return ready();
     for (int look = 0; look < looks(); ++look) {
       if (ready()) return true;
       relax_processor();
@@ -265,6 +279,8 @@ private:
     return false;
   }
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
+  [[nodiscard]] bool meets_anybody() const noexcept;
+  void note_meeting(bool has_met) const noexcept;
   [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
   void begin_meanwhile() noexcept;
   // Behind the announcement: whether messages have been begun since, here or by somebody who sends to this rank.
@@ -276,8 +292,6 @@ private:
   [[noreturn]] void throw_lost(const waiting_for& what) const;
   [[nodiscard]] bool cannot_come(const waiting_for& what) const noexcept;
   [[nodiscard]] std::vector<group_member> lost_members() const;
-  void wake(std::size_t rank) noexcept { wake(memory_.line(rank)); }
-  static void wake(rank_line& whom) noexcept;
   // Looks before sleeping, which must be as consistent as the announcement before them (wait_protocol.hpp).
   [[nodiscard]] bool has_entered(std::size_t rank) const noexcept {
     return memory_.call(rank, sequence()).sequence.load(std::memory_order_seq_cst) == sequence();

@@ -17,6 +17,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/called_function.hpp>
@@ -28,7 +29,6 @@
 #include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/detail/world_member.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
-#include <muster/parallel/detail/world_sleep.hpp>
 #include <muster/parallel/world_options.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
@@ -234,6 +234,7 @@ private:
   void conduct(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
   void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool have_answered() const noexcept;
+  [[nodiscard]] bool meets_awaited() const noexcept;
   [[nodiscard]] bool has_somebody_died() noexcept;
   [[nodiscard]] bool is_nobody_to_blame() const noexcept;
   void note_lateness(outcome& ended) const noexcept;
@@ -287,7 +288,7 @@ private:
   std::vector<std::uint32_t> dropped_functions_;  // inside of a call, until it is over
   std::vector<std::uint32_t> dropped_variables_;
   std::unique_ptr<world_member> own_;
-  world_sleeper sleeper_;
+  sleeper sleeper_;
   call_progress progress_;
   std::uint64_t epoch_ = 0;
   std::atomic<std::uint64_t> replaced_ = 0;

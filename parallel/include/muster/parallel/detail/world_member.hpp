@@ -12,12 +12,12 @@
 #include <vector>
 
 #include <muster/memory/domain.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 #include <muster/parallel/detail/failure_order.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/pinned_inputs.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
-#include <muster/parallel/detail/world_sleep.hpp>
 #include <muster/parallel/detail/world_words.hpp>
 #include <muster/serialize/function_token.hpp>
 
@@ -37,10 +37,11 @@ public:
     std::vector<std::byte> sent{};
   };
 
-  /// `bell`: where it sleeps; a process that is the rank, on that of its line.
+  enum class seat : std::uint8_t { own_process, caller };
+
+  /// `who`: whose bell it sleeps on, and whose place it tells; a process of its own has its line's.
   /// `on`: where the rank's functions get their tensors.
-  world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank,
-               std::atomic<std::uint32_t>& bell, device on);
+  world_member(std::shared_ptr<domain> where, const world_memory& memory, std::size_t rank, seat who, device on);
 
   /// Makes this process the rank, as far as the caller is concerned: it answers that it is ready.
   void join();
@@ -82,6 +83,7 @@ private:
   [[nodiscard]] bool is_reachable(const tensor& value) const noexcept;
   void fail(std::uint64_t epoch) noexcept;
   [[nodiscard]] bool have_all_computed() const noexcept;
+  [[nodiscard]] bool meets_somebody() const noexcept;
   void answer(std::uint64_t epoch, rank_phase phase) noexcept;
   [[nodiscard]] command_word command() const noexcept;
   [[nodiscard]] answer_word answer_of(std::size_t rank) const noexcept;
@@ -91,7 +93,8 @@ private:
   std::size_t rank_;
   const device device_;
   world_line& line_;
-  world_sleeper sleeper_;
+  const bool is_caller_;
+  sleeper sleeper_;
   token_decoder decoder_;
   std::unordered_map<std::uint32_t, function> functions_;
   variable_table variables_;

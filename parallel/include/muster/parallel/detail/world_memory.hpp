@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include <muster/memory/wait/place.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster::detail {
@@ -45,6 +46,7 @@ struct alignas(128) world_line {
   alignas(128) frame_area<1024> exchange;          ///< for the other ranks, from when it has computed
   alignas(128) std::atomic<std::uint64_t> member;  ///< rank_identity::pack, before the first answer
   alignas(128) std::atomic<std::uint32_t> bell;    ///< wait_protocol: where it sleeps; written by whoever wakes it too
+  place_word place;                                ///< where its process ran when it last waited; 0: the caller's rank
   alignas(128) frame_area<128> news;               ///< from the caller: what it does not know yet
 };
 static_assert(sizeof(world_line) == 2432);
@@ -66,6 +68,8 @@ public:
   [[nodiscard]] command_line& command() const noexcept { return *command_; }
   /// wait_protocol: where the caller sleeps.
   [[nodiscard]] std::atomic<std::uint32_t>& bell() const noexcept { return *bell_; }
+  /// Where the caller's thread ran when it last waited.
+  [[nodiscard]] place_word& place() const noexcept { return *place_; }
   /// Counts a failure. Returns its number, from 1: what came because of it gets a greater one.
   [[nodiscard]] std::uint64_t count_failure() const noexcept {
     // Relaxed: all processes see the changes of one word in one order, which follows causes.
@@ -80,6 +84,7 @@ private:
   world_shape shape_;
   module_directory modules_;
   std::atomic<std::uint32_t>* bell_;
+  place_word* place_;
   std::atomic<std::uint64_t>* failures_;
   command_line* command_;
   world_line* lines_;

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/parallel/detail/world_sleep.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 
 #include <array>
 #include <climits>
 
 #include <muster/base/futex.hpp>
 
-namespace muster::detail {
+namespace muster {
 
 void ring(std::atomic<std::uint32_t>& bell) noexcept {
-  if (!wait_protocol::is_awaited(bell)) return;
+  if (wait_protocol::is_awaited(bell)) raise_bell(bell);
+}
+
+void raise_bell(std::atomic<std::uint32_t>& bell) noexcept {
   const auto raised = wait_protocol::raise(bell);
   futex_wake(futex_address(bell), INT_MAX, futex_scope::shared);
   wait_protocol::withdraw(bell, raised);
 }
 
-bool world_sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {
+bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {
   const std::array words = {futex_expectation{.word = futex_address(bell_), .expected = announced},
                             futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
   return domain_->sleep(words, until);
 }
 
-}  // namespace muster::detail
+}  // namespace muster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// How participants wait for one another's words: they look for a while, then sleep on a bell of their own, and on the
+// word of the domain's deaths, since who owes them a wake may die.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/spin.hpp>
+#include <muster/memory/domain.hpp>
+#include <muster/memory/wait/place.hpp>
+#include <muster/memory/wait/step_aside.hpp>
+#include <muster/memory/wait/wait_protocol.hpp>
+
+namespace muster {
+
+/// Wakes whoever sleeps on a bell. What they are to see was published before, sequentially consistently.
+///
+/// Thread safety: safe.
+/// Cost: where nobody sleeps, a look.
+void ring(std::atomic<std::uint32_t>& bell) noexcept;
+/// The same, whether or not somebody seems to sleep. Cost: a system call.
+void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
+
+/// One who sleeps on a bell.
+///
+/// Thread safety: one thread at a time.
+/// Lifetime: borrows bell and place, which others see.
+class sleeper {
+public:
+  struct options {
+    std::chrono::nanoseconds spin{};  ///< how long it looks before it sleeps
+    bool is_crowded = false;          ///< more participants than processors: it lets the others run between its looks
+    bool may_move = false;            ///< a thread of the library's, which may step_aside
+  };
+
+  /// For wait(): where it is not known whose move is the next.
+  static constexpr bool meets_nobody() noexcept { return false; }
+
+  sleeper(std::shared_ptr<domain> where, const options& how, std::atomic<std::uint32_t>& bell, place_word& own) noexcept
+      : domain_(std::move(where)), how_(how), bell_(bell), place_(own) {}
+
+  /// Waits until `done`; false when `until` passed first. `look` is asked often: when it says so, `done` is asked,
+  /// which looks at everything, deaths included, and is asked before each sleep too. `meets` says whether one of those
+  /// that are waited for is to run on this thread's processor: then it does not look on, but sleeps at once.
+  /// Unblocked by: ring(); the death of a participant.
+  template <class Look, class Done, class Meets>
+  bool wait(const Look& look, const Done& done, const Meets& meets, deadline until = {}) {
+    for (;;) {
+      if (look_long(look, meets) && done()) return true;
+      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
+      const auto announced = wait_protocol::announce(bell_);
+      if (done()) return true;
+      if (!sleep(announced, deaths, until)) return done();
+    }
+  }
+
+private:
+  template <class Look, class Meets>
+  bool look_long(const Look& look, const Meets& meets) {
+    if (how_.is_crowded) return yield_until(how_.spin, look);
+    bool has_met = false;
+    const auto is_futile = [&] {
+      tell_place(place_);
+      return has_met = meets();
+    };
+    const bool found = spin_until(how_.spin, look, is_futile);
+    if (how_.may_move) note_meeting(!found && has_met);
+    return found;
+  }
+  void note_meeting(bool has_met) noexcept { has_met ? aside_.met() : aside_.passed(); }
+  [[nodiscard]] bool sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const;
+
+  std::shared_ptr<domain> domain_;
+  options how_;
+  std::atomic<std::uint32_t>& bell_;
+  place_word& place_;
+  step_aside aside_;
+};
+
+}  // namespace muster
