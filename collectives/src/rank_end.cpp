@@ -9,7 +9,6 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/sleeper.hpp>
-#include <muster/memory/wait/step_aside.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
@@ -232,13 +231,6 @@ bool rank_end::meets_anybody() const noexcept {
     if (rank != rank_ && shares_processor(memory_.line(rank).place)) return true;
   }
   return false;
-}
-
-// The host's threads are the program's, and stay where that has them.
-void rank_end::note_meeting(bool has_met) const noexcept {
-  if (domain_->self() == participant_id::host) return;
-  thread_local step_aside aside;
-  has_met ? aside.met() : aside.passed();
 }
 
 // Before the announcement, which publishes it.

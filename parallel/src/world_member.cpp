@@ -26,7 +26,7 @@ world_member::world_member(std::shared_ptr<domain> where, const world_memory& me
       device_(on),
       line_(memory.line(rank)),
       is_caller_(who == seat::caller),
-      sleeper_(domain_, {.spin = memory.shape().spin, .is_crowded = memory.shape().is_crowded, .may_move = !is_caller_},
+      sleeper_(domain_, {.spin = memory.shape().spin, .is_crowded = memory.shape().is_crowded},
                is_caller_ ? memory.bell() : line_.bell, is_caller_ ? memory.place() : line_.place),
       decoder_(memory.modules()),
       reply_(domain_->blocks()),

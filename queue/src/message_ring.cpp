@@ -12,6 +12,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 #include <muster/queue/message_protocol.hpp>
@@ -92,6 +93,7 @@ queue_result message_ring::try_push(const message_view& what) {
   }
   write(*at, what);
   message_protocol::make_ready(ring_, *at);
+  tell(ring_.producer(), *at);
   for (const auto name : what.holds) memory().entrust(name, self_);
   if (wait_protocol::is_awaited(ring_.items())) wake_one(ring_.items());
   wake_next_producer();
@@ -107,7 +109,8 @@ void message_ring::write(ring_position at, const message_view& what) noexcept {
 queue_result message_ring::push(const message_view& what, deadline until) {
   const auto first = try_push(what);
   if (first != queue_result::not_now) return first;
-  return wait_for(ring_.space(), until, [&] { return try_push(what); });
+  return wait_for({.word = ring_.space(), .own = ring_.producer(), .other = ring_.consumer()}, until,
+                  [&] { return try_push(what); });
 }
 
 // ---- taking
@@ -119,6 +122,7 @@ queue_result message_ring::try_claim(ring_position& at) {
   at = found.at;
   if (found.what == finding::ready) {
     fetch_next(found.at);
+    tell(ring_.consumer(), found.at);
     wake_next_consumer();
     return queue_result::done;
   }
@@ -129,7 +133,8 @@ queue_result message_ring::try_claim(ring_position& at) {
 queue_result message_ring::claim(ring_position& at, deadline until) {
   const auto first = try_claim(at);
   if (first != queue_result::not_now) return first;
-  return wait_for(ring_.items(), until, [&] { return try_claim(at); });
+  return wait_for({.word = ring_.items(), .own = ring_.consumer(), .other = ring_.producer()}, until,
+                  [&] { return try_claim(at); });
 }
 
 // Who waits for the end of a closed queue waits for the last message to be gone.
@@ -146,8 +151,14 @@ void message_ring::put_back(ring_position at) noexcept {
 
 // ---- waiting
 
+// Of several on one side each would tell another place each time, and take the line from all who look at it.
+void message_ring::tell(place_word& own, ring_position at) const noexcept {
+  constexpr std::size_t seldom = 16;
+  if (ring_.shape().kind == queue_kind::p2p || at.index() % seldom == 0) tell_place(own);
+}
+
 template <class Attempt>
-queue_result message_ring::wait_for(ring_memory::wait_word& word, deadline until, Attempt attempt) const {
+queue_result message_ring::wait_for(side where, deadline until, Attempt attempt) const {
   for (;;) {
     auto found = queue_result::not_now;
     const auto has_ended = [&] {
@@ -156,13 +167,20 @@ queue_result message_ring::wait_for(ring_memory::wait_word& word, deadline until
     };
     auto patience = ring_.shape().spin;
     if (!until.is_never()) patience = std::min<std::chrono::nanoseconds>(patience, until.when() - clock::now());
-    if (spin_until(patience, has_ended)) return found;
+    bool meets = false;
+    const auto is_futile = [&] {
+      tell_place(where.own);
+      return meets = shares_processor(where.other);
+    };
+    const bool came = spin_until(patience, has_ended, is_futile);
+    note_meeting(self_, !came && meets);
+    if (came) return found;
     const auto died = domain_->deaths().load(std::memory_order_acquire);
-    const auto announced = wait_protocol::announce(word);
+    const auto announced = wait_protocol::announce(where.word);
     if (has_ended()) return found;
     require_sound(message_protocol::find_damage_at_tail(ring_));  // nor does anything come from the other side then
     require_sound(message_protocol::find_damage_at_head(ring_));
-    const std::array words{futex_expectation{.word = futex_address(word), .expected = announced},
+    const std::array words{futex_expectation{.word = futex_address(where.word), .expected = announced},
                            futex_expectation{.word = futex_address(domain_->deaths()), .expected = died}};
     if (!domain_->sleep(words, until)) return attempt();
   }

@@ -12,12 +12,13 @@ namespace muster {
 
 namespace {
 
-constexpr std::uint64_t ring_magic = 0x6d75737451750001;  // "mustQu", layout version 1
+constexpr std::uint64_t ring_magic = 0x6d75737451750002;  // "mustQu", layout version 2
 constexpr std::size_t line_bytes = 64;
 constexpr std::size_t most_stride_bytes = std::size_t{1} << 30U;
 constexpr std::chrono::nanoseconds longest_spin = std::chrono::milliseconds(1);
 
-// Producers write the tail, consumers the head; the last line is read by all and written only when somebody sleeps.
+// Producers write the tail, consumers the head; the last line is read by all and written only when somebody sleeps, or
+// runs elsewhere than before.
 // Two lines apart: processors fetch lines in pairs.
 struct ring_header {
   std::uint64_t magic;
@@ -30,6 +31,8 @@ struct ring_header {
   alignas(2 * line_bytes) ring_memory::wait_word items;
   ring_memory::wait_word space;
   ring_memory::wait_word closed;
+  place_word producer;
+  place_word consumer;
 };
 constexpr std::size_t header_bytes = 8 * line_bytes;
 static_assert(sizeof(ring_header) == header_bytes);
@@ -70,7 +73,9 @@ ring_memory ring_memory::make(std::span<std::byte> bytes, const ring_shape& shap
                                  .tail = 0,
                                  .items = 0,
                                  .space = 0,
-                                 .closed = 0};
+                                 .closed = 0,
+                                 .producer = 0,
+                                 .consumer = 0};
   const ring_memory made(bytes, shape);
   for (std::size_t index = 0; index < shape.capacity; ++index) {
     made.cell(index).store(message_word::empty(0).bits(), std::memory_order_release);
@@ -108,6 +113,8 @@ ring_memory::ring_memory(std::span<std::byte> bytes, const ring_shape& shape) no
   items_ = &where.items;
   space_ = &where.space;
   closed_ = &where.closed;
+  producer_ = &where.producer;
+  consumer_ = &where.consumer;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <climits>
 
 #include <muster/base/futex.hpp>
+#include <muster/memory/wait/step_aside.hpp>
 
 namespace muster {
 
@@ -16,6 +17,12 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept {
   const auto raised = wait_protocol::raise(bell);
   futex_wake(futex_address(bell), INT_MAX, futex_scope::shared);
   wait_protocol::withdraw(bell, raised);
+}
+
+void note_meeting(participant_id self, bool has_met) noexcept {
+  if (self == participant_id::host) return;
+  thread_local step_aside aside;
+  has_met ? aside.met() : aside.passed();
 }
 
 bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {

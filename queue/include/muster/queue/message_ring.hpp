@@ -97,8 +97,17 @@ public:
 private:
   message_ring(std::shared_ptr<domain> where, shared_block memory, const ring_memory& ring) noexcept;
 
+  // One side of the queue, as those see it that wait there: the word on which they sleep, where they run, and where the
+  // other side does.
+  struct side {
+    ring_memory::wait_word& word;
+    place_word& own;
+    const place_word& other;
+  };
+
   template <class Attempt>
-  queue_result wait_for(ring_memory::wait_word& word, deadline until, Attempt attempt) const;
+  queue_result wait_for(side where, deadline until, Attempt attempt) const;
+  void tell(place_word& own, ring_position at) const noexcept;
   void wake_one(ring_memory::wait_word& word) const noexcept;
   void wake_all(ring_memory::wait_word& word) const noexcept;
   void require_sound(std::optional<ring_position> damaged) const;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include <muster/memory/wait/place.hpp>
 #include <muster/queue/message_form.hpp>
 #include <muster/queue/message_word.hpp>
 
@@ -77,6 +78,10 @@ public:
   [[nodiscard]] wait_word& items() const noexcept { return *items_; }
   [[nodiscard]] wait_word& space() const noexcept { return *space_; }
   [[nodiscard]] wait_word& closed() const noexcept { return *closed_; }
+  /// Where the producer ran that last pushed or waited, and the consumer that last took or waited; of several, one of
+  /// the last.
+  [[nodiscard]] place_word& producer() const noexcept { return *producer_; }
+  [[nodiscard]] place_word& consumer() const noexcept { return *consumer_; }
 
 private:
   ring_memory(std::span<std::byte> bytes, const ring_shape& shape) noexcept;
@@ -115,6 +120,8 @@ private:
   wait_word* items_;
   wait_word* space_;
   wait_word* closed_;
+  place_word* producer_;
+  place_word* consumer_;
 };
 
 }  // namespace muster

@@ -25,6 +25,7 @@
 #include <muster/memory/domain.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/rank_identity.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 
 namespace muster::detail {
 
@@ -219,7 +220,7 @@ public:
     if (memory_.shape().is_crowded) return yield_until(budget, ready);
     bool has_met = false;
     const bool found = spin_until(budget, ready, [&] { return has_met = meets(whom); });
-    note_meeting(!found && has_met);
+    note_meeting(domain_->self(), !found && has_met);
     return found;
   }
   /// Whether that rank, or anybody, is to run on the calling thread's processor, so that looking on is in vain. Tells
@@ -280,7 +281,6 @@ private:
   }
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
   [[nodiscard]] bool meets_anybody() const noexcept;
-  void note_meeting(bool has_met) const noexcept;
   [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
   void begin_meanwhile() noexcept;
   // Behind the announcement: whether messages have been begun since, here or by somebody who sends to this rank.

@@ -14,7 +14,6 @@
 #include <muster/base/spin.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/memory/wait/place.hpp>
-#include <muster/memory/wait/step_aside.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 
 namespace muster {
@@ -27,6 +26,12 @@ void ring(std::atomic<std::uint32_t>& bell) noexcept;
 /// The same, whether or not somebody seems to sleep. Cost: a system call.
 void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 
+/// For a participant's thread that has waited: whether in vain, since its partner was to run on this processor. A
+/// worker may step_aside then; the host's threads are the program's, and stay where that has them.
+///
+/// Thread safety: safe.
+void note_meeting(participant_id self, bool has_met) noexcept;
+
 /// One who sleeps on a bell.
 ///
 /// Thread safety: one thread at a time.
@@ -36,7 +41,6 @@ public:
   struct options {
     std::chrono::nanoseconds spin{};  ///< how long it looks before it sleeps
     bool is_crowded = false;          ///< more participants than processors: it lets the others run between its looks
-    bool may_move = false;            ///< a thread of the library's, which may step_aside
   };
 
   /// For wait(): where it is not known whose move is the next.
@@ -70,17 +74,15 @@ private:
       return has_met = meets();
     };
     const bool found = spin_until(how_.spin, look, is_futile);
-    if (how_.may_move) note_meeting(!found && has_met);
+    note_meeting(domain_->self(), !found && has_met);
     return found;
   }
-  void note_meeting(bool has_met) noexcept { has_met ? aside_.met() : aside_.passed(); }
   [[nodiscard]] bool sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const;
 
   std::shared_ptr<domain> domain_;
   options how_;
   std::atomic<std::uint32_t>& bell_;
   place_word& place_;
-  step_aside aside_;
 };
 
 }  // namespace muster
