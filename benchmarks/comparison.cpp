@@ -134,6 +134,24 @@ row compare(const std::string& name, const effort& how, const side& ours, const 
   return compare_with_best(name, how, ours, {peer}, scale);
 }
 
+row row_of_tails(const std::string& name, const std::string& peer, const std::vector<double>& ours,
+                 const std::vector<double>& peers) {
+  const double usual = quantile(peers, 0.5);
+  const auto tail_of = [](const std::vector<double>& values) {
+    return tail{.p90 = quantile(values, 0.9), .p99 = quantile(values, 0.99)};
+  };
+  const auto own = tail_of(ours);
+  return {.name = name,
+          .unit = "ns",
+          .value = quantile(ours, 0.5),
+          .peer = peer,
+          .peer_value = usual,
+          .ratio = own.p90 / usual,
+          .spread = own.p99 / usual,
+          .ours = own,
+          .peers = tail_of(peers)};
+}
+
 row as_rate(row times, double bytes) {
   times.unit = "GB/s";
   times.value = bytes / times.value;
@@ -184,6 +202,12 @@ std::string to_json(const std::vector<row>& rows) {
                    {"peer_value", each.peer_value},
                    {"ratio", each.ratio},
                    {"spread", each.spread}});
+    if (each.ours) {
+      all.back().update({{"p90", each.ours->p90},
+                         {"p99", each.ours->p99},
+                         {"peer_p90", each.peers->p90},
+                         {"peer_p99", each.peers->p99}});
+    }
     if (const auto goal = wanted(each.name)) all.back()[goal->is_least ? "at_least" : "at_most"] = goal->ratio;
   }
   return all.dump(1) + '\n';

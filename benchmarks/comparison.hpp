@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct side {
   std::function<void()> end = [] {};    ///< after a turn
 };
 
+/// How long the slow ones took, beside the median: quantiles over many short measurements, in the row's unit.
+struct tail {
+  double p90 = 0;
+  double p99 = 0;
+};
+
 /// What a comparison found: medians over all rounds.
 struct row {
   std::string name;
@@ -30,9 +37,11 @@ struct row {
   double value = 0;  ///< of ours, per operation
   std::string peer = {};
   double peer_value = 0;
-  double ratio = 0;          ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
-  double spread = 0;         ///< the distance of the ratios' quartiles, ÷ ratio
-  std::string missing = {};  ///< why it could not be measured here; nothing else is set then
+  double ratio = 0;                ///< ours ÷ peer, the median of the rounds' ratios; not value ÷ peer_value
+  double spread = 0;               ///< the distance of the ratios' quartiles, ÷ ratio
+  std::optional<tail> ours = {};   ///< where it was looked at
+  std::optional<tail> peers = {};  ///< likewise
+  std::string missing = {};        ///< why it could not be measured here; nothing else is set then
 };
 
 struct effort {
@@ -46,6 +55,11 @@ struct effort {
 /// The same beside the best of several peers: the one with the lowest median.
 [[nodiscard]] row compare_with_best(const std::string& name, const effort& how, const side& ours,
                                     const std::vector<side>& peers, double scale = 1);
+
+/// A row of what either took, many times: medians and tails. The ratio is our 90th percentile ÷ the peer's median: what
+/// nine of ten cost, in the time that the peer usually takes; the spread is our 99th ÷ the same.
+[[nodiscard]] row row_of_tails(const std::string& name, const std::string& peer, const std::vector<double>& ours,
+                               const std::vector<double>& peers);
 
 /// The same as speeds: so many bytes per operation, in GB/s; the ratio is that of the speeds.
 [[nodiscard]] row as_rate(row times, double bytes);

@@ -8,6 +8,11 @@
 //   apply_vs_python           the same ÷ multiprocessing.Pool.apply
 //   imap_vs_python            imap with chunks of one ÷ multiprocessing.Pool.imap with the same
 //
+//   burst_pool, burst_pool_2, burst_thread_pool, burst_world, burst_group, burst_queue
+//                             calls in bursts of 3 ms, 3 ms apart, nothing bound: our 90th percentile ÷ the median of
+//                             asio::thread_pool(1) with a std::future; in place of a spread, our 99th ÷ the same
+//   …_busy, …_busy_2, …_busy_4  beside so many busy loops; …_bound: on one processor
+//
 //   submit_throughput         apply_async and get over a window of 256, one worker ÷ asio::thread_pool(1), futures
 //   thread_pool_submit        the same with a thread_pool of one
 //   submit_vs_tbb             256 tiny tasks fired, then collected ÷ tbb::task_group
@@ -95,8 +100,8 @@ namespace {
 
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
-  for (const auto& some : {round_trips(), throughputs(), loops(), tensors(), queues(), collectives(), graphs(),
-                           worlds(), services(), lifetimes(), costs()}) {
+  for (const auto& some : {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(),
+                           graphs(), worlds(), services(), lifetimes(), costs()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {

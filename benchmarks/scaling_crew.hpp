@@ -17,8 +17,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include <muster/queue/completion_ring.hpp>
 #include <muster/memory/wait/idle_set.hpp>
+#include <muster/queue/completion_ring.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "scaling_figures.hpp"

@@ -17,6 +17,11 @@ constexpr goal at_least(double ratio) { return {.ratio = ratio, .is_least = true
 constexpr goal at_most(double ratio) { return {.ratio = ratio}; }
 
 constexpr std::array goals = {
+    named_goal{"burst_pool", at_most(0.3)},
+    named_goal{"burst_pool_busy", at_most(1)},
+    named_goal{"burst_pool_busy_2", at_most(2)},
+    named_goal{"burst_pool_busy_4", at_most(2)},
+    named_goal{"burst_pool_bound", at_most(3)},
     named_goal{"task_1us", at_most(1.1)},
     named_goal{"task_10us", at_most(1.05)},
     named_goal{"tensor_ref_64KiB", at_most(1.5)},

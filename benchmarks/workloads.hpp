@@ -24,6 +24,8 @@ struct workload {
 
 /// One call and its answer.
 [[nodiscard]] std::vector<workload> round_trips();
+/// One call and its answer, in bursts, unbound, beside what else runs.
+[[nodiscard]] std::vector<workload> bursts();
 /// Many calls.
 [[nodiscard]] std::vector<workload> throughputs();
 /// On a loop of Boost.Asio's, and what a trace costs.
