@@ -12,7 +12,20 @@ namespace muster::detail {
 
 namespace {
 
-/// Where the calling thread's stack lies.
+// The thread sanitizer notes every call on a stack of its own, of 65536 calls, and does not look whether that is full.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::uintptr_t most_of_stack = std::uintptr_t{4} << 20U;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr std::uintptr_t most_of_stack = std::uintptr_t{4} << 20U;
+#else
+constexpr std::uintptr_t most_of_stack = UINTPTR_MAX;
+#endif
+#else
+constexpr std::uintptr_t most_of_stack = UINTPTR_MAX;
+#endif
+
+/// Where the calling thread's stack lies, or the part of it that may be used.
 struct stack_bounds {
   std::uintptr_t lowest = 0;
   std::uintptr_t end = 0;
@@ -24,8 +37,8 @@ struct stack_bounds {
     void* lowest = nullptr;
     std::size_t bytes = 0;
     if (::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0) {
-      found.lowest = reinterpret_cast<std::uintptr_t>(lowest);
-      found.end = found.lowest + bytes;
+      found.end = reinterpret_cast<std::uintptr_t>(lowest) + bytes;
+      found.lowest = found.end - std::min<std::uintptr_t>(bytes, most_of_stack);
     }
     ::pthread_attr_destroy(&attributes);
     return found;
