@@ -33,6 +33,17 @@ TEST_F(IdleSet, InsertingTwiceIsOnce) {
   EXPECT_FALSE(set_.check_any());
 }
 
+TEST_F(IdleSet, LetsOneInWhereNobodyIsToBeBeside) {
+  EXPECT_EQ(set_.peek_first(), std::nullopt);
+  EXPECT_TRUE(set_.insert_alone(7));
+  EXPECT_EQ(set_.peek_first(), 7U);
+  EXPECT_FALSE(set_.insert_alone(8));
+  EXPECT_FALSE(set_.insert_alone(7)) << "nor the same one twice";
+  EXPECT_TRUE(set_.remove(7));
+  EXPECT_TRUE(set_.insert_alone(8));
+  EXPECT_FALSE(set_.insert_alone(64)) << "only the first 64";
+}
+
 TEST_F(IdleSet, KnowsWhetherThereIsAny) {
   EXPECT_FALSE(set_.check_any());
   set_.insert(255);
