@@ -120,10 +120,11 @@ bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline un
   while (!is_done()) {
     {
       const dispatcher::helper scope(tasks_);
-      spin_until(tasks_.spin_budget(until), [&] {
+      const auto look = [&] {
         if (tasks_.has_completions()) tasks_.drain();
         return is_done();
-      });
+      };
+      spin_until(tasks_.spin_budget(until), look, [&] { return tasks_.meets_worker(); });
     }
     if (is_done()) break;
     tasks_.retire_loop();  // it may be this very thread's

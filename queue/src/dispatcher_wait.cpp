@@ -25,6 +25,17 @@ std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
   return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
 }
 
+bool dispatcher::meets_worker() noexcept {
+  tell_place(board_.caller_place());
+  const auto looking = board_.spinning().peek_first();
+  for (std::size_t worker = 0; worker < board_.active(); ++worker) {
+    const auto& line = board_.line(worker);
+    if (!shares_processor(line.place)) continue;
+    if (worker == looking || line.current.load(std::memory_order_relaxed) != 0) return true;
+  }
+  return false;
+}
+
 namespace {
 
 bool is_same_task(const slot_word& found, const task_record::location& where) noexcept {

@@ -162,6 +162,9 @@ public:
   /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
+  /// Whether a worker that runs a task, or looks for one, is to run on the calling thread's processor, so that spinning
+  /// is in vain. Tells the workers where the thread runs. Cost: two loads for each worker.
+  [[nodiscard]] bool meets_worker() noexcept;
 
   /// From now on there are to be so many workers, the first ones. Tasks for one beyond them are accepted all the same:
   /// see needs_worker and dispatcher_options::call_back. Requires: from 1 to the board's.
