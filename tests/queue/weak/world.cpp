@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "world.hpp"
 
-#include <muster/queue/bell.hpp>
 #include <muster/memory/wait/parking.hpp>
+#include <muster/queue/bell.hpp>
 
 namespace muster::weak {
 
@@ -101,7 +101,7 @@ void park(std::size_t self) {
 
 bool spin(std::size_t self) {
   return in(site::sleep, [&] {
-    return parking::spin_visibly(spinning(), self, [&] { return has_work() || is_told_to_leave(self); });
+    return parking::spin_alone(spinning(), self, [&] { return has_work() || is_told_to_leave(self); });
   });
 }
 

@@ -65,16 +65,8 @@ bool wake_any(Set sleeping, ParkedOf parked_of, Rouse rouse) {
 }
 
 /// Calls `spin()` while others may rely on this worker to find what they publish; returns its answer. They relied on it
-/// until it left the set: so a worker that goes to sleep looks once more after this, as park() does.
-template <class Set, class Spin>
-bool spin_visibly(Set spinning, std::size_t self, Spin spin) {
-  spinning.insert(self);
-  const bool found = spin();
-  spinning.remove(self);
-  return found;
-}
-
-/// The same for one worker at a time: others do not spin meanwhile, and get false. Requires: all spin so.
+/// until it left the set: so a worker that goes to sleep looks once more after this, as park() does. One worker at a
+/// time: where another one spins, false.
 template <class Set, class Spin>
 bool spin_alone(Set spinning, std::size_t self, Spin spin) {
   if (!spinning.insert_alone(self)) return false;
