@@ -113,11 +113,16 @@ void loop_attendant::poll() {
   const auto budget = tasks.spin_budget();
   const auto time = std::min(slice, budget - in_vain_);
   const bool found = serve(tasks, time);
-  in_vain_ = found ? std::chrono::nanoseconds(0) : in_vain_ + slice;
+  in_vain_ = found ? std::chrono::nanoseconds(0) : in_vain_ + (tasks.meets_worker() ? budget : slice);
   if (!found && in_vain_ >= budget) {
     next.cut();
     if (tasks.end_poll()) sleep();
   }
+}
+
+// Not while a worker is to run on this thread's processor.
+bool loop_attendant::look_long(dispatcher& tasks, std::chrono::nanoseconds time) {
+  return spin_until(time, [&] { return tasks.has_completions(); }, [&] { return tasks.meets_worker(); });
 }
 
 // Looks for so long, or until what it delivered has taken as long. False when nothing has come.
@@ -125,7 +130,7 @@ bool loop_attendant::serve(dispatcher& tasks, std::chrono::nanoseconds time) {
   constexpr unsigned rounds_per_clock_reading = 4;
   auto end = clock::now() + slice;
   if (!deliver(end)) return true;
-  for (unsigned round = 1; spin_until(time, [&] { return tasks.has_completions(); }); ++round) {
+  for (unsigned round = 1; look_long(tasks, time); ++round) {
     if (drain(tasks) > 1) end = clock::now() + slice;  // which may have taken long
     if (!deliver(end)) return true;
     if (round % rounds_per_clock_reading == 0 && clock::now() >= end) return true;

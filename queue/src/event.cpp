@@ -14,24 +14,30 @@
 #include <muster/base/text.hpp>
 #include <muster/queue/event_word.hpp>
 
+#include "event_memory.hpp"
 #include "event_wait.hpp"
 
 namespace muster {
 
 event::event(std::shared_ptr<domain> where)
-    : domain_(std::move(where)), block_(domain_->blocks().allocate_shared(sizeof(std::uint64_t))) {
-  new (block_.data()) std::atomic<std::uint64_t>(0);
+    : domain_(std::move(where)), block_(domain_->blocks().allocate_shared(sizeof(memory))) {
+  static_assert(sizeof(memory) == 16);
+  new (block_.data()) memory;
 }
 
-std::atomic<std::uint64_t>& event::word() const {
+event::memory& event::shared() const {
   MUSTER_ASSERT(block_);
   domain_->require_mapped("an event");
-  return *reinterpret_cast<std::atomic<std::uint64_t>*>(block_.data());
+  return *reinterpret_cast<memory*>(block_.data());
 }
+
+std::atomic<std::uint64_t>& event::word() const { return shared().word; }
 
 void event::set() const {
   detail::pending_work::await();
-  if (event_protocol::set(word())) futex_wake(futex_address(word()), INT_MAX, futex_scope::shared);
+  auto& where = shared();
+  tell_place(where.setter);
+  if (event_protocol::set(where.word)) futex_wake(futex_address(where.word), INT_MAX, futex_scope::shared);
 }
 
 void event::clear() const { event_protocol::clear(word()); }
@@ -52,7 +58,7 @@ void event::save(output_archive& archive) const {
 void event::load(input_archive& archive) {
   auto block = archive.take_attachment();
   auto where = domain::of_program();
-  if (block.size() < sizeof(std::uint64_t)) {
+  if (block.size() < sizeof(memory)) {
     throw error(errc::corrupted,
                 text("an event came as a block of ", block.size(), " bytes; whoever sent it misbehaves"));
   }

@@ -3,7 +3,10 @@
 
 #include <optional>
 
+#include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
+
+#include "event_memory.hpp"
 
 namespace muster::detail {
 
@@ -30,8 +33,13 @@ bool event_wait::look(const event& what, counting how) {
   const auto is_over = [&](std::uint64_t found) {
     return event_protocol::is_set(found) || (since && event_protocol::sets(found) != *since);
   };
-  auto& word = what.word();
-  if (mark_ == marking::no) return is_over(word.load(std::memory_order_acquire));
+  auto& shared = what.shared();
+  auto& word = shared.word;
+  if (mark_ == marking::no) {
+    if (is_over(word.load(std::memory_order_acquire))) return true;
+    meets_ = meets_ || shares_processor(shared.setter);
+    return false;
+  }
   const auto sleep_on = event_protocol::prepare_sleep(word, is_over);
   if (!sleep_on) return true;
   words_[needs_++] = {.word = futex_address(word), .expected = static_cast<std::uint32_t>(*sleep_on)};

@@ -10,6 +10,7 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/memory/wait/sleeper.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/event_word.hpp>
 
@@ -50,7 +51,7 @@ private:
 
   template <class What>
   bool until_over(const What& what, const domain& where, deadline until) {
-    if (spin_until(spin_budget(until), [&] { return is_over(what, marking::no); })) return true;
+    if (look_long(what, where, until)) return true;
     for (;;) {
       // Read before the events: whoever had died by then set nothing that is not seen now.
       const auto deaths = where.deaths().load(std::memory_order_acquire);
@@ -58,6 +59,15 @@ private:
       words_[needs_++] = {.word = futex_address(where.deaths()), .expected = deaths};
       if (!where.sleep(std::span(words_).first(needs_), until)) return is_over(what, marking::no);
     }
+  }
+
+  // Until it is over, for some time, and not while one of those who set the events last is to run on this processor.
+  template <class What>
+  bool look_long(const What& what, const domain& where, deadline until) {
+    const auto is_futile = [&] { return meets_; };
+    const bool found = spin_until(spin_budget(until), [&] { return is_over(what, marking::no); }, is_futile);
+    note_meeting(where.self(), !found && meets_);
+    return found;
   }
 
   void note(const event& what);
@@ -69,6 +79,7 @@ private:
     mark_ = mark;
     needs_ = 0;
     next_ = 0;
+    meets_ = false;
     return look(what, counting::sets);
   }
   bool look(const event& what, counting how);
@@ -82,6 +93,7 @@ private:
   std::size_t next_ = 0;  // of sets_
   std::size_t needs_ = 0;
   marking mark_ = marking::no;
+  bool meets_ = false;  // as the last look found
 };
 
 }  // namespace muster::detail

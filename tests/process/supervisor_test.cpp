@@ -12,8 +12,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/cpu_list.hpp>
-#include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 
 #include "held_up_call.hpp"
@@ -62,12 +60,6 @@ TEST(Supervisor, GivesBackWhatTheProgramKeepsWarmOnceNobodyUsesIt) {
     EXPECT_TRUE(test::eventually([&] { return memory.read_statistics().cached_bytes == 0; }));
   }
   memory.allocate_shared(std::size_t{4} << 20U).reset();  // and ends while it looks after it
-}
-
-TEST(Supervisor, SpinsAsTheProcessMayWhateverTheCallingThreadIsBoundTo) {
-  const affinity_scope one({allowed_cpus().front()});
-  const supervisor watcher(small);
-  EXPECT_EQ(watcher.spin().processors, effective_cpus());
 }
 
 TEST(Supervisor, ALargerArenaThanThatOfTheProgramIsRefused) {

@@ -90,8 +90,7 @@ TEST(SpinUntil, GivesUpOnceItBecomesFutile) {
 
 TEST(SpinUntil, LooksOnceMoreBehindTheQuestion) {
   bool is_there = false;
-  EXPECT_TRUE(spin_until(
-      1h, [&] { return is_there; }, [&] { return is_there = true; }));
+  EXPECT_TRUE(spin_until(1h, [&] { return is_there; }, [&] { return is_there = true; }));
 }
 
 }  // namespace

@@ -19,6 +19,12 @@ TEST(SpinPolicy, IsTheUsualOneWhereThereAreProcessorsForIt) {
   EXPECT_EQ(policy.budget, policy.processors < 2 ? std::chrono::nanoseconds(0) : spin_policy::usual_budget);
 }
 
+TEST(SpinPolicy, IsThatOfTheProcessWhateverTheCallingThreadIsBoundTo) {
+  const auto before = spin_policy::of_process();
+  const affinity_scope one({allowed_cpus().front()});
+  EXPECT_EQ(spin_policy::of_process().processors, before.processors);
+}
+
 TEST(SpinPolicy, OneProcessorMeansNoSpinning) {
   const auto ranks = test::spawn(1, [](std::size_t) {
     cpu_set_t one;

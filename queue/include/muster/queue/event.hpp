@@ -98,6 +98,8 @@ public:
 
 private:
   friend class detail::event_wait;
+  struct memory;
+  [[nodiscard]] memory& shared() const;
   [[nodiscard]] std::atomic<std::uint64_t>& word() const;
 
   std::shared_ptr<domain> domain_;  // before the block, which goes first

@@ -63,6 +63,7 @@ private:
   struct descriptors;
 
   void poll() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] static bool look_long(dispatcher& tasks, std::chrono::nanoseconds time);
   bool serve(dispatcher& tasks, std::chrono::nanoseconds time) MUSTER_EXCLUDES(mutex_);
   std::size_t drain(dispatcher& tasks) MUSTER_EXCLUDES(mutex_);
   bool deliver(clock::time_point end) MUSTER_EXCLUDES(mutex_);
