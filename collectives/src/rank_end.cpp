@@ -226,11 +226,12 @@ std::chrono::nanoseconds rank_end::spin_budget(deadline until) const {
   return until.is_never() ? budget : std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
 }
 
-bool rank_end::meets_anybody() const noexcept {
+prospect rank_end::ask_all() const noexcept {
+  auto found = prospect::usual;
   for (std::size_t rank = 0; rank < size(); ++rank) {
-    if (rank != rank_ && shares_processor(memory_.line(rank).place)) return true;
+    if (rank != rank_) found = std::max(found, prospect_of(memory_.line(rank).place));
   }
-  return false;
+  return found;
 }
 
 // Before the announcement, which publishes it.

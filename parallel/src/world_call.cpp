@@ -250,14 +250,17 @@ bool world_core::have_answered() const noexcept {
   return !is_any_left;
 }
 
-// A rank that is to answer, and to run on this processor.
-bool world_core::meets_awaited() const noexcept {
+// Of the ranks that are to answer.
+prospect world_core::ask_awaited() const noexcept {
+  auto most = prospect::usual;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (!progress_.is_awaited(rank) || !shares_processor(memory_.line(rank).place)) continue;
+    if (!progress_.is_awaited(rank)) continue;
+    const auto of_rank = prospect_of(memory_.line(rank).place);
+    if (of_rank <= most) continue;
     const auto found = answer_word::unpack(memory_.line(rank).answer.load(std::memory_order_relaxed));
-    if (found.epoch != epoch_ || !is_quiet(found.what)) return true;
+    if (found.epoch != epoch_ || !is_quiet(found.what)) most = of_rank;
   }
-  return false;
+  return most;
 }
 
 // Until all have answered, one has failed, or died. Those who are too late are given up; and killed, if they do not
@@ -265,7 +268,7 @@ bool world_core::meets_awaited() const noexcept {
 void world_core::await_answers(outcome& ended) {
   // Only what progress_ does not know yet ends a wait: what it knows would end each at once, and no time would pass.
   const auto done = [&] { return have_answered() || has_somebody_died(); };
-  if (sleeper_.wait([&] { return have_answered(); }, done, [&] { return meets_awaited(); }, ended.until)) return;
+  if (sleeper_.wait([&] { return have_answered(); }, done, [&] { return ask_awaited(); }, ended.until)) return;
   look_at_ranks();  // who has answered while others did not
   if (!ended.aborted) {
     ended.late = progress_.late();

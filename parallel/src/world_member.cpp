@@ -60,7 +60,7 @@ void world_member::serve() noexcept {
       found = command();
       return found.epoch != epoch_ || found.what == world_order::close;
     };
-    sleeper_.wait(look, look, [this] { return shares_processor(memory_.place()); });
+    sleeper_.wait(look, look, [this] { return prospect_of(memory_.place()); });
     if (found.what == world_order::close) return;
     const bool is_call =
         found.what == world_order::run || found.what == world_order::learn || found.what == world_order::tend;
@@ -297,14 +297,17 @@ bool world_member::is_reachable(const tensor& value) const noexcept {
   return value.storage()->on_device() != nullptr || value.storage()->block().owner() == &domain_->blocks();
 }
 
-// One that has not computed yet, and is to run on this processor.
-bool world_member::meets_somebody() const noexcept {
+// Of those that have not computed yet, and of the caller.
+prospect world_member::ask_computing() const noexcept {
+  auto most = is_caller_ ? prospect::usual : prospect_of(memory_.place());
   for (std::size_t rank = 0; rank < memory_.shape().ranks; ++rank) {
-    if (rank == rank_ || !shares_processor(memory_.line(rank).place)) continue;
+    if (rank == rank_) continue;
+    const auto of_rank = prospect_of(memory_.line(rank).place);
+    if (of_rank <= most) continue;
     const auto found = answer_of(rank);
-    if (found.epoch != epoch_ || found.what != rank_phase::computed) return true;
+    if (found.epoch != epoch_ || found.what != rank_phase::computed) most = of_rank;
   }
-  return !is_caller_ && shares_processor(memory_.place());
+  return most;
 }
 
 std::vector<std::vector<contribution>> world_member::exchange(std::vector<contribution> own) {
@@ -331,7 +334,7 @@ std::vector<std::vector<contribution>> world_member::exchange(std::vector<contri
     is_dropped = hopeless_ && hopeless_();
     return is_dropped;
   };
-  if (!sleeper_.wait(look, done, [this] { return meets_somebody(); }, until_) || is_dropped) throw call_dropped{};
+  if (!sleeper_.wait(look, done, [this] { return ask_computing(); }, until_) || is_dropped) throw call_dropped{};
   std::vector<std::vector<contribution>> all;
   all.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {

@@ -96,7 +96,10 @@ void local_core::work(std::size_t index, const context_maker& make_context) noex
   auto& self = workers_[index]->self;
   const local_worker::scope scope(self);
   prepare(index, make_context);  // the maker is not there any more after this
-  while (const auto job = next_job(index)) run(*job, self);
+  while (const auto job = next_job(index)) {
+    run(*job, self);
+    note_meeting(index);
+  }
   run_finalizer(index);
   workers_[index]->context = nullptr;
   leave(index);
@@ -151,26 +154,28 @@ std::shared_ptr<local_job> local_core::take(std::size_t index) {
 bool local_core::spin(std::size_t index) {
   if (spin_.budget.count() == 0) return false;
   auto& mine = *workers_[index];
-  bool meets = false;
   const auto look = [&] { return seems_wanted(index); };
-  const auto is_futile = [&] {
+  const auto ask = [&] {
     tell_place(mine.place);
-    return meets = shares_processor(caller_place_);
+    return prospect_of(caller_place_);
   };
-  const auto look_long = [&] { return spin_until(spin_.budget, look, is_futile); };
-  const bool found = parking::spin_alone(spinning(), index, look_long);
-  if (found) {
-    mine.aside.passed();
-  } else if (meets) {
-    mine.aside.met();
-  }
-  return found;
+  const auto look_long = [&] { return look_until(spin_.budget, look, ask); };
+  return parking::spin_alone(spinning(), index, look_long);
 }
 
-std::optional<bool> local_core::meets(int runner) const noexcept {
-  const auto who = runner < 0 ? spinning().peek_first() : std::optional(static_cast<std::size_t>(runner));
-  if (!who || *who >= workers_.size()) return std::nullopt;
-  return shares_processor(workers_[*who]->place);
+// Not only where it has looked in vain: who wakes its caller on the own processor is mostly preempted by it, and finds
+// the next task when it goes on, so that it never looks.
+void local_core::note_meeting(std::size_t index) noexcept {
+  auto& mine = *workers_[index];
+  tell_place(mine.place);
+  shares_processor(caller_place_) ? mine.aside.met(mine.place) : mine.aside.passed();
+}
+
+prospect local_core::ask(outlook& how, std::optional<std::size_t> next) noexcept {
+  tell_place(caller_place_);
+  const auto place_of = [this](std::size_t worker) -> const place_word& { return workers_[worker]->place; };
+  if (next && *next < workers_.size()) return how.of(place_of(*next));
+  return how.of_any(spinning(), sleeping(), workers_.size(), place_of);
 }
 
 void local_core::park(std::size_t index) {
@@ -188,13 +193,19 @@ bool local_core::is_wanted(std::size_t index) const {
   return !queue_.empty() || !workers_[index]->own.empty() || must_leave();
 }
 
+// It has not told where it is to run (outlook).
+std::atomic<std::uint32_t>& local_core::wake_word_of(std::size_t worker) noexcept {
+  workers_[worker]->place.store(0, std::memory_order_relaxed);
+  return workers_[worker]->parked;
+}
+
 void local_core::wake(std::size_t worker) noexcept {
-  parking::wake(workers_[worker]->parked, sleeping(), worker, rouse);
+  if (sleeping().remove(worker)) parking::unpark(wake_word_of(worker), rouse);
 }
 
 void local_core::wake_any() noexcept {
   if (spinning().check_any()) return;
-  parking::wake_any(sleeping(), [this](std::size_t worker) { return &workers_[worker]->parked; }, rouse);
+  parking::wake_any(sleeping(), [this](std::size_t worker) { return &wake_word_of(worker); }, rouse);
 }
 
 void local_core::wake_all() noexcept {

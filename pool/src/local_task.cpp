@@ -48,26 +48,30 @@ private:
   const lane_route route_;
 };
 
-// Not while the thread whose move is the next is to run on this very processor. One that was woken just now may stand
-// in this processor's queue, where nothing says so: it is looked for only as long as it needs to come from elsewhere.
-bool local_progress::spin(local_core& core, deadline until) noexcept {
-  constexpr auto to_come = std::chrono::microseconds(8);
+// The next move is its runner's; before it has begun, that of the worker it is for, or of any.
+bool local_progress::spin(local_core& core, lane_route route, deadline until) noexcept {
   auto budget = core.spin_budget();
   if (!until.is_never()) budget = std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
-  std::optional<deadline> comes_until;
-  const auto is_futile = [&] {
-    core.tell_caller_place();
-    if (const auto meets = core.meets(runner_.load(std::memory_order_relaxed))) return *meets;
-    if (!comes_until) comes_until = deadline::after(to_come);
-    return comes_until->expired();
+  outlook how;
+  const auto ask = [&] {
+    std::optional<std::size_t> next;
+    if (const int runner = runner_.load(std::memory_order_relaxed); runner >= 0) {
+      next = static_cast<std::size_t>(runner);
+    } else if (!route.is_shared()) {
+      next = route.worker();
+    }
+    return core.ask(how, next);
   };
-  return spin_until(budget, [this] { return is_done(); }, is_futile);
+  core.tell_caller_place();  // also where it is done at once: the runner may be the one to step aside
+  return look_until(budget, [this] { return is_done(); }, ask);
 }
 
-bool local_progress::wait(local_core& core, deadline until) noexcept { return spin(core, until) || sleep(until); }
+bool local_progress::wait(local_core& core, lane_route route, deadline until) noexcept {
+  return spin(core, route, until) || sleep(until);
+}
 
 bool local_progress::wait_at(local_core& core, const local_worker& here, lane_route route) {
-  if (spin(core, deadline::never())) return true;
+  if (spin(core, route, deadline::never())) return true;
   {
     local_task_wait what(*this, route);
     const local_waits::scope entered(core.waits(), static_cast<std::size_t>(here.id), what);

@@ -113,7 +113,8 @@ void loop_attendant::poll() {
   const auto budget = tasks.spin_budget();
   const auto time = std::min(slice, budget - in_vain_);
   const bool found = serve(tasks, time);
-  in_vain_ = found ? std::chrono::nanoseconds(0) : in_vain_ + (tasks.meets_worker() ? budget : slice);
+  in_vain_ =
+      found ? std::chrono::nanoseconds(0) : in_vain_ + (tasks.ask_of_many() == prospect::futile ? budget : slice);
   if (!found && in_vain_ >= budget) {
     next.cut();
     if (tasks.end_poll()) sleep();
@@ -122,7 +123,7 @@ void loop_attendant::poll() {
 
 // Not while a worker is to run on this thread's processor.
 bool loop_attendant::look_long(dispatcher& tasks, std::chrono::nanoseconds time) {
-  return spin_until(time, [&] { return tasks.has_completions(); }, [&] { return tasks.meets_worker(); });
+  return look_until(time, [&] { return tasks.has_completions(); }, [&] { return tasks.ask_of_many(); });
 }
 
 // Looks for so long, or until what it delivered has taken as long. False when nothing has come.

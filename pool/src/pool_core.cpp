@@ -124,7 +124,7 @@ bool pool_core::wait_helping(const std::atomic<std::uint32_t>& done, deadline un
         if (tasks_.has_completions()) tasks_.drain();
         return is_done();
       };
-      spin_until(tasks_.spin_budget(until), look, [&] { return tasks_.meets_worker(); });
+      look_until(tasks_.spin_budget(until), look, [&] { return tasks_.ask_of_many(); });
     }
     if (is_done()) break;
     tasks_.retire_loop();  // it may be this very thread's

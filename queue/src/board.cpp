@@ -186,16 +186,21 @@ void rouse(std::atomic<std::uint32_t>& parked) noexcept { futex_wake(futex_addre
 
 }  // namespace
 
+// Nobody's where the bit is nobody's. The worker has not told where it is to run (outlook).
+std::atomic<std::uint32_t>* board::wake_word_of(std::size_t worker) noexcept {
+  if (worker >= lines_.size()) return nullptr;
+  lines_[worker].place.store(0, std::memory_order_relaxed);
+  return &lines_[worker].parked;
+}
+
 bool board::wake(std::size_t worker) noexcept {
-  if (worker >= lines_.size()) return false;  // a bit that is nobody's
-  return parking::wake(lines_[worker].parked, sleeping(), worker, rouse);
+  if (worker >= lines_.size() || !sleeping().remove(worker)) return false;
+  parking::unpark(*wake_word_of(worker), rouse);
+  return true;
 }
 
 bool board::wake_any() noexcept {
-  const auto parked_of = [this](std::size_t worker) {
-    return worker < lines_.size() ? &lines_[worker].parked : nullptr;
-  };
-  return parking::wake_any(sleeping(), parked_of, rouse);
+  return parking::wake_any(sleeping(), [this](std::size_t worker) { return wake_word_of(worker); }, rouse);
 }
 
 void board::wake_all() noexcept {

@@ -91,10 +91,7 @@ task_record& dispatcher::post(task_request&& request) {
   const auto fed = take_fed();
   lock.unlock();
   if (fed != 0) wake_for(1, fed);
-  if (wakes) {
-    const bool roused = wake_for(request.lane) != 0;
-    if (request.sink == nullptr) record.roused_ = roused;  // with a sink it may be another's by now
-  }
+  if (wakes) wake_for(request.lane);
   finished.finish();
   return record;
 }
@@ -163,7 +160,6 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.handed_over_ = false;
   record.deaths_ = 0;
   record.unwoken_ = false;
-  record.roused_ = false;
   ++pending_;
   if (record.has_place_ && options_.max_pending != 0) ++places_;
   return record;
@@ -238,11 +234,12 @@ bool dispatcher::has_room(std::size_t index) {
   return false;
 }
 
-std::size_t dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
-  if (lane >= board::shared_lanes) return board_.wake(lane - board::shared_lanes) ? 1 : 0;
-  std::size_t woken = 0;
-  while (woken < count && board_.wake_any()) ++woken;
-  return woken;
+void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
+  if (lane >= board::shared_lanes) {
+    board_.wake(lane - board::shared_lanes);
+    return;
+  }
+  while (count > 0 && board_.wake_any()) --count;
 }
 
 // A worker that spins will find the task, unless it is stopped or preempted just now. So it is relied on only where

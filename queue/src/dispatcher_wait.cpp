@@ -25,15 +25,10 @@ std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
   return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
 }
 
-bool dispatcher::meets_worker() noexcept {
+prospect dispatcher::ask_of_many() noexcept {
   tell_place(board_.caller_place());
-  const auto looking = board_.spinning().peek_first();
-  for (std::size_t worker = 0; worker < board_.active(); ++worker) {
-    const auto& line = board_.line(worker);
-    if (!shares_processor(line.place)) continue;
-    if (worker == looking || line.current.load(std::memory_order_relaxed) != 0) return true;
-  }
-  return false;
+  const auto place_of = [this](std::size_t worker) -> const place_word& { return board_.line(worker).place; };
+  return outlook::of_many(board_.sleeping(), board_.active(), place_of);
 }
 
 namespace {
@@ -73,37 +68,26 @@ bool dispatcher::wait(task_record& record, deadline until) {
   }
 }
 
-// The worker whose move is the next: the one that has the task; else the one it is for, or the one that looks for
-// tasks. None where all are busy.
-const place_word* dispatcher::place_of_next(const slot_word& found, std::size_t lane) noexcept {
-  std::optional<std::size_t> worker;
+// The next move is its worker's; before one has claimed it, that of the worker it is for, or of any.
+prospect dispatcher::ask(outlook& how, const slot_word& found, std::size_t lane) noexcept {
+  tell_place(board_.caller_place());
+  std::optional<std::size_t> next;
   if (found.state() == slot_state::claimed) {
-    worker = found.owner() - 1;
+    next = found.owner() - 1;
   } else if (lane >= board::shared_lanes) {
-    worker = lane - board::shared_lanes;
-  } else {
-    worker = board_.spinning().peek_first();
+    next = lane - board::shared_lanes;
   }
-  return worker && *worker < board_.sizes().workers ? &board_.line(*worker).place : nullptr;
+  const auto place_of = [this](std::size_t worker) -> const place_word& { return board_.line(worker).place; };
+  if (next && *next < board_.sizes().workers) return how.of(place_of(*next));
+  return how.of_any(board_.spinning(), board_.sleeping(), board_.active(), place_of);
 }
 
-// Not while the worker is to run on this very processor. One that was woken just now may stand in this processor's
-// queue, where nothing says so: it is looked for only as long as it needs to come from elsewhere.
 void dispatcher::spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget) {
-  constexpr auto to_come = std::chrono::microseconds(8);
   const auto& word = board_.slot(where.slot).word;
-  std::optional<deadline> comes_until;
-  const auto is_futile = [&] {
-    tell_place(board_.caller_place());
-    const auto found = slot_protocol::read(word);
-    if (record.roused_ && found.state() == slot_state::queued) {
-      if (!comes_until) comes_until = deadline::after(to_come);
-      return comes_until->expired();
-    }
-    const auto* const next = place_of_next(found, record.lane_);
-    return next != nullptr && shares_processor(*next);
-  };
-  spin_until(budget, [&] { return has_changed(slot_protocol::read(word), where); }, is_futile);
+  tell_place(board_.caller_place());  // also where it is done at once: the worker may be the one to step aside
+  outlook how;
+  const auto look = [&] { return has_changed(slot_protocol::read(word), where); };
+  look_until(budget, look, [&] { return ask(how, slot_protocol::read(word), record.lane_); });
 }
 
 bool dispatcher::is_done(const task_record& record) {

@@ -16,6 +16,15 @@ std::chrono::nanoseconds event_wait::spin_budget(deadline until) {
   return std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
 }
 
+prospect event_wait::ask(const event& what) { return prospect_of(what.shared().setter); }
+
+prospect event_wait::ask(const combined_event& what) {
+  auto found = prospect::usual;
+  for (const auto& each : what.events_) found = std::max(found, ask(each));
+  for (const auto& each : what.parts_) found = std::max(found, ask(each));
+  return found;
+}
+
 void event_wait::note(const event& what) {
   sets_[noted_++] = event_protocol::sets(what.word().load(std::memory_order_relaxed));
 }
@@ -33,13 +42,8 @@ bool event_wait::look(const event& what, counting how) {
   const auto is_over = [&](std::uint64_t found) {
     return event_protocol::is_set(found) || (since && event_protocol::sets(found) != *since);
   };
-  auto& shared = what.shared();
-  auto& word = shared.word;
-  if (mark_ == marking::no) {
-    if (is_over(word.load(std::memory_order_acquire))) return true;
-    meets_ = meets_ || shares_processor(shared.setter);
-    return false;
-  }
+  auto& word = what.word();
+  if (mark_ == marking::no) return is_over(word.load(std::memory_order_acquire));
   const auto sleep_on = event_protocol::prepare_sleep(word, is_over);
   if (!sleep_on) return true;
   words_[needs_++] = {.word = futex_address(word), .expected = static_cast<std::uint32_t>(*sleep_on)};

@@ -33,8 +33,11 @@ public:
   /// False when `until` passed first.
   template <class What>
   static bool run(const What& what, const domain& where, deadline until) {
-    if (what.is_set()) return true;
-    if (until.expired()) return false;
+    const bool is_set = what.is_set();
+    if (is_set || until.expired()) {
+      note_met(what, where);
+      return is_set;
+    }
     event_wait wait;
     wait.note(what);
     return wait.until_over(what, where, until);
@@ -64,11 +67,20 @@ private:
   // Until it is over, for some time, and not while one of those who set the events last is to run on this processor.
   template <class What>
   bool look_long(const What& what, const domain& where, deadline until) {
-    const auto is_futile = [&] { return meets_; };
-    const bool found = spin_until(spin_budget(until), [&] { return is_over(what, marking::no); }, is_futile);
-    note_meeting(where.self(), !found && meets_);
+    const auto look = [&] { return is_over(what, marking::no); };
+    const bool found = look_until(spin_budget(until), look, [&] { return ask(what); });
+    note_met(what, where);
     return found;
   }
+
+  template <class What>
+  static void note_met(const What& what, const domain& where) {
+    place_word own = 0;  // nobody looks for one who waits for an event
+    note_meeting(where.self(), own, ask(what));
+  }
+  // Of those who set the events last.
+  static prospect ask(const event& what);
+  static prospect ask(const combined_event& what);
 
   void note(const event& what);
   void note(const combined_event& what);
@@ -79,7 +91,6 @@ private:
     mark_ = mark;
     needs_ = 0;
     next_ = 0;
-    meets_ = false;
     return look(what, counting::sets);
   }
   bool look(const event& what, counting how);
@@ -93,7 +104,6 @@ private:
   std::size_t next_ = 0;  // of sets_
   std::size_t needs_ = 0;
   marking mark_ = marking::no;
-  bool meets_ = false;  // as the last look found
 };
 
 }  // namespace muster::detail

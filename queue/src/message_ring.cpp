@@ -167,13 +167,12 @@ queue_result message_ring::wait_for(side where, deadline until, Attempt attempt)
     };
     auto patience = ring_.shape().spin;
     if (!until.is_never()) patience = std::min<std::chrono::nanoseconds>(patience, until.when() - clock::now());
-    bool meets = false;
-    const auto is_futile = [&] {
+    const auto ask = [&] {
       tell_place(where.own);
-      return meets = shares_processor(where.other);
+      return prospect_of(where.other);
     };
-    const bool came = spin_until(patience, has_ended, is_futile);
-    note_meeting(self_, !came && meets);
+    const bool came = look_until(patience, has_ended, ask);
+    note_meeting(self_, where.own, prospect_of(where.other));
     if (came) return found;
     const auto died = domain_->deaths().load(std::memory_order_acquire);
     const auto announced = wait_protocol::announce(where.word);

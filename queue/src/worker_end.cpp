@@ -157,6 +157,7 @@ void worker_end::run(const claimed_task& task) {
     if (asked.has(slot_flag::doomed)) task_call::await_death();  // it was too late, and is done all the same
   }
   line_.current.store(0, std::memory_order_release);
+  note_meeting();
 }
 
 // What the task was lent may be changed by others as soon as it has ended.
@@ -231,19 +232,20 @@ void worker_end::exit_without(const known_descriptor& bell) const {
 bool worker_end::spin(claimed_task& task) {
   if (spin_.budget.count() == 0) return false;
   bool claimed = false;
-  bool meets = false;
   const auto look = [&] { return is_unfit() || (claimed = claim_any(task)) || is_ordered_to_leave(); };
-  const auto is_futile = [&] {
+  const auto ask = [&] {
     tell_place(line_.place);
-    return meets = shares_processor(board_.caller_place());
+    return prospect_of(board_.caller_place());
   };
-  parking::spin_alone(board_.spinning(), options_.index, [&] { return spin_until(spin_.budget, look, is_futile); });
-  if (claimed) {
-    aside_.passed();
-  } else if (meets) {
-    aside_.met();
-  }
+  parking::spin_alone(board_.spinning(), options_.index, [&] { return look_until(spin_.budget, look, ask); });
   return claimed;
+}
+
+// Not only where it has looked in vain: who wakes its caller on the own processor is mostly preempted by it, and finds
+// the next task when it goes on, so that it never looks.
+void worker_end::note_meeting() noexcept {
+  tell_place(line_.place);
+  shares_processor(board_.caller_place()) ? aside_.met(line_.place) : aside_.passed();
 }
 
 // To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with

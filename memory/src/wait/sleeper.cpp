@@ -19,10 +19,10 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept {
   wait_protocol::withdraw(bell, raised);
 }
 
-void note_meeting(participant_id self, bool has_met) noexcept {
+void note_meeting(participant_id self, place_word& own, prospect of_partner) noexcept {
   if (self == participant_id::host) return;
   thread_local step_aside aside;
-  has_met ? aside.met() : aside.passed();
+  of_partner == prospect::futile ? aside.met(own) : aside.passed();
 }
 
 bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {

@@ -11,28 +11,39 @@ namespace muster {
 
 namespace {
 
+unsigned first_of(const cpu_set_t& some) noexcept {
+  unsigned cpu = 0;
+  while (!CPU_ISSET(cpu, &some)) ++cpu;
+  return cpu;
+}
+
 // False where it may run nowhere else, or on a machine of more processors than a set of the usual size holds.
-bool leave_this_processor() noexcept {
+bool leave_this_processor(place_word& own) noexcept {
   cpu_set_t all;
   if (::sched_getaffinity(0, sizeof all, &all) != 0) return false;
   const auto here = current_cpu();
   auto others = all;
   if (here < CPU_SETSIZE) CPU_CLR(here, &others);
-  if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0) return false;
-  ::sched_setaffinity(0, sizeof all, &all);
-  return true;
+  if (CPU_COUNT(&others) == 0) return false;
+  // To move takes as long as a wake-up, and who shares this processor looks for this thread meanwhile.
+  tell_move(own, first_of(others));
+  const bool moved = ::sched_setaffinity(0, sizeof others, &others) == 0;
+  if (moved) ::sched_setaffinity(0, sizeof all, &all);
+  tell_place(own);
+  return moved;
 }
 
 }  // namespace
 
-void step_aside::met() noexcept {
+void step_aside::met(place_word& own) noexcept {
   if (++met_ < patience) return;
   met_ = 0;
   const auto now = clock::now();
   if (now - last_ < pause_) return;
-  pause_ = now - last_ < 4 * pause_ ? std::min(2 * pause_, longest_pause) : shortest_pause;
+  pause_ = apart_ < enough ? std::min(2 * pause_, longest_pause) : shortest_pause;
+  apart_ = 0;
   last_ = now;
-  if (leave_this_processor()) ++moves_;
+  if (leave_this_processor(own)) ++moves_;
 }
 
 }  // namespace muster

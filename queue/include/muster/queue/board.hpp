@@ -158,6 +158,8 @@ public:
   void wake_all() noexcept;
 
 private:
+  [[nodiscard]] std::atomic<std::uint32_t>* wake_word_of(std::size_t worker) noexcept;
+
   void attach();
   void replace_file(unique_fd other) noexcept;
 

@@ -20,6 +20,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/arena.hpp>
+#include <muster/memory/wait/outlook.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/cancellation.hpp>
 #include <muster/queue/dispatcher_options.hpp>
@@ -162,9 +163,9 @@ public:
   /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
-  /// Whether a worker that runs a task, or looks for one, is to run on the calling thread's processor, so that spinning
-  /// is in vain. Tells the workers where the thread runs. Cost: two loads for each worker.
-  [[nodiscard]] bool meets_worker() noexcept;
+  /// For one who spins until one of many tasks has ended. Tells the workers where the thread runs. Cost: a load for
+  /// each of a few workers.
+  [[nodiscard]] prospect ask_of_many() noexcept;
 
   /// From now on there are to be so many workers, the first ones. Tasks for one beyond them are accepted all the same:
   /// see needs_worker and dispatcher_options::call_back. Requires: from 1 to the board's.
@@ -281,9 +282,9 @@ private:
   [[nodiscard]] bool has_slot_for(std::size_t lane) const MUSTER_REQUIRES(mutex_);
   void enter_backlog(task_record& record, bool first) MUSTER_REQUIRES(mutex_);
   void leave_backlog(task_record& record) MUSTER_REQUIRES(mutex_);
-  std::size_t wake_for(std::size_t lane, std::size_t count = 1) noexcept;
+  void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
   [[nodiscard]] bool may_rely_on_spinning(std::size_t lane) noexcept;
-  [[nodiscard]] const place_word* place_of_next(const slot_word& found, std::size_t lane) noexcept;
+  [[nodiscard]] prospect ask(outlook& how, const slot_word& found, std::size_t lane) noexcept;
   void spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget);
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 

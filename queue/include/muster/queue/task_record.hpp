@@ -138,7 +138,6 @@ private:
   bool retries_errors_ : 1 = false;  // ends only when the parent has looked at its reply; constant while it is pending
   bool unwoken_ : 1 = false;         // no worker was woken for it: one that spins will find it
   bool has_place_ : 1 = false;       // under max_pending
-  bool roused_ = false;              // a worker was woken for it; written and read by who waits for it
   std::uint32_t attempt_ = 1;
   std::uint32_t retries_left_ = 0;
   std::uint32_t deaths_ = 0;  // workers that died while they ran it

@@ -72,6 +72,7 @@ private:
   void write_to(const known_descriptor& bell) const;
   [[noreturn]] void exit_without(const known_descriptor& bell) const;
   bool spin(claimed_task& task);
+  void note_meeting() noexcept;
   void park();
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;

@@ -218,17 +218,16 @@ public:
   bool look_until(deadline until, Ready ready, std::size_t whom = rank_line::anybody) const {
     const auto budget = spin_budget(until);
     if (memory_.shape().is_crowded) return yield_until(budget, ready);
-    bool has_met = false;
-    const bool found = spin_until(budget, ready, [&] { return has_met = meets(whom); });
-    note_meeting(domain_->self(), !found && has_met);
+    const bool found = muster::look_until(budget, ready, [&] { return ask(whom); });
+    note_meeting(domain_->self(), memory_.line(rank_).place, ask(whom));
     return found;
   }
-  /// Whether that rank, or anybody, is to run on the calling thread's processor, so that looking on is in vain. Tells
-  /// the others where this thread runs. Cost: two loads, and one for each rank that is meant.
-  [[nodiscard]] bool meets(std::size_t whom) const noexcept {
+  /// What can be expected of looking for that rank, or anybody. Tells the others where this thread runs. Cost: two
+  /// loads, and one for each rank that is meant.
+  [[nodiscard]] prospect ask(std::size_t whom) const noexcept {
     tell_place(memory_.line(rank_).place);
-    if (whom != rank_line::anybody) return whom != rank_ && shares_processor(memory_.line(whom).place);
-    return meets_anybody();
+    if (whom == rank_line::anybody) return ask_all();
+    return whom != rank_ ? prospect_of(memory_.line(whom).place) : prospect::usual;
   }
   /// How often to look for what may come at once, before anything is prepared for a longer wait.
   [[nodiscard]] int looks() const noexcept { return memory_.shape().is_crowded ? 1 : 128; }
@@ -272,7 +271,7 @@ private:
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
   bool look_often(Ready& ready, std::size_t whom) const {
-    if (meets(whom)) return ready();
+    if (ask(whom) == prospect::futile) return ready();
     for (int look = 0; look < looks(); ++look) {
       if (ready()) return true;
       relax_processor();
@@ -280,7 +279,7 @@ private:
     return false;
   }
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
-  [[nodiscard]] bool meets_anybody() const noexcept;
+  [[nodiscard]] prospect ask_all() const noexcept;
   [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
   void begin_meanwhile() noexcept;
   // Behind the announcement: whether messages have been begun since, here or by somebody who sends to this rank.

@@ -42,6 +42,9 @@ public:
     return static_cast<std::size_t>(std::countr_zero(word));
   }
 
+  /// The first 64, a bit for each that is in it, roughly.
+  [[nodiscard]] std::uint64_t peek_first_64() const noexcept { return words_[0].load(std::memory_order_relaxed); }
+
   /// True when the worker was in the set, and this call took it out. A worker beyond the set's room is never in it.
   bool remove(std::size_t worker) noexcept {
     if (worker / 64 >= words_.size()) return false;

@@ -26,11 +26,13 @@ void ring(std::atomic<std::uint32_t>& bell) noexcept;
 /// The same, whether or not somebody seems to sleep. Cost: a system call.
 void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 
-/// For a participant's thread that has waited: whether in vain, since its partner was to run on this processor. A
-/// worker may step_aside then; the host's threads are the program's, and stay where that has them.
+/// For a participant's thread that has waited: whether its partner is to run on this processor. Not only where it has
+/// looked in vain: who wakes its partner on the own processor is mostly preempted by it, and finds the answer when it
+/// goes on. `own` tells where this thread runs. A worker may step_aside then; the host's threads are the program's, and
+/// stay where that has them.
 ///
 /// Thread safety: safe.
-void note_meeting(participant_id self, bool has_met) noexcept;
+void note_meeting(participant_id self, place_word& own, prospect of_partner) noexcept;
 
 /// One who sleeps on a bell.
 ///
@@ -44,19 +46,19 @@ public:
   };
 
   /// For wait(): where it is not known whose move is the next.
-  static constexpr bool meets_nobody() noexcept { return false; }
+  static constexpr prospect of_nobody() noexcept { return prospect::usual; }
 
   sleeper(std::shared_ptr<domain> where, const options& how, std::atomic<std::uint32_t>& bell, place_word& own) noexcept
       : domain_(std::move(where)), how_(how), bell_(bell), place_(own) {}
 
   /// Waits until `done`; false when `until` passed first. `look` is asked often: when it says so, `done` is asked,
-  /// which looks at everything, deaths included, and is asked before each sleep too. `meets` says whether one of those
-  /// that are waited for is to run on this thread's processor: then it does not look on, but sleeps at once.
+  /// which looks at everything, deaths included, and is asked before each sleep too. `ask` gives the
+  /// prospect of looking, from the places of those that are waited for: where it is futile, it sleeps at once.
   /// Unblocked by: ring(); the death of a participant.
-  template <class Look, class Done, class Meets>
-  bool wait(const Look& look, const Done& done, const Meets& meets, deadline until = {}) {
+  template <class Look, class Done, class Ask>
+  bool wait(const Look& look, const Done& done, const Ask& ask, deadline until = {}) {
     for (;;) {
-      if (look_long(look, meets) && done()) return true;
+      if (look_long(look, ask) && done()) return true;
       const auto deaths = domain_->deaths().load(std::memory_order_acquire);
       const auto announced = wait_protocol::announce(bell_);
       if (done()) return true;
@@ -65,16 +67,15 @@ public:
   }
 
 private:
-  template <class Look, class Meets>
-  bool look_long(const Look& look, const Meets& meets) {
+  template <class Look, class Ask>
+  bool look_long(const Look& look, const Ask& ask) {
     if (how_.is_crowded) return yield_until(how_.spin, look);
-    bool has_met = false;
-    const auto is_futile = [&] {
+    const auto tell_and_ask = [&] {
       tell_place(place_);
-      return has_met = meets();
+      return ask();
     };
-    const bool found = spin_until(how_.spin, look, is_futile);
-    note_meeting(domain_->self(), !found && has_met);
+    const bool found = look_until(how_.spin, look, tell_and_ask);
+    note_meeting(domain_->self(), place_, tell_and_ask());
     return found;
   }
   [[nodiscard]] bool sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const;

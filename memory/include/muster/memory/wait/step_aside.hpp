@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include <muster/base/clock.hpp>
+#include <muster/memory/wait/place.hpp>
 
 namespace muster {
 
@@ -12,30 +14,35 @@ namespace muster {
 /// A thread that is woken is put where its waker runs, if the kernel finds the others no better; then the two take
 /// turns on one processor, and each answer costs two wake-ups. So a worker that has met its partner `patience` times in
 /// a row takes that processor out of the ones where it may run, whereupon the kernel moves it at once, and puts it
-/// back. Not again before a pause has passed, which doubles each time that they meet again soon: where all processors
-/// are busy, moving helps nobody.
+/// back. Not again before a pause has passed, which doubles each time that moving has not kept them apart: where all
+/// processors are busy, it helps nobody.
 ///
 /// For threads of the library only: where a program's thread may run is the program's business.
 /// Thread safety: an object belongs to one thread.
 /// Source: ../shared/prototypes/wait/many.cpp (`move`).
 class step_aside {
 public:
-  /// The wait was in vain, since the partner was to run on this processor. Cost: a count; two or three system calls
-  /// when it moves.
-  void met() noexcept;
-  /// What was waited for came.
-  void passed() noexcept { met_ = 0; }
+  /// The partner was to run on this processor. `own` tells others where this thread is to run, already while it moves.
+  /// Cost: a count; two or three system calls when it moves.
+  void met(place_word& own) noexcept;
+  /// It was not.
+  void passed() noexcept {
+    met_ = 0;
+    ++apart_;
+  }
 
   /// Whether it has moved the thread so often, for tests.
   [[nodiscard]] unsigned moves() const noexcept { return moves_; }
 
 private:
   static constexpr unsigned patience = 4;
+  static constexpr std::uint64_t enough = 64;  // times that they were apart: then the move was worth its price
   static constexpr std::chrono::nanoseconds shortest_pause = std::chrono::milliseconds(1);
   static constexpr std::chrono::nanoseconds longest_pause = std::chrono::seconds(1);
 
   unsigned met_ = 0;
   unsigned moves_ = 0;
+  std::uint64_t apart_ = enough;  // since the last move
   clock::time_point last_{};
   std::chrono::nanoseconds pause_ = shortest_pause;
 };

@@ -234,7 +234,7 @@ private:
   void conduct(outcome& ended, const world_request& request) MUSTER_REQUIRES(mutex_);
   void look_at_ranks() noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool have_answered() const noexcept;
-  [[nodiscard]] bool meets_awaited() const noexcept;
+  [[nodiscard]] prospect ask_awaited() const noexcept;
   [[nodiscard]] bool has_somebody_died() noexcept;
   [[nodiscard]] bool is_nobody_to_blame() const noexcept;
   void note_lateness(outcome& ended) const noexcept;

@@ -83,7 +83,7 @@ private:
   [[nodiscard]] bool is_reachable(const tensor& value) const noexcept;
   void fail(std::uint64_t epoch) noexcept;
   [[nodiscard]] bool have_all_computed() const noexcept;
-  [[nodiscard]] bool meets_somebody() const noexcept;
+  [[nodiscard]] prospect ask_computing() const noexcept;
   void answer(std::uint64_t epoch, rank_phase phase) noexcept;
   [[nodiscard]] command_word command() const noexcept;
   [[nodiscard]] answer_word answer_of(std::size_t rank) const noexcept;

@@ -16,6 +16,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/wait/idle_set.hpp>
+#include <muster/memory/wait/outlook.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/step_aside.hpp>
@@ -87,11 +88,11 @@ public:
   [[nodiscard]] error_info circle_error(const local_worker& here) const;
   /// How long to look before sleeping: nothing while the threads that are awake need all processors.
   [[nodiscard]] std::chrono::nanoseconds spin_budget() const noexcept;
-  /// By who looks, over and over: where it does that.
+  /// Where a thread that waits for a task runs.
   void tell_caller_place() noexcept { tell_place(caller_place_); }
-  /// Whether the thread that is to make the next move for a task is to run on the calling one's processor: the runner,
-  /// or, where that is none (-1), the thread that looks for jobs. Nothing where there is neither.
-  [[nodiscard]] std::optional<bool> meets(int runner) const noexcept;
+  /// For one who looks for the end of a task, over and over; `next` is the worker whose move is the next, where that is
+  /// known. Tells where the caller runs.
+  [[nodiscard]] prospect ask(outlook& how, std::optional<std::size_t> next) noexcept;
 
   // ---- the end
 
@@ -145,10 +146,12 @@ private:
   [[nodiscard]] std::shared_ptr<local_job> take(std::size_t index);
   void run(local_job& job, local_worker& here) noexcept;
   bool spin(std::size_t index);
+  void note_meeting(std::size_t index) noexcept;
   void park(std::size_t index);
   [[nodiscard]] bool seems_wanted(std::size_t index) const noexcept;
   [[nodiscard]] bool is_wanted(std::size_t index) const;
   [[nodiscard]] bool must_leave() const noexcept { return is_closed() && is_empty(); }
+  [[nodiscard]] std::atomic<std::uint32_t>& wake_word_of(std::size_t worker) noexcept;
   void wake(std::size_t worker) noexcept;
   void wake_any() noexcept;
   void wake_all() noexcept;

@@ -38,7 +38,7 @@ public:
     return (state_.fetch_or(told, std::memory_order_acq_rel) & done) == 0;
   }
   /// Waits for finish(); false when `until` passed first.
-  bool wait(local_core& core, deadline until) noexcept;
+  bool wait(local_core& core, lane_route route, deadline until) noexcept;
 
   /// Who runs it, for those who wait for it. By whoever it is, after try_begin().
   void note_runner(int worker) noexcept { runner_.store(worker, std::memory_order_relaxed); }
@@ -59,7 +59,7 @@ private:
   static constexpr std::uint32_t told = 8;
   static constexpr std::uint32_t hopeless = 16;
 
-  bool spin(local_core& core, deadline until) noexcept;
+  bool spin(local_core& core, lane_route route, deadline until) noexcept;
   bool sleep(deadline until) noexcept;
 
   std::atomic<std::uint32_t> state_ = 0;  // futex
@@ -96,7 +96,7 @@ public:
     }
     const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
     const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
-    if (here == nullptr) return progress_.wait(core_, until);
+    if (here == nullptr) return progress_.wait(core_, route_, until);
     while (!progress_.wait_at(core_, *here, route_)) {
       const auto why = core_.circle_error(*here);
       if (progress_.try_begin()) fail(why);
