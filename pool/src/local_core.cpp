@@ -9,6 +9,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/parking.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/exceptions.hpp>
@@ -168,14 +169,14 @@ bool local_core::spin(std::size_t index) {
 void local_core::note_meeting(std::size_t index) noexcept {
   auto& mine = *workers_[index];
   tell_place(mine.place);
-  shares_processor(caller_place_) ? mine.aside.met(mine.place) : mine.aside.passed();
+  mine.aside.note(mine.place, prospect_of(caller_place_));
 }
 
-prospect local_core::ask(outlook& how, std::optional<std::size_t> next) noexcept {
+prospect local_core::ask(std::optional<std::size_t> next) noexcept {
   tell_place(caller_place_);
   const auto place_of = [this](std::size_t worker) -> const place_word& { return workers_[worker]->place; };
-  if (next && *next < workers_.size()) return how.of(place_of(*next));
-  return how.of_any(spinning(), sleeping(), workers_.size(), place_of);
+  if (next && *next < workers_.size()) return prospect_of(place_of(*next));
+  return outlook::of_any(spinning(), sleeping(), workers_.size(), place_of);
 }
 
 void local_core::park(std::size_t index) {
@@ -193,9 +194,8 @@ bool local_core::is_wanted(std::size_t index) const {
   return !queue_.empty() || !workers_[index]->own.empty() || must_leave();
 }
 
-// It has not told where it is to run (outlook).
 std::atomic<std::uint32_t>& local_core::wake_word_of(std::size_t worker) noexcept {
-  workers_[worker]->place.store(0, std::memory_order_relaxed);
+  note_woken(workers_[worker]->place);
   return workers_[worker]->parked;
 }
 

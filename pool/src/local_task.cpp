@@ -7,6 +7,7 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/memory/wait/look.hpp>
 
 namespace muster::detail {
 
@@ -52,7 +53,6 @@ private:
 bool local_progress::spin(local_core& core, lane_route route, deadline until) noexcept {
   auto budget = core.spin_budget();
   if (!until.is_never()) budget = std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
-  outlook how;
   const auto ask = [&] {
     std::optional<std::size_t> next;
     if (const int runner = runner_.load(std::memory_order_relaxed); runner >= 0) {
@@ -60,7 +60,7 @@ bool local_progress::spin(local_core& core, lane_route route, deadline until) no
     } else if (!route.is_shared()) {
       next = route.worker();
     }
-    return core.ask(how, next);
+    return core.ask(next);
   };
   core.tell_caller_place();  // also where it is done at once: the runner may be the one to step aside
   return look_until(budget, [this] { return is_done(); }, ask);

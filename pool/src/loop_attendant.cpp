@@ -18,6 +18,7 @@
 #include <muster/base/spin.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 
 namespace muster::detail {

@@ -7,6 +7,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 
 namespace muster::detail {
 

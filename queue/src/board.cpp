@@ -186,10 +186,10 @@ void rouse(std::atomic<std::uint32_t>& parked) noexcept { futex_wake(futex_addre
 
 }  // namespace
 
-// Nobody's where the bit is nobody's. The worker has not told where it is to run (outlook).
+// Nobody's where the bit is nobody's.
 std::atomic<std::uint32_t>* board::wake_word_of(std::size_t worker) noexcept {
   if (worker >= lines_.size()) return nullptr;
-  lines_[worker].place.store(0, std::memory_order_relaxed);
+  note_woken(lines_[worker].place);
   return &lines_[worker].parked;
 }
 

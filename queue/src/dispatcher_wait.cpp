@@ -8,6 +8,8 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/memory/wait/look.hpp>
+#include <muster/memory/wait/outlook.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
@@ -69,7 +71,7 @@ bool dispatcher::wait(task_record& record, deadline until) {
 }
 
 // The next move is its worker's; before one has claimed it, that of the worker it is for, or of any.
-prospect dispatcher::ask(outlook& how, const slot_word& found, std::size_t lane) noexcept {
+prospect dispatcher::ask(const slot_word& found, std::size_t lane) noexcept {
   tell_place(board_.caller_place());
   std::optional<std::size_t> next;
   if (found.state() == slot_state::claimed) {
@@ -78,16 +80,15 @@ prospect dispatcher::ask(outlook& how, const slot_word& found, std::size_t lane)
     next = lane - board::shared_lanes;
   }
   const auto place_of = [this](std::size_t worker) -> const place_word& { return board_.line(worker).place; };
-  if (next && *next < board_.sizes().workers) return how.of(place_of(*next));
-  return how.of_any(board_.spinning(), board_.sleeping(), board_.active(), place_of);
+  if (next && *next < board_.sizes().workers) return prospect_of(place_of(*next));
+  return outlook::of_any(board_.spinning(), board_.sleeping(), board_.active(), place_of);
 }
 
 void dispatcher::spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget) {
   const auto& word = board_.slot(where.slot).word;
   tell_place(board_.caller_place());  // also where it is done at once: the worker may be the one to step aside
-  outlook how;
   const auto look = [&] { return has_changed(slot_protocol::read(word), where); };
-  look_until(budget, look, [&] { return ask(how, slot_protocol::read(word), record.lane_); });
+  look_until(budget, look, [&] { return ask(slot_protocol::read(word), record.lane_); });
 }
 
 bool dispatcher::is_done(const task_record& record) {

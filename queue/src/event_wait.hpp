@@ -10,6 +10,7 @@
 
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/sleeper.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/event_word.hpp>

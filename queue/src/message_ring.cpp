@@ -12,6 +12,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/sleeper.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>

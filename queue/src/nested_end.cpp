@@ -11,6 +11,7 @@
 #include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/queue/slot_protocol.hpp>
 #include <muster/queue/task_call.hpp>
 #include <muster/queue/worker_end.hpp>
@@ -340,7 +341,8 @@ void nested_end::spin_or_sleep(std::size_t index, cell_word seen, deadline until
     return (word.load(std::memory_order_acquire) | cell_word::flag_bits(cell_flag::waiter)) != waiting;
   };
   const bool spare = board.spinning().count() + 1 < worker_.spin_.processors;  // the parent needs a processor too
-  if (spin_until(spare ? worker_.spin_.budget : std::chrono::nanoseconds(0), has_changed)) return;
+  const auto budget = spare ? worker_.spin_.budget : std::chrono::nanoseconds(0);
+  if (look_until(budget, has_changed, [] { return prospect::usual; })) return;
   cell_protocol::request(word, cell_flag::waiter);
   if (has_changed()) return;
   futex_wait(futex_address(word), static_cast<std::uint32_t>(waiting), futex_scope::shared, until);

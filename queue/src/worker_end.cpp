@@ -14,6 +14,7 @@
 #include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/parking.hpp>
 #include <muster/queue/bell.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -245,7 +246,7 @@ bool worker_end::spin(claimed_task& task) {
 // the next task when it goes on, so that it never looks.
 void worker_end::note_meeting() noexcept {
   tell_place(line_.place);
-  shares_processor(board_.caller_place()) ? aside_.met(line_.place) : aside_.passed();
+  aside_.note(line_.place, prospect_of(board_.caller_place()));
 }
 
 // To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with

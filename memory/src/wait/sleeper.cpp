@@ -22,7 +22,7 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept {
 void note_meeting(participant_id self, place_word& own, prospect of_partner) noexcept {
   if (self == participant_id::host) return;
   thread_local step_aside aside;
-  of_partner == prospect::futile ? aside.met(own) : aside.passed();
+  aside.note(own, of_partner);
 }
 
 bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {

@@ -35,7 +35,7 @@ bool leave_this_processor(place_word& own) noexcept {
 
 }  // namespace
 
-void step_aside::met(place_word& own) noexcept {
+void step_aside::meet(place_word& own) noexcept {
   if (++met_ < patience) return;
   met_ = 0;
   const auto now = clock::now();

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include <muster/base/clock.hpp>
 
@@ -17,6 +18,17 @@ inline void relax_processor() noexcept {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield" ::: "memory");
+#endif
+}
+
+/// A count that rises steadily, some 1 000 to 5 000 times per microsecond; for telling short from long.
+///
+/// Thread safety: safe. Cost: less than a reading of the clock.
+[[nodiscard]] inline std::uint64_t processor_ticks() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  return __builtin_ia32_rdtsc();
+#else
+  return static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
 #endif
 }
 
@@ -54,31 +66,6 @@ bool spin_until(std::chrono::nanoseconds budget, Done done) {
     if (look_often()) return true;
   } while (clock::now() < end);
   return false;
-}
-
-/// The same, which also gives up when `is_futile` says so: when the one who is to make `done` true cannot run while
-/// this thread looks. It is asked at first and between every few looks. Returns the last answer of `done`.
-///
-/// Thread safety: as `done` and `is_futile`.
-template <class Done, class IsFutile>
-bool spin_until(std::chrono::nanoseconds budget, Done done, IsFutile is_futile) {
-  if (done()) return true;
-  if (budget <= std::chrono::nanoseconds::zero()) return false;
-  constexpr int looks_per_question = 16;
-  const auto look_often = [&] {
-    for (int look = 0; look < looks_per_question; ++look) {
-      relax_processor();
-      if (done()) return true;
-    }
-    return false;
-  };
-  if (is_futile()) return done();
-  if (look_often()) return true;  // what comes soon is not held up by a reading of the clock
-  const auto end = clock::now() + budget;
-  while (!is_futile() && clock::now() < end) {
-    if (look_often()) return true;
-  }
-  return done();
 }
 
 /// The same for those who are known to share processors with whom they wait for: lets others run between its looks.

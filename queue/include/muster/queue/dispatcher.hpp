@@ -20,7 +20,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/arena.hpp>
-#include <muster/memory/wait/outlook.hpp>
+#include <muster/memory/wait/place.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/cancellation.hpp>
 #include <muster/queue/dispatcher_options.hpp>
@@ -284,7 +284,7 @@ private:
   void leave_backlog(task_record& record) MUSTER_REQUIRES(mutex_);
   void wake_for(std::size_t lane, std::size_t count = 1) noexcept;
   [[nodiscard]] bool may_rely_on_spinning(std::size_t lane) noexcept;
-  [[nodiscard]] prospect ask(outlook& how, const slot_word& found, std::size_t lane) noexcept;
+  [[nodiscard]] prospect ask(const slot_word& found, std::size_t lane) noexcept;
   void spin_for(const task_record& record, task_record::location where, std::chrono::nanoseconds budget);
   [[nodiscard]] std::size_t take_fed() MUSTER_REQUIRES(mutex_) { return std::exchange(fed_, 0); }
 

@@ -23,6 +23,7 @@
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/group_options.hpp>
 #include <muster/memory/domain.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/rank_identity.hpp>
 #include <muster/memory/wait/sleeper.hpp>

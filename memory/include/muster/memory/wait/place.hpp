@@ -6,23 +6,25 @@
 // waiter sleeps at once when its partner is there too.
 //
 // A place is one word: 1 + the number of the processor, 0 for not known, and a bit for a thread that is on its way
-// there. It is a hint: a thread may be moved between telling and being asked, and a participant may write what it
-// likes. A wrong one costs a wake-up, or some looking in vain.
+// there, or that was woken and has not told anew. It is a hint: a thread may be moved between telling and being asked,
+// and a participant may write what it likes. A wrong one costs a wake-up, or some looking in vain.
 //
 // Thread safety: safe. Process safety: any participant may die before or after any step.
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 #include <muster/base/current_cpu.hpp>
-#include <muster/base/spin.hpp>
 
 namespace muster {
 
 using place_word = std::atomic<std::uint32_t>;
 
+namespace place_bits {
 inline constexpr std::uint32_t on_its_way = 1U << 31U;
+inline constexpr std::uint32_t woken = 1U << 30U;
+inline constexpr std::uint32_t processor = woken - 1;
+}  // namespace place_bits
 
 /// Tells where the calling thread runs. Cost: two loads; a store only when it has moved, so that waiters keep the line.
 inline void tell_place(place_word& own) noexcept {
@@ -31,43 +33,34 @@ inline void tell_place(place_word& own) noexcept {
 }
 /// Tells that the calling thread is about to move to that processor.
 inline void tell_move(place_word& own, unsigned cpu) noexcept {
-  own.store((cpu + 1) | on_its_way, std::memory_order_relaxed);
+  own.store((cpu + 1) | place_bits::on_its_way, std::memory_order_relaxed);
+}
+/// By who wakes a thread: where that slept, it is mostly to run; but it has not told so.
+inline void note_woken(place_word& whose) noexcept {
+  whose.store(whose.load(std::memory_order_relaxed) | place_bits::woken, std::memory_order_relaxed);
 }
 
 /// What can be expected of looking, in the order of weight: where one waits for several, the greatest counts.
 enum class prospect : std::uint8_t {
   usual,   ///< what is waited for may come at any time
-  coming,  ///< the thread that is waited for is on its way to another processor, which takes as long as a wake-up
+  woken,   ///< the same; it was woken just now, and may have been put where nothing says so
+  coming,  ///< it is on its way to another processor, which takes as long as a wake-up
   futile   ///< it is to run on this processor
 };
 
 /// For one who waits for the thread that tells this place.
 [[nodiscard]] inline prospect prospect_of(const place_word& partner) noexcept {
   const auto place = partner.load(std::memory_order_relaxed);
-  if (place == current_cpu() + 1) return prospect::futile;
-  return (place & on_its_way) != 0 ? prospect::coming : prospect::usual;
+  if ((place & place_bits::processor) == current_cpu() + 1) {
+    return (place & place_bits::on_its_way) == 0 ? prospect::futile : prospect::coming;
+  }
+  if ((place & place_bits::on_its_way) != 0) return prospect::coming;
+  return (place & place_bits::woken) != 0 ? prospect::woken : prospect::usual;
 }
 
 /// Whether that thread, when it last told, ran on the processor of the calling one.
 [[nodiscard]] inline bool shares_processor(const place_word& with) noexcept {
   return prospect_of(with) == prospect::futile;
-}
-
-/// Calls `done` until it answers true, `budget` is used up or `ask`, which gives a prospect and is asked now and then,
-/// says that it is futile; returns the last answer of `done`. For a thread on its way it looks for several budgets: one
-/// that went to sleep meanwhile would be woken from there, and mostly put onto that very processor.
-///
-/// Thread safety: as `done` and `ask`.
-template <class Done, class Ask>
-bool look_until(std::chrono::nanoseconds budget, const Done& done, const Ask& ask) {
-  constexpr int most_budgets = 5;
-  auto how = prospect::usual;
-  const auto is_futile = [&] { return (how = ask()) == prospect::futile; };
-  bool found = spin_until(budget, done, is_futile);
-  for (int more = 1; !found && how == prospect::coming && more < most_budgets; ++more) {
-    found = spin_until(budget, done, is_futile);
-  }
-  return found;
 }
 
 }  // namespace muster

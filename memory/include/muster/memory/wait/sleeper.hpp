@@ -13,6 +13,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/memory/domain.hpp>
+#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 

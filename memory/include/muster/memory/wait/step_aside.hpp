@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
+#include <muster/memory/wait/contention.hpp>
 #include <muster/memory/wait/place.hpp>
 
 namespace muster {
@@ -22,19 +23,24 @@ namespace muster {
 /// Source: ../shared/prototypes/wait/many.cpp (`move`).
 class step_aside {
 public:
-  /// The partner was to run on this processor. `own` tells others where this thread is to run, already while it moves.
-  /// Cost: a count; two or three system calls when it moves.
-  void met(place_word& own) noexcept;
-  /// It was not.
-  void passed() noexcept {
-    met_ = 0;
-    ++apart_;
+  /// By a thread that has waited for its partner, or worked for it: where that is to run. `own` tells others where this
+  /// thread is to run, already while it moves. Under contention nothing is done: there is no better place. Cost: a
+  /// count; two or three system calls when it moves.
+  void note(place_word& own, prospect of_partner) noexcept {
+    if (contention::of_this_thread().is_on()) return;
+    of_partner == prospect::futile ? meet(own) : pass();
   }
 
   /// Whether it has moved the thread so often, for tests.
   [[nodiscard]] unsigned moves() const noexcept { return moves_; }
 
 private:
+  void meet(place_word& own) noexcept;
+  void pass() noexcept {
+    met_ = 0;
+    ++apart_;
+  }
+
   static constexpr unsigned patience = 4;
   static constexpr std::uint64_t enough = 64;  // times that they were apart: then the move was worth its price
   static constexpr std::chrono::nanoseconds shortest_pause = std::chrono::milliseconds(1);

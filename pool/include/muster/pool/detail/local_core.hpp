@@ -92,7 +92,7 @@ public:
   void tell_caller_place() noexcept { tell_place(caller_place_); }
   /// For one who looks for the end of a task, over and over; `next` is the worker whose move is the next, where that is
   /// known. Tells where the caller runs.
-  [[nodiscard]] prospect ask(outlook& how, std::optional<std::size_t> next) noexcept;
+  [[nodiscard]] prospect ask(std::optional<std::size_t> next) noexcept;
 
   // ---- the end
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <muster/base/clock.hpp>
+
+namespace muster {
+
+/// Whether the processor on which a thread looks for others' words is wanted by others.
+///
+/// Who looks without an end uses its whole share of a processor that it has to share; then the kernel takes that away,
+/// for some milliseconds in one piece, just when the answer comes. Who sleeps instead keeps its share for the work. So
+/// a thread that was interrupted for long while it looked does not look for some time: 100 ms, and twice as long each
+/// time that this happens again soon, up to 2 s.
+///
+/// Thread safety: an object belongs to one thread.
+class contention {
+public:
+  /// Of the calling thread.
+  [[nodiscard]] static contention& of_this_thread() noexcept {
+    constinit thread_local contention own;
+    return own;
+  }
+
+  /// By a thread that looks: between two looks so many processor_ticks() have passed, though it called nobody.
+  void note_gap(std::uint64_t ticks) noexcept {
+    if (ticks > longest_gap) begin(clock::now());
+  }
+  /// Whether looking is not worth while now. Cost: a load, where there was no contention.
+  [[nodiscard]] bool is_on() noexcept { return is_on_ && !is_over(clock::now()); }
+
+  /// For tests.
+  void begin(clock::time_point now) noexcept;
+  [[nodiscard]] bool is_over(clock::time_point now) noexcept;
+
+private:
+  // A processor's interrupts take less; a slice of another thread takes more.
+  static constexpr std::uint64_t longest_gap = 1'000'000;
+  static constexpr std::chrono::nanoseconds shortest = std::chrono::milliseconds(100);
+  static constexpr std::chrono::nanoseconds longest = std::chrono::seconds(2);
+
+  bool is_on_ = false;
+  std::chrono::nanoseconds length_{};  // of the last time
+  clock::time_point end_{};
+};
+
+}  // namespace muster
