@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/wait/contention.hpp>
 
-#include <algorithm>
-
 namespace muster {
 
 void contention::begin(clock::time_point now) noexcept {
-  const bool is_soon = length_.count() != 0 && now < end_ + length_;
-  length_ = is_soon ? std::min(2 * length_, longest) : shortest;
-  end_ = now + length_;
+  end_ = now + shortest;
+  last_end_ = now + longest;
   is_on_ = true;
 }
 
-bool contention::is_over(clock::time_point now) noexcept {
-  is_on_ = now < end_;
+// With its partner, which is to run as well.
+bool contention::is_over(clock::time_point now, bool (&is_any_idle)(long) noexcept) noexcept {
+  if (now < end_) return false;
+  is_on_ = now < last_end_ && !is_any_idle(2);
+  end_ = now + pause;
   return !is_on_;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <muster/base/current_cpu.hpp>
+#include <muster/base/idle_processor.hpp>
 
 namespace muster {
 
@@ -40,6 +41,9 @@ void step_aside::meet(place_word& own) noexcept {
   met_ = 0;
   const auto now = clock::now();
   if (now - last_ < pause_) return;
+  // A move to where others are busy may cost a slice of theirs.
+  const bool may_cost_much = contention::of_this_thread().was_lately(now) && now - last_ < longest_pause;
+  if (may_cost_much && !seems_processor_idle(1)) return;
   pause_ = apart_ < enough ? std::min(2 * pause_, longest_pause) : shortest_pause;
   apart_ = 0;
   last_ = now;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/idle_processor.hpp>
 
 namespace muster {
 
@@ -12,8 +13,8 @@ namespace muster {
 ///
 /// Who looks without an end uses its whole share of a processor that it has to share; then the kernel takes that away,
 /// for some milliseconds in one piece, just when the answer comes. Who sleeps instead keeps its share for the work. So
-/// a thread that was interrupted for long while it looked does not look for some time: 100 ms, and twice as long each
-/// time that this happens again soon, up to 2 s.
+/// a thread that was interrupted for long while it looked does not look for some time: 100 ms, and longer while all
+/// processors stay busy, up to some seconds.
 ///
 /// Thread safety: an object belongs to one thread.
 class contention {
@@ -31,19 +32,22 @@ public:
   /// Whether looking is not worth while now. Cost: a load, where there was no contention.
   [[nodiscard]] bool is_on() noexcept { return is_on_ && !is_over(clock::now()); }
 
-  /// For tests.
+  /// By note_gap() and is_on(), and by tests.
   void begin(clock::time_point now) noexcept;
-  [[nodiscard]] bool is_over(clock::time_point now) noexcept;
+  [[nodiscard]] bool is_over(clock::time_point now, bool (&is_any_idle)(long) noexcept = seems_processor_idle) noexcept;
+  /// Whether it began some seconds ago, or later.
+  [[nodiscard]] bool was_lately(clock::time_point now) const noexcept { return now < last_end_; }
 
 private:
   // A processor's interrupts take less; a slice of another thread takes more.
   static constexpr std::uint64_t longest_gap = 1'000'000;
+  static constexpr std::chrono::nanoseconds pause = std::chrono::milliseconds(5);
   static constexpr std::chrono::nanoseconds shortest = std::chrono::milliseconds(100);
-  static constexpr std::chrono::nanoseconds longest = std::chrono::seconds(2);
+  static constexpr std::chrono::nanoseconds longest = std::chrono::seconds(10);
 
   bool is_on_ = false;
-  std::chrono::nanoseconds length_{};  // of the last time
   clock::time_point end_{};
+  clock::time_point last_end_{};  // whatever is busy then
 };
 
 }  // namespace muster
