@@ -331,7 +331,7 @@ void step_test::sweep(const scenario& what) {
     SCOPED_TRACE(what.name + ", killed after " + std::to_string(instructions) + " instructions, " +
                  name_of(path[instructions].where));
     if (HasFailure()) return;
-    attempt(what, instructions, path[instructions].where);
+    attempt(what, path, instructions);
   }
 }
 
@@ -376,13 +376,28 @@ std::vector<unsigned> step_test::choose(const scenario& what, const std::vector<
   return chosen;
 }
 
-// Where the way to sleep is a few instructions longer than it was in the survey, it is gone to its end.
-void step_test::attempt(const scenario& what, unsigned instructions, phase surveyed) {
+// How many instructions there are before a phase differs from survey to attempt, with where the kernel puts the worker
+// and how long it was away. So what is gone to is the phase, and the point in it. The way to sleep is gone to its end.
+void step_test::attempt(const scenario& what, const std::vector<place>& path, unsigned point) {
   begin_attempt();
   what.begin();
-  step(victim, instructions);
+  unsigned phases = 0;  // to pass
+  unsigned offset = 0;  // of the point in the last
+  for (unsigned at = 1; at <= point; ++at) {
+    const bool is_next = path[at].where != path[at - 1].where;
+    phases += is_next ? 1 : 0;
+    offset = is_next ? 0 : offset + 1;
+  }
+  const auto most = 4 * path.size();
+  for (std::size_t taken = 0; phases > 0 && taken < most; ++taken) {
+    const auto before = phase_of(victim);
+    if (!step(victim)) break;
+    if (phase_of(victim) != before) --phases;
+  }
+  const auto reached = phase_of(victim);
+  while (offset-- > 0 && phase_of(victim) == reached && step(victim)) continue;
   constexpr unsigned most_further = 1000;
-  if (surveyed == phase::asleep) step(victim, most_further);
+  if (path[point].where == phase::asleep) step(victim, most_further);
   count_point(phase_of(victim));
   finish(what);
 }

@@ -197,7 +197,7 @@ private:
   [[nodiscard]] place place_of(std::size_t worker);
   std::vector<place> survey(const scenario& what);
   static std::vector<unsigned> choose(const scenario& what, const std::vector<place>& path);
-  void attempt(const scenario& what, unsigned instructions, phase surveyed);
+  void attempt(const scenario& what, const std::vector<place>& path, unsigned point);
   void finish(const scenario& what);
   [[nodiscard]] phase phase_of(std::size_t worker, const watched_task& task);
   [[nodiscard]] const watched_task& subject() const { return subject_ != nullptr ? *subject_ : watched_.back(); }

@@ -9,13 +9,9 @@
 
 #include <muster/base/cpu_list.hpp>
 #include <muster/base/current_cpu.hpp>
-#include <muster/base/spin.hpp>
-#include <muster/memory/wait/step_aside.hpp>
 
 namespace muster::place_test {
 namespace {
-
-using namespace std::chrono_literals;
 
 // Runs `what` in a thread that may run on these processors only.
 template <class F>
@@ -44,53 +40,21 @@ TEST(Place, IsSharedByThreadsOfOneProcessor) {
   if (cpus.size() > 1) run_on({cpus.back()}, [&] { EXPECT_FALSE(shares_processor(told)); });
 }
 
-TEST(StepAside, MovesTheThreadAfterSomeMeetingsAndLeavesItsProcessorsAsTheyWere) {
-  const auto cpus = allowed_cpus();
-  if (cpus.size() < 2) GTEST_SKIP() << "there is nowhere to go";
-  std::thread([&] {
-    step_aside aside;
-    for (int each = 0; each < 3; ++each) aside.met();
-    EXPECT_EQ(aside.moves(), 0U);
-    aside.met();
-    EXPECT_EQ(aside.moves(), 1U);
-    EXPECT_EQ(allowed_cpus(), cpus);
-  }).join();
-}
-
-TEST(StepAside, CountsOnlyMeetingsInARow) {
-  step_aside aside;
-  for (int each = 0; each < 100; ++each) {
-    aside.met();
-    aside.met();
-    aside.met();
-    aside.passed();
-  }
-  EXPECT_EQ(aside.moves(), 0U);
-}
-
-TEST(StepAside, GoesNowhereWhereItMayNot) {
-  run_on({allowed_cpus().front()}, [] {
-    step_aside aside;
-    for (int each = 0; each < 4; ++each) aside.met();
-    EXPECT_EQ(aside.moves(), 0U);
-    EXPECT_EQ(allowed_cpus().size(), 1U);
+TEST(Place, OfAThreadThatMovesOrWasWokenSaysSo) {
+  const auto here = allowed_cpus().front();
+  run_on({here}, [&] {
+    place_word elsewhere = here + 2;
+    EXPECT_EQ(prospect_of(elsewhere), prospect::usual);
+    note_woken(elsewhere);
+    EXPECT_EQ(prospect_of(elsewhere), prospect::woken);
+    tell_move(elsewhere, here + 1);
+    EXPECT_EQ(prospect_of(elsewhere), prospect::coming);
+    place_word same = here + 1;
+    note_woken(same);
+    EXPECT_EQ(prospect_of(same), prospect::futile) << "it is mostly to run where it slept";
+    tell_place(same);
+    EXPECT_EQ(same.load(), here + 1);
   });
-}
-
-TEST(SpinUntil, GivesUpAtOnceWhereItIsFutile) {
-  int looks = 0;
-  EXPECT_FALSE(spin_until(1h, [&] { return ++looks == 0; }, [] { return true; }));
-  EXPECT_EQ(looks, 2) << "once at first, once at the end";
-}
-
-TEST(SpinUntil, GivesUpOnceItBecomesFutile) {
-  int questions = 0;
-  EXPECT_FALSE(spin_until(1h, [] { return false; }, [&] { return ++questions == 5; }));
-}
-
-TEST(SpinUntil, LooksOnceMoreBehindTheQuestion) {
-  bool is_there = false;
-  EXPECT_TRUE(spin_until(1h, [&] { return is_there; }, [&] { return is_there = true; }));
 }
 
 }  // namespace

@@ -20,11 +20,11 @@ namespace muster {
 
 using place_word = std::atomic<std::uint32_t>;
 
-namespace place_bits {
+namespace place_parts {
 inline constexpr std::uint32_t on_its_way = 1U << 31U;
 inline constexpr std::uint32_t woken = 1U << 30U;
 inline constexpr std::uint32_t processor = woken - 1;
-}  // namespace place_bits
+}  // namespace place_parts
 
 /// Tells where the calling thread runs. Cost: two loads; a store only when it has moved, so that waiters keep the line.
 inline void tell_place(place_word& own) noexcept {
@@ -33,11 +33,11 @@ inline void tell_place(place_word& own) noexcept {
 }
 /// Tells that the calling thread is about to move to that processor.
 inline void tell_move(place_word& own, unsigned cpu) noexcept {
-  own.store((cpu + 1) | place_bits::on_its_way, std::memory_order_relaxed);
+  own.store((cpu + 1) | place_parts::on_its_way, std::memory_order_relaxed);
 }
 /// By who wakes a thread: where that slept, it is mostly to run; but it has not told so.
 inline void note_woken(place_word& whose) noexcept {
-  whose.store(whose.load(std::memory_order_relaxed) | place_bits::woken, std::memory_order_relaxed);
+  whose.store(whose.load(std::memory_order_relaxed) | place_parts::woken, std::memory_order_relaxed);
 }
 
 /// What can be expected of looking, in the order of weight: where one waits for several, the greatest counts.
@@ -51,11 +51,11 @@ enum class prospect : std::uint8_t {
 /// For one who waits for the thread that tells this place.
 [[nodiscard]] inline prospect prospect_of(const place_word& partner) noexcept {
   const auto place = partner.load(std::memory_order_relaxed);
-  if ((place & place_bits::processor) == current_cpu() + 1) {
-    return (place & place_bits::on_its_way) == 0 ? prospect::futile : prospect::coming;
+  if ((place & place_parts::processor) == current_cpu() + 1) {
+    return (place & place_parts::on_its_way) == 0 ? prospect::futile : prospect::coming;
   }
-  if ((place & place_bits::on_its_way) != 0) return prospect::coming;
-  return (place & place_bits::woken) != 0 ? prospect::woken : prospect::usual;
+  if ((place & place_parts::on_its_way) != 0) return prospect::coming;
+  return (place & place_parts::woken) != 0 ? prospect::woken : prospect::usual;
 }
 
 /// Whether that thread, when it last told, ran on the processor of the calling one.
