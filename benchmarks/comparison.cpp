@@ -34,8 +34,12 @@ double nanoseconds_of(const side& which, std::size_t operations) {
   return std::chrono::duration<double, std::nano>(time_of([&] { which.run(operations); })).count();
 }
 
+// Whoever had the turn before has put its threads to sleep by then: muster's look for at most 250 µs.
+void let_others_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
 // Nanoseconds of one operation.
 double measure(const side& which, std::size_t operations) {
+  let_others_rest();
   which.begin();
   const double all = nanoseconds_of(which, operations);
   which.end();
@@ -213,6 +217,18 @@ std::string to_json(const std::vector<row>& rows) {
   return all.dump(1) + '\n';
 }
 
+namespace {
+
+// "median / p90 / p99" where the tail was looked at.
+std::string median_and_tail(double median, const std::optional<tail>& rest) {
+  std::ostringstream cell;
+  cell << std::setprecision(3) << median;
+  if (rest) cell << " / " << rest->p90 << " / " << rest->p99;
+  return std::move(cell).str();
+}
+
+}  // namespace
+
 std::string to_markdown(const std::vector<row>& rows) {
   std::ostringstream table;
   table << "| what | muster | peer | unit | ratio | wanted | spread | the peer |\n|---|---|---|---|---|---|---|---|\n"
@@ -220,7 +236,8 @@ std::string to_markdown(const std::vector<row>& rows) {
   for (const auto& each : rows) {
     table << "| `" << each.name << "` | ";
     if (each.missing.empty()) {
-      table << each.value << " | " << each.peer_value << " | " << each.unit << " | " << each.ratio << " | ";
+      table << median_and_tail(each.value, each.ours) << " | " << median_and_tail(each.peer_value, each.peers) << " | "
+            << each.unit << " | " << each.ratio << " | ";
       if (const auto goal = wanted(each.name)) table << (goal->is_least ? "≥ " : "≤ ") << goal->ratio;
       table << " | " << std::lround(each.spread * 100) << " % | " << each.peer << " |\n";
     } else {
