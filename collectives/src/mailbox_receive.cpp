@@ -183,7 +183,7 @@ bool mailbox::receive_soon(const tensor& into, std::size_t from, std::uint64_t t
   if (from == transfer::any_source || into.nbytes() > message_entry::inline_bytes) return false;
   require_peer(from);
   end_->use_meanwhile();
-  if (end_->ask(from) == prospect::futile) return false;
+  if (contention::of_this_thread().is_on() || end_->ask(from) == prospect::futile) return false;
   for (int look = 0; look < end_->looks(); look += looks_at_once) {
     const scoped_lock lock(mutex_);
     for (int each = 0; each < looks_at_once; ++each) {

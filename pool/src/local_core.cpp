@@ -169,7 +169,8 @@ bool local_core::spin(std::size_t index) {
 void local_core::note_meeting(std::size_t index) noexcept {
   auto& mine = *workers_[index];
   tell_place(mine.place);
-  mine.aside.note(mine.place, prospect_of(caller_place_));
+  // Where there is a job already the caller has been here since, and waits.
+  mine.aside.note(mine.place, prospect_of(caller_place_), queue_.seems_empty());
 }
 
 prospect local_core::ask(std::optional<std::size_t> next) noexcept {

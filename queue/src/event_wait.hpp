@@ -36,7 +36,7 @@ public:
   static bool run(const What& what, const domain& where, deadline until) {
     const bool is_set = what.is_set();
     if (is_set || until.expired()) {
-      note_met(what, where);
+      note_met(what, where, is_set);
       return is_set;
     }
     event_wait wait;
@@ -70,14 +70,14 @@ private:
   bool look_long(const What& what, const domain& where, deadline until) {
     const auto look = [&] { return is_over(what, marking::no); };
     const bool found = look_until(spin_budget(until), look, [&] { return ask(what); });
-    note_met(what, where);
+    note_met(what, where, found);
     return found;
   }
 
   template <class What>
-  static void note_met(const What& what, const domain& where) {
+  static void note_met(const What& what, const domain& where, bool found) {
     place_word own = 0;  // nobody looks for one who waits for an event
-    note_meeting(where.self(), own, ask(what));
+    note_meeting(where.self(), own, ask(what), found);
   }
   // Of those who set the events last.
   static prospect ask(const event& what);

@@ -173,7 +173,7 @@ queue_result message_ring::wait_for(side where, deadline until, Attempt attempt)
       return prospect_of(where.other);
     };
     const bool came = look_until(patience, has_ended, ask);
-    note_meeting(self_, where.own, prospect_of(where.other));
+    note_meeting(self_, where.own, prospect_of(where.other), came);
     if (came) return found;
     const auto died = domain_->deaths().load(std::memory_order_acquire);
     const auto announced = wait_protocol::announce(where.word);

@@ -246,7 +246,9 @@ bool worker_end::spin(claimed_task& task) {
 // the next task when it goes on, so that it never looks.
 void worker_end::note_meeting() noexcept {
   tell_place(line_.place);
-  aside_.note(line_.place, prospect_of(board_.caller_place()));
+  const auto of_caller = prospect_of(board_.caller_place());
+  // Where there is a task already the caller has been here since, and waits.
+  aside_.note(line_.place, of_caller, of_caller == prospect::futile && !has_work());
 }
 
 // To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with

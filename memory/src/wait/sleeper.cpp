@@ -19,10 +19,10 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept {
   wait_protocol::withdraw(bell, raised);
 }
 
-void note_meeting(participant_id self, place_word& own, prospect of_partner) noexcept {
+void note_meeting(participant_id self, place_word& own, prospect of_partner, bool found) noexcept {
   if (self == participant_id::host) return;
   thread_local step_aside aside;
-  aside.note(own, of_partner);
+  aside.note(own, of_partner, !found);
 }
 
 bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {

@@ -36,14 +36,20 @@ bool leave_this_processor(place_word& own) noexcept {
 
 }  // namespace
 
-void step_aside::meet(place_word& own) noexcept {
+bool step_aside::has_room(clock::time_point now, bool is_partner_awake) noexcept {
+  if (now - asked_ < shortest_pause) return false;
+  asked_ = now;
+  return seems_processor_idle(is_partner_awake ? 2 : 1);
+}
+
+void step_aside::meet(place_word& own, bool is_partner_awake) noexcept {
   if (++met_ < patience) return;
   met_ = 0;
   const auto now = clock::now();
   if (now - last_ < pause_) return;
   // A move to where others are busy may cost a slice of theirs.
-  const bool may_cost_much = contention::of_this_thread().was_lately(now) && now - last_ < longest_pause;
-  if (may_cost_much && !seems_processor_idle(1)) return;
+  if (contention::of_this_thread().was_lately(now) && now - last_ < longest_pause && !has_room(now, is_partner_awake))
+    return;
   pause_ = apart_ < enough ? std::min(2 * pause_, longest_pause) : shortest_pause;
   apart_ = 0;
   last_ = now;

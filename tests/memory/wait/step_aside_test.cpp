@@ -12,7 +12,7 @@ namespace muster::step_aside_test {
 namespace {
 
 void meet(step_aside& aside, place_word& own, int times) {
-  for (int each = 0; each < times; ++each) aside.note(own, prospect::futile);
+  for (int each = 0; each < times; ++each) aside.note(own, prospect::futile, true);
 }
 
 TEST(StepAside, MovesTheThreadAfterSomeMeetingsAndLeavesItsProcessorsAsTheyWere) {
@@ -37,7 +37,7 @@ TEST(StepAside, CountsOnlyMeetingsInARow) {
   place_word own = 0;
   for (int each = 0; each < 100; ++each) {
     meet(aside, own, 3);
-    aside.note(own, prospect::usual);
+    aside.note(own, prospect::usual, true);
   }
   EXPECT_EQ(aside.moves(), 0U);
 }

@@ -220,7 +220,7 @@ public:
     const auto budget = spin_budget(until);
     if (memory_.shape().is_crowded) return yield_until(budget, ready);
     const bool found = muster::look_until(budget, ready, [&] { return ask(whom); });
-    note_meeting(domain_->self(), memory_.line(rank_).place, ask(whom));
+    note_meeting(domain_->self(), memory_.line(rank_).place, ask(whom), found);
     return found;
   }
   /// What can be expected of looking for that rank, or anybody. Tells the others where this thread runs. Cost: two
@@ -272,12 +272,16 @@ private:
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
   bool look_often(Ready& ready, std::size_t whom) const {
-    if (ask(whom) == prospect::futile) return ready();
-    for (int look = 0; look < looks(); ++look) {
-      if (ready()) return true;
+    auto& contended = contention::of_this_thread();
+    if (contended.is_on() || ask(whom) == prospect::futile) return ready();
+    const auto start = processor_ticks();
+    bool found = ready();
+    for (int look = 1; look < looks() && !found; ++look) {
       relax_processor();
+      found = ready();
     }
-    return false;
+    contended.note_gap(processor_ticks() - start);
+    return found;
   }
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
   [[nodiscard]] prospect ask_all() const noexcept;

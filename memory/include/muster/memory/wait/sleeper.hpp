@@ -29,11 +29,11 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 
 /// For a participant's thread that has waited: whether its partner is to run on this processor. Not only where it has
 /// looked in vain: who wakes its partner on the own processor is mostly preempted by it, and finds the answer when it
-/// goes on. `own` tells where this thread runs. A worker may step_aside then; the host's threads are the program's, and
-/// stay where that has them.
+/// goes on. `own` tells where this thread runs; `found`: what it waited for came, and the partner waits. A worker may
+/// step_aside then; the host's threads are the program's, and stay where that has them.
 ///
 /// Thread safety: safe.
-void note_meeting(participant_id self, place_word& own, prospect of_partner) noexcept;
+void note_meeting(participant_id self, place_word& own, prospect of_partner, bool found) noexcept;
 
 /// One who sleeps on a bell.
 ///
@@ -76,7 +76,7 @@ private:
       return ask();
     };
     const bool found = look_until(how_.spin, look, tell_and_ask);
-    note_meeting(domain_->self(), place_, tell_and_ask());
+    note_meeting(domain_->self(), place_, tell_and_ask(), found);
     return found;
   }
   [[nodiscard]] bool sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const;

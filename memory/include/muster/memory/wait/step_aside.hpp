@@ -24,18 +24,20 @@ namespace muster {
 class step_aside {
 public:
   /// By a thread that has waited for its partner, or worked for it: where that is to run. `own` tells others where this
-  /// thread is to run, already while it moves. Under contention nothing is done: there is no better place. Cost: a
-  /// count; two or three system calls when it moves.
-  void note(place_word& own, prospect of_partner) noexcept {
+  /// thread is to run, already while it moves; `is_partner_awake`: it has what it needs to go on, as far as is known.
+  /// Under contention nothing is done: there is no better place. Cost: a count; two or three system calls when it
+  /// moves.
+  void note(place_word& own, prospect of_partner, bool is_partner_awake) noexcept {
     if (contention::of_this_thread().is_on()) return;
-    of_partner == prospect::futile ? meet(own) : pass();
+    of_partner == prospect::futile ? meet(own, is_partner_awake) : pass();
   }
 
   /// Whether it has moved the thread so often, for tests.
   [[nodiscard]] unsigned moves() const noexcept { return moves_; }
 
 private:
-  void meet(place_word& own) noexcept;
+  void meet(place_word& own, bool is_partner_awake) noexcept;
+  [[nodiscard]] bool has_room(clock::time_point now, bool is_partner_awake) noexcept;
   void pass() noexcept {
     met_ = 0;
     ++apart_;
@@ -50,6 +52,7 @@ private:
   unsigned moves_ = 0;
   std::uint64_t apart_ = enough;  // since the last move
   clock::time_point last_{};
+  clock::time_point asked_{};  // whether a processor is idle
   std::chrono::nanoseconds pause_ = shortest_pause;
 };
 
