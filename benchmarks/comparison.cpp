@@ -34,7 +34,7 @@ double nanoseconds_of(const side& which, std::size_t operations) {
   return std::chrono::duration<double, std::nano>(time_of([&] { which.run(operations); })).count();
 }
 
-// Whoever had the turn before has put its threads to sleep by then: muster's look for at most 250 µs.
+// The threads of the side before sleep by then: those of muster look for work for at most 250 µs.
 void let_others_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
 // Nanoseconds of one operation.

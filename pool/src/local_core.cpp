@@ -164,8 +164,8 @@ bool local_core::spin(std::size_t index) {
   return parking::spin_alone(spinning(), index, look_long);
 }
 
-// Not only where it has looked in vain: who wakes its caller on the own processor is mostly preempted by it, and finds
-// the next task when it goes on, so that it never looks.
+// Not only where it has looked in vain: a worker that wakes its caller on its own processor is mostly preempted by it,
+// and finds the next task when it goes on, so that it never looks.
 void local_core::note_meeting(std::size_t index) noexcept {
   auto& mine = *workers_[index];
   tell_place(mine.place);

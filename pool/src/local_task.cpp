@@ -49,7 +49,7 @@ private:
   const lane_route route_;
 };
 
-// The next move is its runner's; before it has begun, that of the worker it is for, or of any.
+// The next to act is its runner; before it has begun, the worker it is for, or any.
 bool local_progress::spin(local_core& core, lane_route route, deadline until) noexcept {
   auto budget = core.spin_budget();
   if (!until.is_never()) budget = std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());

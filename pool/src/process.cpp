@@ -24,8 +24,9 @@ public:
   explicit impl(const process_options& options) : options_(options) {
     detail::require_init();
     supervisor_ = supervisor::of_program({});
-    core_ = std::make_shared<detail::pool_core>(supervisor_->shared(), spin_policy::of_process(), board_sizes{.workers = 1},
-                                                pool_options{.name = options_.name, .log = options_.log});
+    core_ =
+        std::make_shared<detail::pool_core>(supervisor_->shared(), spin_policy::of_process(), board_sizes{.workers = 1},
+                                            pool_options{.name = options_.name, .log = options_.log});
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;

@@ -186,7 +186,7 @@ void rouse(std::atomic<std::uint32_t>& parked) noexcept { futex_wake(futex_addre
 
 }  // namespace
 
-// Nobody's where the bit is nobody's.
+// None where the bit is of no worker.
 std::atomic<std::uint32_t>* board::wake_word_of(std::size_t worker) noexcept {
   if (worker >= lines_.size()) return nullptr;
   note_woken(lines_[worker].place);

@@ -234,20 +234,6 @@ bool dispatcher::has_room(std::size_t index) {
   return false;
 }
 
-void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
-  if (lane >= board::shared_lanes) {
-    board_.wake(lane - board::shared_lanes);
-    return;
-  }
-  while (count > 0 && board_.wake_any()) --count;
-}
-
-// A worker that spins will find the task, unless it is stopped or preempted just now. So it is relied on only where
-// somebody waits for the task, who wakes another before he sleeps.
-bool dispatcher::may_rely_on_spinning(std::size_t lane) noexcept {
-  return lane < board::shared_lanes && board_.active() > 1 && board_.spinning().check_any();
-}
-
 // ---- ending
 
 task_reply dispatcher::take(task_record& record) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Waiting for a task: spinning and then sleeping on its slot's word, or on its record while it has no slot.
+// Waiting for a task: spinning and then sleeping on its slot's word, or on its record while it has no slot; and waking
+// the workers that are to run it.
 #include <algorithm>
 #include <climits>
 #include <optional>
@@ -25,6 +26,20 @@ std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
     return std::chrono::nanoseconds(0);
   }
   return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
+}
+
+void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {
+  if (lane >= board::shared_lanes) {
+    board_.wake(lane - board::shared_lanes);
+    return;
+  }
+  while (count > 0 && board_.wake_any()) --count;
+}
+
+// A worker that spins will find the task, unless it is stopped or preempted just now. So it is relied on only where
+// somebody waits for the task, who wakes another before he sleeps.
+bool dispatcher::may_rely_on_spinning(std::size_t lane) noexcept {
+  return lane < board::shared_lanes && board_.active() > 1 && board_.spinning().check_any();
 }
 
 prospect dispatcher::ask_of_many() noexcept {
@@ -70,7 +85,7 @@ bool dispatcher::wait(task_record& record, deadline until) {
   }
 }
 
-// The next move is its worker's; before one has claimed it, that of the worker it is for, or of any.
+// The next to act is its worker; before one has claimed it, the worker it is for, or any.
 prospect dispatcher::ask(const slot_word& found, std::size_t lane) noexcept {
   tell_place(board_.caller_place());
   std::optional<std::size_t> next;

@@ -65,7 +65,8 @@ private:
     }
   }
 
-  // Until it is over, for some time, and not while one of those who set the events last is to run on this processor.
+  // Until it is over, for some time, and not while a thread that set one of the events last is to run on this
+  // processor.
   template <class What>
   bool look_long(const What& what, const domain& where, deadline until) {
     const auto look = [&] { return is_over(what, marking::no); };
@@ -76,10 +77,10 @@ private:
 
   template <class What>
   static void note_met(const What& what, const domain& where, bool found) {
-    place_word own = 0;  // nobody looks for one who waits for an event
+    place_word own = 0;  // no thread looks for one that waits for an event
     note_meeting(where.self(), own, ask(what), found);
   }
-  // Of those who set the events last.
+  // Of the threads that set the events last.
   static prospect ask(const event& what);
   static prospect ask(const combined_event& what);
 

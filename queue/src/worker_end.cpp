@@ -242,8 +242,8 @@ bool worker_end::spin(claimed_task& task) {
   return claimed;
 }
 
-// Not only where it has looked in vain: who wakes its caller on the own processor is mostly preempted by it, and finds
-// the next task when it goes on, so that it never looks.
+// Not only where it has looked in vain: a worker that wakes its caller on its own processor is mostly preempted by it,
+// and finds the next task when it goes on, so that it never looks.
 void worker_end::note_meeting() noexcept {
   tell_place(line_.place);
   const auto of_caller = prospect_of(board_.caller_place());

@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/queue/message_protocol.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
+#include <muster/queue/message_protocol.hpp>
 
 namespace muster::message_model_test {
 namespace {

@@ -26,7 +26,7 @@ bool leave_this_processor(place_word& own) noexcept {
   auto others = all;
   if (here < CPU_SETSIZE) CPU_CLR(here, &others);
   if (CPU_COUNT(&others) == 0) return false;
-  // To move takes as long as a wake-up, and who shares this processor looks for this thread meanwhile.
+  // To move takes as long as a wake-up, and the partner, which shares this processor, looks for this thread meanwhile.
   tell_move(own, first_of(others));
   const bool moved = ::sched_setaffinity(0, sizeof others, &others) == 0;
   if (moved) ::sched_setaffinity(0, sizeof all, &all);

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include <muster/queue/completion_ring.hpp>
 #include <muster/memory/wait/idle_set.hpp>
+#include <muster/queue/completion_ring.hpp>
 #include <muster/queue/lane.hpp>
 
 #include "execution.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A worker, as worker_end.
-#include <muster/queue/bell.hpp>
 #include <muster/memory/wait/parking.hpp>
+#include <muster/queue/bell.hpp>
 
 #include "task_step.hpp"
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <span>
 
-#include <muster/queue/completion_ring.hpp>
 #include <muster/memory/wait/idle_set.hpp>
+#include <muster/queue/completion_ring.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/slot_protocol.hpp>
 

@@ -163,8 +163,8 @@ public:
   /// How long a waiter should spin before it sleeps: nothing while the workers that are awake need all processors, and
   /// no longer than `until`.
   [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until = {}) noexcept;
-  /// For one who spins until one of many tasks has ended. Tells the workers where the thread runs. Cost: a load for
-  /// each of a few workers.
+  /// For a caller that spins until one of many tasks has ended. Tells the workers where the thread runs. Cost: a load
+  /// for each of a few workers.
   [[nodiscard]] prospect ask_of_many() noexcept;
 
   /// From now on there are to be so many workers, the first ones. Tasks for one beyond them are accepted all the same:

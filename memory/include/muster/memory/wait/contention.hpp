@@ -11,9 +11,9 @@ namespace muster {
 
 /// Whether the processor on which a thread looks for others' words is wanted by others.
 ///
-/// Who looks without an end uses its whole share of a processor that it has to share; then the kernel takes that away,
-/// for some milliseconds in one piece, just when the answer comes. Who sleeps instead keeps its share for the work. So
-/// a thread that was interrupted for long while it looked does not look for some time: 100 ms, and longer while all
+/// A thread that looks without an end uses up its share of a processor that others want too; then the kernel takes the
+/// processor away for some milliseconds in one piece. A thread that sleeps instead keeps its share for the work. So a
+/// thread that was interrupted for long while it looked does not look for some time: 100 ms, and longer while all
 /// processors stay busy, up to some seconds.
 ///
 /// Thread safety: an object belongs to one thread.
@@ -25,7 +25,7 @@ public:
     return own;
   }
 
-  /// By a thread that looks: between two looks so many processor_ticks() have passed, though it called nobody.
+  /// By a thread that looks: between two looks so many processor_ticks() have passed, without a call in between.
   void note_gap(std::uint64_t ticks) noexcept {
     if (ticks > longest_gap) begin(clock::now());
   }
@@ -47,7 +47,7 @@ private:
 
   bool is_on_ = false;
   clock::time_point end_{};
-  clock::time_point last_end_{};  // whatever is busy then
+  clock::time_point last_end_{};  // then it ends though all processors are busy
 };
 
 }  // namespace muster

@@ -39,8 +39,8 @@ bool look_often(const Done& done) {
 
 /// Calls `done` until it answers true, `budget` is used up or `ask`, which gives a prospect and is asked now and then,
 /// says that it is futile; returns the last answer of `done`. A thread that was woken just now is looked for only as
-/// long as it needs from another processor; one on its way for several budgets: who went to sleep meanwhile would be
-/// woken from there, and mostly be put onto that very processor. With a zero budget, and under contention, `done` is
+/// long as it needs from another processor; one on its way for several budgets: a waiter that slept meanwhile would
+/// be woken from there, and mostly be put onto that very processor. With a zero budget, and under contention, `done` is
 /// asked once.
 ///
 /// Thread safety: as `done` and `ask`.

@@ -8,8 +8,7 @@
 #include <muster/memory/wait/idle_set.hpp>
 #include <muster/memory/wait/place.hpp>
 
-// For one who waits for a task that workers are to run: what can be expected of looking for its end, where it is not
-// known who will run it.
+// What a caller that waits for a task can expect of looking for its end, where any worker may run the task.
 //
 // Thread safety: safe.
 
@@ -46,7 +45,8 @@ template <class PlaceOf>
   return found;
 }
 
-/// For one who waits for many tasks: futile where one worker that is awake, of a few that are asked, is to run here.
+/// For a caller that waits for many tasks: futile where one worker that is awake, of a few that are asked, is to run
+/// here.
 template <class PlaceOf>
 [[nodiscard]] prospect of_many(const idle_set& sleeping, std::size_t workers, const PlaceOf& place_of) noexcept {
   const auto meets = [&](std::size_t worker) { return shares_processor(place_of(worker)); };

@@ -35,7 +35,7 @@ inline void tell_place(place_word& own) noexcept {
 inline void tell_move(place_word& own, unsigned cpu) noexcept {
   own.store((cpu + 1) | place_parts::on_its_way, std::memory_order_relaxed);
 }
-/// By who wakes a thread: where that slept, it is mostly to run; but it has not told so.
+/// By the thread that wakes another: where that one slept, it is mostly to run; but it has not told so.
 inline void note_woken(place_word& whose) noexcept {
   whose.store(whose.load(std::memory_order_relaxed) | place_parts::woken, std::memory_order_relaxed);
 }
@@ -48,7 +48,7 @@ enum class prospect : std::uint8_t {
   futile   ///< it is to run on this processor
 };
 
-/// For one who waits for the thread that tells this place.
+/// For a waiter: of the thread that tells this place.
 [[nodiscard]] inline prospect prospect_of(const place_word& partner) noexcept {
   const auto place = partner.load(std::memory_order_relaxed);
   if ((place & place_parts::processor) == current_cpu() + 1) {

@@ -28,9 +28,9 @@ void ring(std::atomic<std::uint32_t>& bell) noexcept;
 void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 
 /// For a participant's thread that has waited: whether its partner is to run on this processor. Not only where it has
-/// looked in vain: who wakes its partner on the own processor is mostly preempted by it, and finds the answer when it
-/// goes on. `own` tells where this thread runs; `found`: what it waited for came, and the partner waits. A worker may
-/// step_aside then; the host's threads are the program's, and stay where that has them.
+/// looked in vain: a thread that wakes its partner on its own processor is mostly preempted by it, and finds the answer
+/// when it goes on. `own` tells where this thread runs; `found`: what it waited for came, and the partner waits. A
+/// worker may step_aside then; the host's threads are the program's, and stay where that has them.
 ///
 /// Thread safety: safe.
 void note_meeting(participant_id self, place_word& own, prospect of_partner, bool found) noexcept;

@@ -16,7 +16,7 @@ namespace muster {
 /// turns on one processor, and each answer costs two wake-ups. So a worker that has met its partner `patience` times in
 /// a row takes that processor out of the ones where it may run, whereupon the kernel moves it at once, and puts it
 /// back. Not again before a pause has passed, which doubles each time that moving has not kept them apart: where all
-/// processors are busy, it helps nobody.
+/// processors are busy, it does not help.
 ///
 /// For threads of the library only: where a program's thread may run is the program's business.
 /// Thread safety: an object belongs to one thread.

@@ -90,8 +90,8 @@ public:
   [[nodiscard]] std::chrono::nanoseconds spin_budget() const noexcept;
   /// Where a thread that waits for a task runs.
   void tell_caller_place() noexcept { tell_place(caller_place_); }
-  /// For one who looks for the end of a task, over and over; `next` is the worker whose move is the next, where that is
-  /// known. Tells where the caller runs.
+  /// For a caller that looks for the end of a task, over and over; `next` is the worker that is to act next, where that
+  /// is known. Tells where the caller runs.
   [[nodiscard]] prospect ask(std::optional<std::size_t> next) noexcept;
 
   // ---- the end
