@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -35,13 +36,22 @@ spin_policy spin_for(const pinning& pin) {
   return found;
 }
 
+// Slots for tasks that run, and for as many that are queued behind them for one worker each.
+board_sizes board_sizes_for(std::size_t most, std::size_t active) {
+  constexpr std::size_t per_worker = 4;
+  const board_sizes usual;
+  return {.workers = most,
+          .active = active,
+          .task_slots = std::max(usual.task_slots, std::bit_ceil(per_worker * most))};
+}
+
 board_sizes sizes_of(const pool_options& options, std::size_t devices) {
   constexpr std::size_t usual = 64;
   const auto workers =
       worker_count(options.workers != 0 ? options.workers : devices, most_workers, options.pin.processors());
-  if (options.max_workers == 0) return {.workers = std::max(workers, usual), .active = workers};
+  if (options.max_workers == 0) return board_sizes_for(std::max(workers, usual), workers);
   if (options.max_workers >= workers && options.max_workers <= most_workers)
-    return {.workers = options.max_workers, .active = workers};
+    return board_sizes_for(options.max_workers, workers);
   throw error(errc::invalid_argument,
               text("pool_options::max_workers is ", options.max_workers, " for a pool of ", workers,
                    " workers; possible are as many as that, to ", most_workers, ", or 0 for at least ", usual));

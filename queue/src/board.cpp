@@ -18,8 +18,13 @@ namespace {
 
 using word = std::atomic<std::uint64_t>;
 
-constexpr std::uint64_t magic = 0x6d7573746572'0105;  // "muster", board, layout version 5
+constexpr std::uint64_t magic = 0x6d7573746572'0106;  // "muster", board, layout version 6
 constexpr std::size_t most_slots = 32768;
+
+constexpr std::size_t words_for(std::size_t workers) { return (workers + 63) / 64; }
+
+// With more workers the parent is told whose ring has news; with fewer, looking at each costs less than telling.
+constexpr std::size_t most_without_news = 64;
 
 // The first bytes of a board. Layout: docs/formats/board.md.
 struct header {
@@ -30,7 +35,8 @@ struct header {
   std::uint64_t processors;
   word active;
   alignas(128) std::atomic<std::uint32_t> bell_armed;
-  alignas(128) std::array<word, most_workers / 64> sleeping;
+  alignas(128) std::array<word, words_for(most_workers)> sleeping;
+  alignas(128) std::array<word, words_for(most_workers)> news;
   alignas(128) std::array<word, 1> spinning;
   alignas(128) place_word caller_place;
   alignas(128) std::array<module_entry, module_directory_size> modules;
@@ -169,7 +175,9 @@ void board::attach() {
   rings_ = {reinterpret_cast<word*>(start + where.rings), sizes_.workers * ring_entries_};
   requests_ = {reinterpret_cast<request_cell*>(start + where.requests), sizes_.workers * requests_per_worker};
   times_ = {reinterpret_cast<task_times*>(start + where.times), sizes_.task_slots};
-  sleeping_ = std::span(first.sleeping).first((sizes_.workers + 63) / 64);
+  sleeping_ = std::span(first.sleeping).first(words_for(sizes_.workers));
+  news_ = std::span(first.news).first(words_for(sizes_.workers));
+  has_news_ = sizes_.workers > most_without_news;
   spinning_ = first.spinning;
   caller_place_ = &first.caller_place;
   bell_armed_ = &first.bell_armed;
@@ -178,6 +186,22 @@ void board::attach() {
 
 completion_ring board::ring(std::size_t worker) noexcept {
   return {lines_[worker].ring_tail, rings_.subspan(worker * ring_entries_, ring_entries_)};
+}
+
+void board::enter(std::size_t worker, completion_ring::entry what) noexcept {
+  ring(worker).push(what);
+  if (has_news_) news().tell(worker);
+}
+
+std::uint64_t board::take_news(std::size_t group) noexcept {
+  const auto rest = used() - std::min(used(), 64 * group);
+  const auto there = rest < 64 ? (std::uint64_t{1} << rest) - 1 : ~std::uint64_t{0};
+  return has_news_ ? news().take(group) & there : there;
+}
+
+std::optional<bool> board::has_news() noexcept {
+  if (!has_news_) return std::nullopt;
+  return news().is_any();
 }
 
 namespace {

@@ -36,6 +36,7 @@ dispatcher::dispatcher(board& board, arena& memory, options settings)
   finished_seen_.resize(sizes.workers);
   requests_.resize(sizes.workers);
   private_.resize(sizes.workers);
+  private_listed_.reserve(sizes.workers);
   for (std::size_t slot = sizes.task_slots; slot > 0; --slot) {
     free_slots_.push_back(static_cast<std::uint16_t>(slot - 1));
   }

@@ -39,6 +39,7 @@ void dispatcher::enter_waiting(task_record& record, bool first, finished_list& f
 
 void dispatcher::enter_backlog(task_record& record, bool first) {
   const bool shared = record.lane_ < board::shared_lanes;
+  if (!shared) list_private(record.lane_ - board::shared_lanes);
   auto& where = shared ? backlog_[record.lane_] : private_[record.lane_ - board::shared_lanes].waiting;
   where.insert(first ? where.begin() : where.end(), record);
   ++(shared ? waiting_ : private_waiting_);
@@ -88,13 +89,23 @@ bool dispatcher::has_slot_for(std::size_t lane) const {
   return free_slots_.size() > urgency * (in_slot_.size() / share);
 }
 
+void dispatcher::list_private(std::size_t worker) {
+  if (!std::exchange(private_[worker].listed, true)) private_listed_.push_back(worker);
+}
+
+// Whose tasks have waited longest comes first.
 void dispatcher::feed_private_lanes() {
-  for (std::size_t worker = 0; worker < board_.used() && private_waiting_ > 0; ++worker) feed_private_lane(worker);
+  for (const auto worker : private_listed_) feed_private_lane(worker);
+  std::erase_if(private_listed_, [this](std::size_t worker) MUSTER_REQUIRES(mutex_) {
+    private_[worker].listed = !private_[worker].waiting.empty();
+    return !private_[worker].listed;
+  });
 }
 
 // Nobody else can run them, so their worker is woken here.
 void dispatcher::feed_private_lane(std::size_t worker) {
-  auto& [waiting, posted] = private_[worker];
+  auto& waiting = private_[worker].waiting;
+  const auto& posted = private_[worker].posted;  // grows with each that is placed
   const auto share = share_of_slots(in_slot_.size(), board_.active());
   bool fed = false;
   while (!waiting.empty() && posted < share && try_place(waiting.front(), waiting.front().kept_arguments())) {

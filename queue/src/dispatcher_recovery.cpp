@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The dispatcher's slower half: noticing ends that nobody waits for, cancelling, settling what dead workers had.
+#include <bit>
 #include <climits>
 #include <utility>
 
@@ -19,7 +20,11 @@ namespace muster {
 void dispatcher::drain() {
   finished_list finished;
   scoped_lock lock(mutex_);
-  for (std::size_t worker = 0; worker < board_.used(); ++worker) drain_ring(worker, finished);
+  for (std::size_t group = 0; group < board_.groups(); ++group) {
+    for (auto told = board_.take_news(group); told != 0; told &= told - 1) {
+      drain_ring(64 * group + static_cast<std::size_t>(std::countr_zero(told)), finished);
+    }
+  }
   look_at_late(finished);
   look_at_postponed(finished);
   notice_empty(finished);  // what lay in the rings counted
@@ -55,10 +60,15 @@ void dispatcher::drain_ring(std::size_t worker, finished_list& finished) {
 }
 
 bool dispatcher::has_completions() const noexcept {
+  return some_late_.load(std::memory_order_relaxed) || has_entries();
+}
+
+bool dispatcher::has_entries() const noexcept {
+  if (const auto news = board_.has_news()) return *news;
   for (std::size_t worker = 0; worker < board_.used(); ++worker) {
     if (board_.ring(worker).tail() != ring_heads_[worker].load(std::memory_order_relaxed)) return true;
   }
-  return some_late_.load(std::memory_order_relaxed);
+  return false;
 }
 
 void dispatcher::settle_if_done(std::uint16_t slot, std::uint32_t generation, finished_list& finished) {
@@ -155,7 +165,7 @@ dispatcher::statistics dispatcher::read_statistics() const {
 void dispatcher::set_worker(std::size_t worker, pid_t pid) {
   const scoped_lock lock(mutex_);
   worker_pids_[worker] = pid;
-  ask_for_times();
+  ask_for_times(worker);
   absent_[worker] = false;
 }
 

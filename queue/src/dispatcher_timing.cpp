@@ -78,9 +78,11 @@ std::uint64_t dispatcher::take_events(std::vector<task_event>& events) {
 
 // Again whenever a worker starts: somebody may have overwritten it.
 void dispatcher::ask_for_times() {
-  for (std::size_t worker = 0; worker < board_.used(); ++worker) {
-    board_.line(worker).timing.store(timing_.is_on() ? 1 : 0, std::memory_order_relaxed);
-  }
+  for (std::size_t worker = 0; worker < board_.used(); ++worker) ask_for_times(worker);
+}
+
+void dispatcher::ask_for_times(std::size_t worker) {
+  board_.line(worker).timing.store(timing_.is_on() ? 1 : 0, std::memory_order_relaxed);
 }
 
 void dispatcher::begin_timing(task_record& record, const task_request& request) {

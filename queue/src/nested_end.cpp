@@ -214,9 +214,8 @@ nested_call nested_end::submit(function_token function, outgoing_frame frame) {
 }
 
 void nested_end::enter_into_ring(std::size_t cell, std::uint64_t generation) {
-  worker_.board_.ring(worker_.options_.index)
-      .push({.generation = static_cast<std::uint32_t>(generation),
-             .slot = static_cast<std::uint16_t>(first_request_entry | cell)});
+  worker_.board_.enter(worker_.options_.index, {.generation = static_cast<std::uint32_t>(generation),
+                                                .slot = static_cast<std::uint16_t>(first_request_entry | cell)});
   worker_.ring_bell();
 }
 

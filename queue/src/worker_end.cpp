@@ -195,8 +195,8 @@ void worker_end::announce(const claimed_task& task, const slot_word& asked) {
     futex_wake(futex_address(board_.slot(task.slot).word), INT_MAX, futex_scope::shared);
   }
   if (asked.has(slot_flag::notify)) {
-    board_.ring(options_.index)
-        .push({.generation = task.word.short_generation(), .slot = static_cast<std::uint16_t>(task.slot)});
+    board_.enter(options_.index,
+                 {.generation = task.word.short_generation(), .slot = static_cast<std::uint16_t>(task.slot)});
     ring_bell();
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Beyond 4 GiB: works where memory allows, and is a clear error where it does not.
+// Beyond 4 GiB: works where memory allows, and is a clear error where it does not. And as many workers as there may be.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -50,6 +50,19 @@ TEST(Huge, AFiveGibibyteArgumentArrivesOrIsRefusedWithTheReason) {
   numbers.back() = 7;
   EXPECT_EQ(pool.apply(ends_of, numbers), numbers.size() + 1007);
   EXPECT_EQ(pool.stats().memory.live_blocks, 0U);
+}
+
+TEST(Huge, EachOfAThousandWorkersRunsTasks) {
+  if (sanitized) GTEST_SKIP() << "each worker would take some hundred MiB of shadow memory";
+  constexpr std::size_t workers = 1000;
+  const pool pool({.workers = workers});
+  std::vector<future<int>> own;
+  for (std::size_t worker = 0; worker < workers; ++worker) own.push_back(pool.on(worker).apply_async(this_worker::id));
+  for (std::size_t worker = 0; worker < workers; ++worker) ASSERT_EQ(own[worker].get(), static_cast<int>(worker));
+  std::vector<future<int>> any;
+  for (int each = 0; each < 20'000; ++each) any.push_back(pool.apply_async([](int x) { return x; }, each));
+  for (int each = 0; each < 20'000; ++each) ASSERT_EQ(any[static_cast<std::size_t>(each)].get(), each);
+  EXPECT_EQ(pool.size(), workers);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Limits, NoWorkersMeansAsManyAsThereAreProcessors) {
 
 TEST(Limits, AbsurdWorkerCountsAreRefused) {
   EXPECT_THAT(what_is_thrown([] { pool too_many({.workers = 100000}); }, errc::invalid_argument),
-              AllOf(HasSubstr("100000 workers"), HasSubstr("1 to 256")));
+              AllOf(HasSubstr("100000 workers"), HasSubstr("1 to 1000")));
   EXPECT_THAT(what_is_thrown([] { pool negative({.workers = static_cast<unsigned>(-1)}); }, errc::invalid_argument),
               HasSubstr("4294967295 workers"));
 }

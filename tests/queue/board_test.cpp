@@ -11,6 +11,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/memfd.hpp>
+#include <muster/base/text.hpp>
 
 #include "processes.hpp"
 #include "refused_calls.hpp"
@@ -87,6 +88,29 @@ TEST(Board, LanesAndRingsAreSeparate) {
   EXPECT_EQ(made.ring(1).read(0).slot, 2);
 }
 
+TEST(Board, OfALargeBoardOnlyWhatHasEnteredSomethingIsRead) {
+  board made({.workers = 1000, .active = 999}, {});
+  EXPECT_EQ(made.groups(), 16U);
+  EXPECT_EQ(made.has_news(), std::optional(false));
+  made.enter(70, {.generation = 1, .slot = 1});
+  made.enter(999, {.generation = 1, .slot = 1});  // it is not there
+  EXPECT_EQ(made.has_news(), std::optional(true));
+  EXPECT_EQ(made.take_news(0), 0U);
+  EXPECT_EQ(made.take_news(1), 1U << 6U);
+  EXPECT_EQ(made.take_news(15), 0U);
+  EXPECT_EQ(made.has_news(), std::optional(false));
+}
+
+TEST(Board, OfASmallBoardEachRingThatWasEverUsedIsRead) {
+  board made({.workers = 64, .active = 3}, {});
+  made.enter(1, {.generation = 1, .slot = 1});
+  EXPECT_EQ(made.has_news(), std::nullopt);
+  EXPECT_EQ(made.groups(), 1U);
+  EXPECT_EQ(made.take_news(0), 7U);
+  made.set_active(64);
+  EXPECT_EQ(made.take_news(0), ~std::uint64_t{0});
+}
+
 TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
   for (const board_sizes wrong :
        {board_sizes{.workers = 0}, board_sizes{.workers = most_workers + 1}, board_sizes{.workers = 2, .active = 3},
@@ -96,7 +120,7 @@ TEST(Board, ImpossibleSizesAreRefusedWithTheRange) {
       ADD_FAILURE();
     } catch (const error& failure) {
       EXPECT_EQ(failure.code(), errc::invalid_argument);
-      EXPECT_THAT(failure.what(), testing::HasSubstr("256 workers"));
+      EXPECT_THAT(failure.what(), testing::HasSubstr(text("1 to ", most_workers, " workers")));
     }
   }
 }

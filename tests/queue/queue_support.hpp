@@ -118,8 +118,9 @@ private:
 /// A parent and its workers as forked processes.
 class process_world {
 public:
+  /// `room`: for how many workers the board is made; 0: as many as there are.
   process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings = {},
-                std::size_t slots = 64);
+                std::size_t slots = 64, std::size_t room = 0);
   process_world(const process_world&) = delete;
   process_world& operator=(const process_world&) = delete;
   ~process_world();

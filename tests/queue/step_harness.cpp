@@ -141,9 +141,9 @@ void watched_task::verify_counts() const {
 
 // ---- parts of a scenario
 
-step_test::step_test(std::size_t workers, std::chrono::nanoseconds spin)
+step_test::step_test(std::size_t workers, std::chrono::nanoseconds spin, std::size_t room)
     : spins_(spin.count() > 0),
-      world_((the_stage = &*stage_, workers), {.budget = spin, .processors = 2}, {}, slots),
+      world_((the_stage = &*stage_, workers), {.budget = spin, .processors = 2}, {}, slots, room),
       tracees_(workers),
       asleep_(workers),
       ends_(workers),
@@ -249,7 +249,7 @@ void step_test::kill(std::size_t worker) {
 
 void step_test::check_that_others_go_on() {
   auto request = world_.request<plain>(someone, 1);
-  request.lane = board::shared_lanes + shared_board().sizes().workers - 1;
+  request.lane = board::shared_lanes + shared_board().active() - 1;
   auto& record = tasks().post(std::move(request));
   ASSERT_TRUE(tasks().wait(record, deadline::after(30s)));
   ASSERT_EQ(value_of<int>(tasks().take(record)), 2);
@@ -299,7 +299,7 @@ void step_test::verify_room() {
 }
 
 void step_test::verify_rest() {
-  const auto workers = shared_board().sizes().workers;
+  const auto workers = shared_board().active();
   EXPECT_TRUE(eventually([&] { return spins_ || shared_board().sleeping().count() == workers; }));
   for (std::size_t index = 0; index < board::shared_lanes + workers; ++index) {
     EXPECT_TRUE(eventually([&] { return !shared_board().lane_at(index).has_entry(); })) << "lane " << index;

@@ -129,7 +129,7 @@ protected:
     std::function<void()> end{};       ///< instead of end_attempt()
   };
 
-  explicit step_test(std::size_t workers, std::chrono::nanoseconds spin = {});
+  explicit step_test(std::size_t workers, std::chrono::nanoseconds spin = {}, std::size_t room = 0);
   ~step_test() override;
 
   /// Surveys, chooses points, and kills at each.

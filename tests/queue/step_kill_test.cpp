@@ -48,7 +48,7 @@ void keep_block(task_call& call) {
 
 class StepKill : public test::step_test {
 protected:
-  explicit StepKill(std::size_t workers = 2) : step_test(workers) {}
+  explicit StepKill(std::size_t workers = 2, std::size_t room = 0) : step_test(workers, {}, room) {}
 
   using poster = std::function<watched_task&(bool lands)>;
 
@@ -115,6 +115,23 @@ TEST_F(StepKill, ASinkIsToldOnce) {
   sweep_completion("sink", post_it);
   report("sink", 200,
          {phase::queued, phase::claimed, phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
+}
+
+// Where there is room for more than 64 workers, one that has entered something into its ring says so.
+class StepKillOfALargeBoard : public StepKill {
+protected:
+  StepKillOfALargeBoard() : StepKill(2, 65) {}
+};
+
+TEST_F(StepKillOfALargeBoard, ASinkIsToldOnce) {
+  const auto post_it = [&](bool lands) -> watched_task& {
+    auto& subject = post_plain({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
+    look_at(subject);
+    post_plain({.number = 2, .lane = lane_of(victim), .by = reader::nobody});
+    return subject;
+  };
+  sweep_completion("sink on a large board", post_it);
+  report("sink on a large board", 100, {phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }
 
 // The worker's very first block is not the one that is stepped: before it, it looks how much memory the machine has.

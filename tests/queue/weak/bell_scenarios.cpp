@@ -32,6 +32,13 @@ void drain(drained& so_far) {
   });
 }
 
+// As dispatcher::drain, of a board with news.
+void drain_told(std::array<drained, at::workers>& so_far) {
+  const auto told = in(site::drain, [] { return news().take(0); });
+  if ((told & 1U) != 0) drain<0>(so_far[0]);
+  if ((told & 2U) != 0) drain<1>(so_far[1]);
+}
+
 void check_nothing_missed(const drained& so_far) {
   for (std::uint64_t generation = 1; generation <= so_far.head; ++generation) {
     if ((so_far.seen >> generation & 1U) == 0) now().fail("a completion was overwritten, and nobody looked");
@@ -58,6 +65,33 @@ void await_all() {
     if (first.head == from_first && second.head == from_second) return;
     now().await_bell();
   }
+}
+
+template <std::size_t worker, unsigned tasks>
+void complete_and_tell() {
+  for (unsigned generation = 1; generation <= tasks; ++generation) {
+    notify_and_tell(worker, {.slot = 0, .word = slot_word(generation, 1, slot_flag::none, slot_state::claimed)});
+  }
+}
+
+template <unsigned from_first, unsigned from_second>
+void await_news() {
+  std::array<drained, at::workers> so_far;
+  for (;;) {
+    arm();
+    drain_told(so_far);
+    if (so_far[0].head == from_first && so_far[1].head == from_second) return;
+    now().await_bell();
+  }
+}
+
+scenario news_of_one() {
+  return {.name = "NewsOfARingAreReadBeforeTheParentSleeps", .threads = {await_news<2, 0>, complete_and_tell<0, 2>}};
+}
+
+scenario news_of_two() {
+  return {.name = "NewsOfTwoRingsAreReadBeforeTheParentSleeps",
+          .threads = {await_news<1, 1>, complete_and_tell<0, 1>, complete_and_tell<1, 1>}};
 }
 
 scenario one_rings() { return {.name = "ACompletionRingsTheBell", .threads = {await_all<1, 0>, complete_tasks<0, 1>}}; }
@@ -130,6 +164,7 @@ scenario overtaken() {
 
 }  // namespace
 
-std::vector<scenario> bell_scenarios() { return {one_rings(), two_in_a_row(), two_ring(), helped(), overtaken()}; }
+std::vector<scenario> bell_scenarios() { return {
+      one_rings(), two_in_a_row(), two_ring(), news_of_one(), news_of_two(), helped(), overtaken()}; }
 
 }  // namespace muster::weak

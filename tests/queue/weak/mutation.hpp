@@ -21,6 +21,7 @@ enum class part : std::uint8_t {
   parked,
   ring_tail,
   ring_entry,
+  news,
   armed,
   order,
   record  ///< the parent's own words, of dispatcher and task_record

@@ -17,7 +17,8 @@ constexpr part part_of(std::size_t location) {
   if (location < at::order) return part::parked;
   if (location < at::ring_tail) return part::order;
   if (location < at::ring_entry) return part::ring_tail;
-  if (location < at::armed) return part::ring_entry;
+  if (location < at::news) return part::ring_entry;
+  if (location < at::armed) return part::news;
   return location < at::sleeper ? part::armed : part::record;
 }
 
@@ -26,19 +27,20 @@ std::array<word, at::end> make_words() {
   for (std::size_t location = 0; location < at::end; ++location) made[location] = word(location, part_of(location));
   return made;
 }
-std::array<word, at::end> all = make_words();
+std::array<word, at::end> all_words = make_words();
 
 void rouse(const word& parked) { now().futex_wake(parked.location()); }
 
 }  // namespace
 
-word& word_at(std::size_t location) { return all[location]; }
-basic_lane<word> lane() { return {all[at::lane_head], std::span(all).subspan(at::lane_entry, at::entries)}; }
+word& word_at(std::size_t location) { return all_words[location]; }
+basic_lane<word> lane() { return {all_words[at::lane_head], std::span(all_words).subspan(at::lane_entry, at::entries)}; }
 basic_completion_ring<word> ring(std::size_t worker) {
-  return {all[at::ring_tail + worker], std::span(all).subspan(at::ring_entry + worker * at::entries, at::entries)};
+  return {all_words[at::ring_tail + worker], std::span(all_words).subspan(at::ring_entry + worker * at::entries, at::entries)};
 }
-basic_idle_set<word> sleeping() { return basic_idle_set<word>(std::span(all).subspan(at::sleeping, 1)); }
-basic_idle_set<word> spinning() { return basic_idle_set<word>(std::span(all).subspan(at::spinning, 1)); }
+basic_ring_news<word> news() { return basic_ring_news<word>(std::span(all_words).subspan(at::news, 1)); }
+basic_idle_set<word> sleeping() { return basic_idle_set<word>(std::span(all_words).subspan(at::sleeping, 1)); }
+basic_idle_set<word> spinning() { return basic_idle_set<word>(std::span(all_words).subspan(at::spinning, 1)); }
 
 // ---- worker, as worker_end
 
@@ -48,7 +50,7 @@ std::optional<claimed_task> claim(std::size_t self) {
     if (!entry.some) return std::nullopt;
     const std::size_t slot = entry.hint.slot;
     const auto won = in(site::claim, [&] {
-      return slot_protocol::try_claim(all[at::slot + slot], entry.hint.generation, static_cast<unsigned>(self) + 1);
+      return slot_protocol::try_claim(all_words[at::slot + slot], entry.hint.generation, static_cast<unsigned>(self) + 1);
     });
     in(site::advance, [&] { return lane().advance(entry), 0; });
     if (won) return claimed_task{.slot = slot, .word = *won};
@@ -67,18 +69,36 @@ void run(std::size_t self, const claimed_task& task) {
 }
 
 void finish(std::size_t self, const claimed_task& task) {
-  auto& word = all[at::slot + task.slot];
+  auto& word = all_words[at::slot + task.slot];
   const auto asked = in(site::complete, [&] { return slot_protocol::complete(word, task.word, slot_flag::none); });
   if (asked.has(slot_flag::waiter)) now().futex_wake(word.location());
   if (asked.has(slot_flag::notify)) notify(self, task);
 }
 
-void notify(std::size_t self, const claimed_task& task) {
+namespace {
+
+void push(std::size_t self, const claimed_task& task) {
   in(site::push, [&] {
     ring(self).push({.generation = task.word.short_generation(), .slot = static_cast<std::uint16_t>(task.slot)});
     return 0;
   });
-  if (in(site::bell, [] { return bell::take_armed(all[at::armed]); }) != 0) now().ring();
+}
+
+void ring_bell() {
+  if (in(site::bell, [] { return bell::take_armed(all_words[at::armed]); }) != 0) now().ring();
+}
+
+}  // namespace
+
+void notify(std::size_t self, const claimed_task& task) {
+  push(self, task);
+  ring_bell();
+}
+
+void notify_and_tell(std::size_t self, const claimed_task& task) {
+  push(self, task);
+  in(site::push, [&] { return news().tell(self), 0; });
+  ring_bell();
 }
 
 bool has_work() {
@@ -86,12 +106,12 @@ bool has_work() {
 }
 
 bool is_told_to_leave(std::size_t self) {
-  return in(site::order, [&] { return all[at::order + self].load(std::memory_order_acquire) != 0; });
+  return in(site::order, [&] { return all_words[at::order + self].load(std::memory_order_acquire) != 0; });
 }
 
 void park(std::size_t self) {
   in(site::sleep, [&] {
-    auto& parked = all[at::parked + self];
+    auto& parked = all_words[at::parked + self];
     parking::park(
         parked, sleeping(), self, [&] { return has_work() || is_told_to_leave(self); },
         [&] { now().futex_wait(parked.location(), 1); });
@@ -108,12 +128,12 @@ bool spin(std::size_t self) {
 // ---- parent, as dispatcher and board
 
 slot_word read(std::size_t slot) {
-  return in(site::read, [&] { return slot_protocol::read(all[at::slot + slot]); });
+  return in(site::read, [&] { return slot_protocol::read(all_words[at::slot + slot]); });
 }
 
 void put_task(std::size_t slot, std::uint64_t generation, std::uint64_t ticket, slot_flag flags) {
   argument[slot].write(generation);
-  in(site::publish, [&] { return slot_protocol::publish(all[at::slot + slot], generation, flags), 0; });
+  in(site::publish, [&] { return slot_protocol::publish(all_words[at::slot + slot], generation, flags), 0; });
   in(site::put, [&] {
     lane().put(ticket,
                {.generation = static_cast<std::uint32_t>(generation), .slot = static_cast<std::uint16_t>(slot)});
@@ -122,12 +142,12 @@ void put_task(std::size_t slot, std::uint64_t generation, std::uint64_t ticket, 
 }
 
 bool wake(std::size_t worker) {
-  return in(site::wake, [&] { return parking::wake(all[at::parked + worker], sleeping(), worker, rouse); });
+  return in(site::wake, [&] { return parking::wake(all_words[at::parked + worker], sleeping(), worker, rouse); });
 }
 
 bool wake_any() {
   return in(site::wake, [] {
-    return parking::wake_any(sleeping(), [](std::size_t worker) { return &all[at::parked + worker]; }, rouse);
+    return parking::wake_any(sleeping(), [](std::size_t worker) { return &all_words[at::parked + worker]; }, rouse);
   });
 }
 
@@ -135,7 +155,7 @@ void wake_all() {
   in(site::wake, [] {
     for (std::size_t worker = 0; worker < at::workers; ++worker) {
       sleeping().remove(worker);
-      parking::unpark(all[at::parked + worker], rouse);
+      parking::unpark(all_words[at::parked + worker], rouse);
     }
     return 0;
   });
@@ -146,19 +166,19 @@ bool somebody_spins() {
 }
 
 void retire(std::size_t slot, std::uint64_t generation) {
-  in(site::retire, [&] { return slot_protocol::retire(all[at::slot + slot], generation), 0; });
+  in(site::retire, [&] { return slot_protocol::retire(all_words[at::slot + slot], generation), 0; });
 }
 
 slot_word seize(std::size_t slot, std::uint64_t generation) {
-  return in(site::seize, [&] { return slot_protocol::seize(all[at::slot + slot], generation); });
+  return in(site::seize, [&] { return slot_protocol::seize(all_words[at::slot + slot], generation); });
 }
 
 bool revoke(std::size_t slot, std::uint64_t generation) {
-  return in(site::revoke, [&] { return slot_protocol::try_revoke(all[at::slot + slot], generation); });
+  return in(site::revoke, [&] { return slot_protocol::try_revoke(all_words[at::slot + slot], generation); });
 }
 
 void arm() {
-  in(site::bell, [] { return bell::arm(all[at::armed]), 0; });
+  in(site::bell, [] { return bell::arm(all_words[at::armed]), 0; });
 }
 
 }  // namespace muster::weak

@@ -13,6 +13,7 @@
 #include <muster/memory/wait/idle_set.hpp>
 #include <muster/queue/completion_ring.hpp>
 #include <muster/queue/lane.hpp>
+#include <muster/queue/ring_news.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "checker.hpp"
@@ -32,7 +33,8 @@ inline constexpr std::size_t parked = spinning + 1;
 inline constexpr std::size_t order = parked + workers;
 inline constexpr std::size_t ring_tail = order + workers;
 inline constexpr std::size_t ring_entry = ring_tail + workers;
-inline constexpr std::size_t armed = ring_entry + workers * entries;
+inline constexpr std::size_t news = ring_entry + workers * entries;
+inline constexpr std::size_t armed = news + 1;
 inline constexpr std::size_t sleeper = armed + 1;  // of the one record: its waiter may sleep on the slot
 inline constexpr std::size_t where = sleeper + 1;  // of the one record
 inline constexpr std::size_t end = where + 1;
@@ -46,6 +48,7 @@ inline constexpr std::size_t first_free_cell = 6;
 [[nodiscard]] word& word_at(std::size_t location);
 [[nodiscard]] basic_lane<word> lane();
 [[nodiscard]] basic_completion_ring<word> ring(std::size_t worker);
+[[nodiscard]] basic_ring_news<word> news();
 [[nodiscard]] basic_idle_set<word> sleeping();
 [[nodiscard]] basic_idle_set<word> spinning();
 
@@ -78,6 +81,8 @@ void park(std::size_t self);
 /// Spins for one look; true when it found something.
 [[nodiscard]] bool spin(std::size_t self);
 void notify(std::size_t self, const claimed_task& task);
+/// As notify, of a board with so many workers that there are news.
+void notify_and_tell(std::size_t self, const claimed_task& task);
 
 // ---- parent
 

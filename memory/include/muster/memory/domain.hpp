@@ -41,7 +41,8 @@ struct domain_options {
   std::size_t prefault_bytes = 0;
   /// Whether big blocks of the host are made of huge pages.
   muster::huge_pages huge_pages = muster::huge_pages::none;
-  std::size_t max_participants = 1024;
+  /// How many processes may take part at once: this one, and each worker of all its pools. They take 64 bytes each.
+  std::size_t max_participants = 4096;
   /// How many blocks there may be at once, and holds on shared ones: each payload in flight that is too long for its
   /// task's own line is one. They take 64 bytes each, once used. 0: one for each KiB of the arena, from 65 536 to
   /// 1 048 576.

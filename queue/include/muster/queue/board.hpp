@@ -19,13 +19,14 @@
 #include <muster/queue/completion_ring.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/request_cell.hpp>
+#include <muster/queue/ring_news.hpp>
 #include <muster/queue/slot_word.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
 
 /// The most workers of one board.
-inline constexpr std::size_t most_workers = 256;
+inline constexpr std::size_t most_workers = 1000;
 
 /// How much of a call's frame fits into its slot, and of a reply.
 inline constexpr std::size_t inline_argument_bytes = 48;
@@ -131,6 +132,14 @@ public:
   [[nodiscard]] lane& lane_at(std::size_t index) noexcept { return lanes_[index]; }
   [[nodiscard]] lane& private_lane(std::size_t worker) noexcept { return lane_at(shared_lanes + worker); }
   [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
+  /// For a worker: enters that into its ring, where the parent finds it. The worker rings the bell afterwards.
+  void enter(std::size_t worker, completion_ring::entry what) noexcept;
+  /// For the parent: of workers 64 × group and on, a bit for each whose ring may have new entries. Of a board with room
+  /// for up to 64 workers that is each; of a larger one, each that has entered something since the last call.
+  [[nodiscard]] std::uint64_t take_news(std::size_t group) noexcept;
+  [[nodiscard]] std::size_t groups() const noexcept { return news_.size(); }
+  /// Whether rings have news, where the board says so: of more than 64 workers. nullopt: each ring is to be looked at.
+  [[nodiscard]] std::optional<bool> has_news() noexcept;
   [[nodiscard]] idle_set sleeping() noexcept { return idle_set(sleeping_); }
   /// One at a time, of the first 64 workers.
   [[nodiscard]] idle_set spinning() noexcept { return idle_set(spinning_); }
@@ -158,6 +167,7 @@ public:
   void wake_all() noexcept;
 
 private:
+  [[nodiscard]] ring_news news() noexcept { return ring_news(news_); }
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word_of(std::size_t worker) noexcept;
 
   void attach();
@@ -182,6 +192,8 @@ private:
   std::span<std::atomic<std::uint64_t>> rings_;
   std::span<std::atomic<std::uint64_t>> sleeping_;
   std::span<std::atomic<std::uint64_t>> spinning_;
+  std::span<std::atomic<std::uint64_t>> news_;
+  bool has_news_ = false;
   place_word* caller_place_ = nullptr;
   std::atomic<std::uint32_t>* bell_armed_ = nullptr;
   module_entry* modules_ = nullptr;

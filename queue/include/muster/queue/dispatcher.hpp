@@ -273,6 +273,7 @@ private:
   bool has_room(std::size_t lane) MUSTER_REQUIRES(mutex_);
   void enter_waiting(task_record& record, bool first, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void feed() MUSTER_REQUIRES(mutex_);
+  void list_private(std::size_t worker) MUSTER_REQUIRES(mutex_);
   void feed_private_lanes() MUSTER_REQUIRES(mutex_);
   void feed_private_lane(std::size_t worker) MUSTER_REQUIRES(mutex_);
   void note_private(std::size_t worker) MUSTER_REQUIRES(mutex_);
@@ -322,6 +323,7 @@ private:
   void end_harvest() MUSTER_REQUIRES(mutex_) { --harvesters_; }
 
   // Draining and recovery.
+  [[nodiscard]] bool has_entries() const noexcept;
   void drain_ring(std::size_t worker, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void look_at_all_slots(finished_list& finished) MUSTER_REQUIRES(mutex_);
   void recover_slot(task_record& record, std::size_t worker, const exit_status& how, finished_list& finished)
@@ -373,6 +375,7 @@ private:
 
   // When tasks ran: dispatcher_timing.cpp.
   void ask_for_times() MUSTER_REQUIRES(mutex_);
+  void ask_for_times(std::size_t worker) MUSTER_REQUIRES(mutex_);
   void begin_timing(task_record& record, const task_request& request) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] task_event event_of(const task_record& record) MUSTER_REQUIRES(mutex_);
   void note_posted(task_record& record) MUSTER_REQUIRES(mutex_);
@@ -439,9 +442,11 @@ private:
   struct private_tasks {
     waiting_list waiting;
     std::size_t posted = 0;
+    bool listed = false;
   };
-  std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);  // by worker
-  std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;     // of all workers
+  std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);     // by worker
+  std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;        // of all workers
+  std::vector<std::size_t> private_listed_ MUSTER_GUARDED_BY(mutex_);  // all workers for which tasks wait, and others
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
   std::vector<std::uint64_t> generations_ MUSTER_GUARDED_BY(mutex_);  // by slot: of the last task that was put there
