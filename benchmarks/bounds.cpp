@@ -135,6 +135,14 @@ duration tensor_of(std::size_t bytes) {
 duration small_tensor() { return tensor_of(std::size_t{64} << 10U); }
 duration large_tensor() { return tensor_of(std::size_t{256} << 20U); }
 
+duration make_event() {
+  constexpr std::size_t count = 1000;
+  const muster::event first;  // what a program's first shared thing costs is not an event's
+  std::vector<muster::event> kept;
+  kept.reserve(count);
+  return each_of(count, [&] { kept.emplace_back(); });
+}
+
 duration wait_for_what_is_set() {
   const muster::event is_set;
   const muster::event other;
@@ -178,6 +186,7 @@ std::vector<bounded> bounds_of_pools() {
       bound_of("p2p_round_trip", 50us, call_dealt_in_turn),
       bound_of("handover_64KiB", 200us, small_tensor),
       bound_of("handover_256MiB", 200us, large_tensor),
+      bound_of("event_make", 5us, make_event),
       bound_of("any_of_already_set", 5ms, wait_for_what_is_set),
       bound_of("any_of_set_at_900ms", 950ms, wait_that_is_set_meanwhile),
   };

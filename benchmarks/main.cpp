@@ -69,6 +69,9 @@
 //   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
 //                             of a pool ÷ the same server hashing by itself
 //
+//   queue_make                a queue of 1024 messages of 64 bytes, while all others stay ÷ Boost's message_queue
+//   thread_pool_make          a pool of 8 threads, made and ended ÷ as many std::threads, made and joined
+//
 //   start_2                   pool of 2 made and its first result ÷ posix_spawn of /bin/true and wait
 //   death_to_error            SIGKILL of a worker to worker_died in the future ÷ SIGKILL to a readable pidfd
 //   respawn                   SIGKILL to the next result from the replacement, pool of 1 ÷ posix_spawn and wait
@@ -86,6 +89,7 @@
 //   p2p_100k_tasks            so many tiny tasks through a p2p_pool of 2, 256 under way ÷ 1 s
 //   p2p_round_trip            a call of that pool ÷ 50 us
 //   handover_64KiB, handover_256MiB  a call with a shared tensor of that size ÷ 200 us
+//   event_make                an event, while all others stay ÷ 5 us
 //   any_of_already_set        a wait for any of two events, of which one is set ÷ 5 ms
 //   any_of_set_at_900ms       the same, set 0.9 s later by another process ÷ 0.95 s
 //
@@ -101,7 +105,7 @@ namespace {
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
   for (const auto& some : {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(),
-                           graphs(), worlds(), services(), lifetimes(), costs()}) {
+                           graphs(), worlds(), services(), makings(), lifetimes(), costs()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {

@@ -27,6 +27,7 @@ constexpr std::array goals = {
     named_goal{"alloc", at_most(1.5)},
     named_goal{"queue_2p2c", at_most(0.8)},
     named_goal{"queue_vs_boost", at_most(0.8)},
+    named_goal{"thread_pool_make", at_most(3)},
     named_goal{"thread_pool_submit", at_most(0.7)},
     named_goal{"p2p_throughput", at_most(1)},
     named_goal{"async_throughput", at_most(1.5)},

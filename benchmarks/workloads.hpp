@@ -30,6 +30,8 @@ struct workload {
 [[nodiscard]] std::vector<workload> throughputs();
 /// On a loop of Boost.Asio's, and what a trace costs.
 [[nodiscard]] std::vector<workload> loops();
+/// Making what is made often.
+[[nodiscard]] std::vector<workload> makings();
 /// Starting and dying.
 [[nodiscard]] std::vector<workload> lifetimes();
 /// Tensors by reference, and their memory.
