@@ -55,12 +55,11 @@ std::function<nanoseconds(std::size_t)> making(Make make) {
 
 row queue_make(const effort& how) {
   const muster::event first;  // what a program's first shared thing costs is not a queue's
-  return compare(
-      "queue_make", how,
-      {.name = "shared_queue of 1024 × 64 B",
-       .timed = making([](std::size_t) { return muster::shared_queue<message>(capacity); })},
-      {.name = "Boost.Interprocess message_queue",
-       .timed = making([](std::size_t number) { return std::make_unique<named_queue>(number); })});
+  return compare("queue_make", how,
+                 {.name = "shared_queue of 1024 × 64 B",
+                  .timed = making([](std::size_t) { return muster::shared_queue<message>(capacity); })},
+                 {.name = "Boost.Interprocess message_queue",
+                  .timed = making([](std::size_t number) { return std::make_unique<named_queue>(number); })});
 }
 
 constexpr unsigned threads = 8;

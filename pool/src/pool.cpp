@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include <muster/base/descriptor_limit.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
@@ -36,13 +37,18 @@ spin_policy spin_for(const pinning& pin) {
   return found;
 }
 
+// Two of each worker: its socket and its pidfd. Fewer workers fit into the least that systems usually allow.
+void make_room_for(std::size_t workers) noexcept {
+  constexpr std::size_t few = 64;
+  if (workers > few) make_room_for_descriptors(2 * workers + few);
+}
+
 // Slots for tasks that run, and for as many that are queued behind them for one worker each.
 board_sizes board_sizes_for(std::size_t most, std::size_t active) {
   constexpr std::size_t per_worker = 4;
   const board_sizes usual;
-  return {.workers = most,
-          .active = active,
-          .task_slots = std::max(usual.task_slots, std::bit_ceil(per_worker * most))};
+  return {
+      .workers = most, .active = active, .task_slots = std::max(usual.task_slots, std::bit_ceil(per_worker * most))};
 }
 
 board_sizes sizes_of(const pool_options& options, std::size_t devices) {
@@ -157,6 +163,7 @@ public:
         always_timed_(options.timing),
         core_(std::move(core)),
         crew_options_(make_crew_options(options, std::move(devices), contexts)) {
+    make_room_for(core_->shared_board().active());
     core_->tasks().time_statistics(always_timed_);
     crew_.emplace(std::move(watcher), core_->shared_board(), crew_options_, *core_);
     if (always_timed_) {
@@ -193,6 +200,7 @@ public:
 
   // The locks keep two calls from ending with the board at one size and the crew at another.
   void resize(std::size_t workers, std::shared_ptr<detail::local_state<void>> done) MUSTER_EXCLUDES(size_mutex_) {
+    make_room_for(workers);
     const scoped_lock lock(size_mutex_);
     core_->tasks().set_active(workers);
     crew_->resize(workers, [done = std::move(done)](const error_info* failure) {

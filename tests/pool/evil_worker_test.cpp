@@ -142,7 +142,7 @@ private:
       case 9: return below(2) == 0 ? line.finished : at(&line.leaving);
       case 10: return line.ring_tail;
       case 11: return at(bell);
-      case 12: return at(bell + 128 * (1 + below(3)));                         // sleeping, news, spinning
+      case 12: return at(bell + 128 * (1 + below(3)));                        // sleeping, news, spinning
       default: return words[words.size() - 1 - below(words.size() * 3 / 5)];  // lanes and rings, to the file's end
     }
   }

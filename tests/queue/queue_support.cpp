@@ -100,7 +100,8 @@ void thread_world::stop_workers() {
 process_world::process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings,
                              std::size_t slots, std::size_t room)
     : domain_({.arena_bytes = std::size_t{256} << 20U, .max_participants = 64, .inherited = true}),
-      board_({.workers = std::max(workers, room), .active = workers, .task_slots = slots}, spin, memfd_pages::when_touched, mapping::inherit::yes),
+      board_({.workers = std::max(workers, room), .active = workers, .task_slots = slots}, spin,
+             memfd_pages::when_touched, mapping::inherit::yes),
       functions_(board_.modules()),
       tasks_(board_, domain_.blocks(), settings),
       listener_(tasks_),

@@ -119,8 +119,8 @@ private:
 class process_world {
 public:
   /// `room`: for how many workers the board is made; 0: as many as there are.
-  process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings = {},
-                std::size_t slots = 64, std::size_t room = 0);
+  process_world(std::size_t workers, const spin_policy& spin, dispatcher::options settings = {}, std::size_t slots = 64,
+                std::size_t room = 0);
   process_world(const process_world&) = delete;
   process_world& operator=(const process_world&) = delete;
   ~process_world();

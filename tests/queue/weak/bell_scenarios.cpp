@@ -164,7 +164,8 @@ scenario overtaken() {
 
 }  // namespace
 
-std::vector<scenario> bell_scenarios() { return {
-      one_rings(), two_in_a_row(), two_ring(), news_of_one(), news_of_two(), helped(), overtaken()}; }
+std::vector<scenario> bell_scenarios() {
+  return {one_rings(), two_in_a_row(), two_ring(), news_of_one(), news_of_two(), helped(), overtaken()};
+}
 
 }  // namespace muster::weak

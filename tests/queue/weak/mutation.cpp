@@ -9,7 +9,7 @@ namespace muster::weak {
 namespace {
 
 constexpr std::array part_names{"slot",      "lane_head",  "lane_entry", "sleeping", "spinning", "parked",
-                                "ring_tail", "ring_entry", "news", "armed",      "order",    "record"};
+                                "ring_tail", "ring_entry", "news",       "armed",    "order",    "record"};
 constexpr std::array site_names{"any",    "read",  "publish", "claim",   "revoke", "request", "complete",
                                 "retire", "seize", "look",    "advance", "room",   "put",     "push",
                                 "drain",  "sleep", "wake",    "bell",    "order"};

@@ -34,9 +34,12 @@ void rouse(const word& parked) { now().futex_wake(parked.location()); }
 }  // namespace
 
 word& word_at(std::size_t location) { return all_words[location]; }
-basic_lane<word> lane() { return {all_words[at::lane_head], std::span(all_words).subspan(at::lane_entry, at::entries)}; }
+basic_lane<word> lane() {
+  return {all_words[at::lane_head], std::span(all_words).subspan(at::lane_entry, at::entries)};
+}
 basic_completion_ring<word> ring(std::size_t worker) {
-  return {all_words[at::ring_tail + worker], std::span(all_words).subspan(at::ring_entry + worker * at::entries, at::entries)};
+  return {all_words[at::ring_tail + worker],
+          std::span(all_words).subspan(at::ring_entry + worker * at::entries, at::entries)};
 }
 basic_ring_news<word> news() { return basic_ring_news<word>(std::span(all_words).subspan(at::news, 1)); }
 basic_idle_set<word> sleeping() { return basic_idle_set<word>(std::span(all_words).subspan(at::sleeping, 1)); }
@@ -50,7 +53,8 @@ std::optional<claimed_task> claim(std::size_t self) {
     if (!entry.some) return std::nullopt;
     const std::size_t slot = entry.hint.slot;
     const auto won = in(site::claim, [&] {
-      return slot_protocol::try_claim(all_words[at::slot + slot], entry.hint.generation, static_cast<unsigned>(self) + 1);
+      return slot_protocol::try_claim(all_words[at::slot + slot], entry.hint.generation,
+                                      static_cast<unsigned>(self) + 1);
     });
     in(site::advance, [&] { return lane().advance(entry), 0; });
     if (won) return claimed_task{.slot = slot, .word = *won};

@@ -21,12 +21,13 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_options {
-  /// Worker processes, at most 256. 0: as many as this process may keep processors busy (effective_cpus()), or, with
-  /// `devices`, one for each of them. Each has the environment that the program had when the pool was made, whenever it
-  /// is started.
+  /// Worker processes, at most 1000. Each takes two of this process's descriptors; beyond 64 workers the soft limit of
+  /// them (RLIMIT_NOFILE) is raised where it is too low and the hard limit allows. 0: as many as this process may keep
+  /// processors busy (effective_cpus()), or, with `devices`, one for each of them. Each has the environment that the
+  /// program had when the pool was made, whenever it is started.
   unsigned workers = 0;
-  /// How many pool::resize may make of them, at most 256; each costs some 20 KiB of address space. 0: 64, or as many
-  /// as `workers` if that is more.
+  /// How many pool::resize may make of them, at most 1000; each costs some 20 to 140 KiB of address space. 0: 64, or as
+  /// many as `workers` if that is more.
   unsigned max_workers = 0;
   /// Shown in logs, errors and ps.
   std::string name = "pool";

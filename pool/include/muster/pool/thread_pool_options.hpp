@@ -16,7 +16,7 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct thread_pool_options {
-  /// At most 256. 0: as many as this process may keep processors busy (effective_cpus()).
+  /// At most 1000. 0: as many as this process may keep processors busy (effective_cpus()).
   unsigned workers = 0;
   /// Whether the threads run where the thread may that makes the pool, of which `workers = 0` then counts the
   /// processors. false: where the process may (process_cpus()), whatever a library has bound the calling thread to.

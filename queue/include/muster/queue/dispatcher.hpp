@@ -444,8 +444,8 @@ private:
     std::size_t posted = 0;
     bool listed = false;
   };
-  std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);     // by worker
-  std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;        // of all workers
+  std::vector<private_tasks> private_ MUSTER_GUARDED_BY(mutex_);       // by worker
+  std::size_t private_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;          // of all workers
   std::vector<std::size_t> private_listed_ MUSTER_GUARDED_BY(mutex_);  // all workers for which tasks wait, and others
   std::vector<std::uint16_t> free_slots_ MUSTER_GUARDED_BY(mutex_);
   std::vector<task_record*> in_slot_ MUSTER_GUARDED_BY(mutex_);       // by slot; nullptr: free
