@@ -28,12 +28,12 @@ void print(const row& found) {
 std::string hindrance(const workload& which) {
   if (which.hindrance) return which.hindrance();
   if (which.needs_two_processors && muster::effective_cpus() < 2) return "not measured: it needs two processors";
-  if (which.needs_python && !python_peer::is_there()) return "peer missing: there is no /usr/bin/python3";
-  if (which.needs_torch && !python_peer::has_torch())
-    return "peer missing: /usr/bin/python3 has no torch: install python3-torch";
-  if (which.needs_mpi && !mpi_ranks::is_there()) {
-    return "peer missing: mpi_peer was not built, or there is no /usr/bin/mpirun: install openmpi-bin and "
-           "libopenmpi-dev";
+  if (!which.needs_module.empty() && !python_peer::has(which.needs_module)) {
+    return "peer missing: " + python_peer::interpreter() + " has no " + which.needs_module +
+           ": scripts/bench installs it";
+  }
+  if (which.needs_mpi && mpi_installation::all().empty()) {
+    return "peer missing: there is no MPI, or mpi_peer was not built with it: scripts/bench does both";
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <barrier>
 #include <initializer_list>
+#include <list>
 #include <thread>
 
 #include "group_ranks.hpp"
@@ -23,9 +24,13 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 template <class Ranks>
 side turns_of(const std::string& name, Ranks& ranks, rank_operation which, std::size_t bytes) {
-  return {.name = name, .timed = [&ranks, which, bytes](std::size_t count) {
-            return ranks.run({.operation = which, .bytes = bytes, .count = count});
-          }};
+  return {.name = name,
+          .timed = [&ranks, which, bytes](
+                       std::size_t count) { return ranks.run({.operation = which, .bytes = bytes, .count = count}); },
+          .singly =
+              [&ranks, which, bytes](std::size_t count) {
+                return ranks.run_singly({.operation = which, .bytes = bytes, .count = count});
+              }};
 }
 
 struct comparison_with_mpi {
@@ -36,10 +41,17 @@ struct comparison_with_mpi {
 };
 
 row run_with_mpi(const comparison_with_mpi& which, const effort& how) {
-  group_ranks ours(which.ranks);
-  mpi_ranks peer(which.ranks);
-  return compare(which.name, how, turns_of("muster::group", ours, which.operation, which.bytes),
-                 turns_of(peer.library(), peer, which.operation, which.bytes));
+  group_ranks own(which.ranks);
+  std::list<mpi_ranks> others;
+  std::vector<side> peers;
+  for (const auto& each : mpi_installation::all()) {
+    auto& peer = others.emplace_back(each, which.ranks);
+    peers.push_back(turns_of(peer.library(), peer, which.operation, which.bytes));
+  }
+  const auto ours = turns_of("muster::group", own, which.operation, which.bytes);
+  constexpr std::size_t largest_call = 64 * kibibyte;  // beyond it is a transfer
+  return which.bytes <= largest_call ? compare_calls(which.name, how, ours, peers)
+                                     : compare_with_best(which.name, how, ours, peers);
 }
 
 workload with_mpi(const comparison_with_mpi& which) {
@@ -111,11 +123,11 @@ row barrier_rtt(const effort& how) {
   group_ranks ours(2);
   ping_pong peer(callee);
   pin(0, caller);
-  return compare("barrier", how, turns_of("muster::group", ours, rank_operation::barrier, 0),
-                 {.name = "two processes that spin",
-                  .run = [&](std::size_t count) { peer.run(count); },
-                  .begin = [&] { peer.begin(); },
-                  .end = [&] { peer.end(); }});
+  return compare_calls("barrier", how, turns_of("muster::group", ours, rank_operation::barrier, 0),
+                       {{.name = "two processes that spin",
+                         .run = [&](std::size_t count) { peer.run(count); },
+                         .begin = [&] { peer.begin(); },
+                         .end = [&] { peer.end(); }}});
 }
 
 row all_reduce_vs_gloo(const effort& how) {
@@ -123,7 +135,8 @@ row all_reduce_vs_gloo(const effort& how) {
   group_ranks ours(2);
   python_peer gloo(with_gloo(bytes));
   return compare("allreduce_32MiB_gloo", how, turns_of("muster::group", ours, rank_operation::all_reduce, bytes),
-                 {.name = "torch.distributed with gloo", .run = [&](std::size_t count) { gloo.run(count); }});
+                 {.name = "torch.distributed with gloo, torch " + python_peer::version_of("torch"),
+                  .run = [&](std::size_t count) { gloo.run(count); }});
 }
 
 }  // namespace
@@ -147,7 +160,7 @@ std::vector<workload> collectives() {
   }
   all.push_back({.name = "allreduce_64MiB_limit", .run = all_reduce_limit});
   all.push_back({.name = "barrier", .run = barrier_rtt});
-  all.push_back({.name = "allreduce_32MiB_gloo", .run = all_reduce_vs_gloo, .needs_torch = true});
+  all.push_back({.name = "allreduce_32MiB_gloo", .run = all_reduce_vs_gloo, .needs_module = "torch"});
   return all;
 }
 

@@ -110,6 +110,33 @@ std::vector<contender> take_turns(const std::vector<const side*>& sides, const e
 
 }  // namespace
 
+namespace {
+
+std::string with_unit(double nanoseconds) {
+  std::ostringstream text;
+  text << std::setprecision(3);
+  if (nanoseconds < 1e3) {
+    text << nanoseconds << " ns";
+  } else if (nanoseconds < 1e6) {
+    text << nanoseconds / 1e3 << " µs";
+  } else {
+    text << nanoseconds / 1e6 << " ms";
+  }
+  return std::move(text).str();
+}
+
+// "Open MPI 5.0.11 (MPICH 5.0.2: 24 ms)".
+std::string name_beside_others(const contender& best, const std::vector<contender>& all) {
+  std::string others;
+  for (std::size_t each = 1; each < all.size(); ++each) {
+    if (&all[each] == &best) continue;
+    others += (others.empty() ? "" : ", ") + all[each].what.name + ": " + with_unit(quantile(all[each].values, 0.5));
+  }
+  return others.empty() ? best.what.name : best.what.name + " (" + others + ")";
+}
+
+}  // namespace
+
 row compare_with_best(const std::string& name, const effort& how, const side& ours, const std::vector<side>& peers,
                       double scale) {
   std::vector<const side*> sides{&ours};
@@ -128,7 +155,7 @@ row compare_with_best(const std::string& name, const effort& how, const side& ou
   return {.name = name,
           .unit = "ns",
           .value = quantile(all.front().values, 0.5),
-          .peer = best.what.name,
+          .peer = name_beside_others(best, all),
           .peer_value = quantile(best.values, 0.5),
           .ratio = ratio,
           .spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / ratio};
@@ -136,6 +163,51 @@ row compare_with_best(const std::string& name, const effort& how, const side& ou
 
 row compare(const std::string& name, const effort& how, const side& ours, const side& peer, double scale) {
   return compare_with_best(name, how, ours, {peer}, scale);
+}
+
+namespace {
+
+bool has_single_calls(const side& which) { return which.singly || which.run; }
+
+std::vector<double> time_singly(const side& which, std::size_t count) {
+  if (which.singly) return which.singly(count);
+  which.run(count / 8 + 1);  // warm
+  std::vector<double> times(count);
+  for (auto& each : times) each = static_cast<double>(time_of([&] { which.run(1); }).count());
+  return times;
+}
+
+// Of each side in turns, so many that one in a hundred is not a single one.
+void add_single_calls(const side& which, const effort& how, std::vector<double>& times) {
+  const std::size_t count = how.rounds > 3 ? 1000 : 100;
+  let_others_rest();
+  which.begin();
+  const auto found = time_singly(which, count);
+  which.end();
+  times.insert(times.end(), found.begin(), found.end());
+}
+
+std::optional<tail> tail_of(const std::vector<double>& times, double scale) {
+  if (times.empty()) return std::nullopt;
+  return tail{.p90 = quantile(times, 0.9) / scale, .p99 = quantile(times, 0.99) / scale};
+}
+
+}  // namespace
+
+row compare_calls(const std::string& name, const effort& how, const side& ours, const std::vector<side>& peers,
+                  double scale) {
+  auto found = compare_with_best(name, how, ours, peers, scale);
+  const auto& best = *std::ranges::find_if(peers, [&](const side& each) { return found.peer.starts_with(each.name); });
+  constexpr int turns = 10;
+  std::vector<double> own;
+  std::vector<double> others;
+  for (int turn = 0; turn < turns; ++turn) {
+    if (has_single_calls(ours)) add_single_calls(ours, how, own);
+    if (has_single_calls(best)) add_single_calls(best, how, others);
+  }
+  found.ours = tail_of(own, scale);
+  found.peers = tail_of(others, scale);
+  return found;
 }
 
 row row_of_tails(const std::string& name, const std::string& peer, const std::vector<double>& ours,
@@ -206,12 +278,8 @@ std::string to_json(const std::vector<row>& rows) {
                    {"peer_value", each.peer_value},
                    {"ratio", each.ratio},
                    {"spread", each.spread}});
-    if (each.ours) {
-      all.back().update({{"p90", each.ours->p90},
-                         {"p99", each.ours->p99},
-                         {"peer_p90", each.peers->p90},
-                         {"peer_p99", each.peers->p99}});
-    }
+    if (each.ours) all.back().update({{"p90", each.ours->p90}, {"p99", each.ours->p99}});
+    if (each.peers) all.back().update({{"peer_p90", each.peers->p90}, {"peer_p99", each.peers->p99}});
     if (const auto goal = wanted(each.name)) all.back()[goal->is_least ? "at_least" : "at_most"] = goal->ratio;
   }
   return all.dump(1) + '\n';

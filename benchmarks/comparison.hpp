@@ -20,8 +20,9 @@ struct side {
   std::function<void(std::size_t)> run = {};
   std::function<std::chrono::nanoseconds()> once = {};
   std::function<std::chrono::nanoseconds(std::size_t)> timed = {};
-  std::function<void()> begin = [] {};  ///< before a turn; its time does not count
-  std::function<void()> end = [] {};    ///< after a turn
+  std::function<std::vector<double>(std::size_t)> singly = {};  ///< compare_calls: times of n, each by itself, in ns
+  std::function<void()> begin = [] {};                          ///< before a turn; its time does not count
+  std::function<void()> end = [] {};                            ///< after a turn
 };
 
 /// How long the slow ones took, beside the median: quantiles over many short measurements, in the row's unit.
@@ -55,6 +56,11 @@ struct effort {
 /// The same beside the best of several peers: the one with the lowest median.
 [[nodiscard]] row compare_with_best(const std::string& name, const effort& how, const side& ours,
                                     const std::vector<side>& peers, double scale = 1);
+
+/// The same, and afterwards single calls of each side, in turns, for the tails: by `singly`, or by `run`. A side that
+/// has neither has no tail.
+[[nodiscard]] row compare_calls(const std::string& name, const effort& how, const side& ours,
+                                const std::vector<side>& peers, double scale = 1);
 
 /// A row of what either took, many times: medians and tails. The ratio is our 90th percentile ÷ the peer's median: what
 /// nine of ten cost, in the time that the peer usually takes; the spread is our 99th ÷ the same.

@@ -49,6 +49,9 @@ group_rank make_rank() { return {}; }
 void join(group_rank& self, const muster::group_ticket& ticket, std::size_t rank) { self.join(ticket, rank); }
 
 std::chrono::nanoseconds take_turn(group_rank& self, const rank_command& what) { return rank_turn(self, what).run(); }
+std::vector<double> take_single_turns(group_rank& self, const rank_command& what) {
+  return rank_turn(self, what).run_singly();
+}
 
 }  // namespace
 
@@ -58,14 +61,24 @@ group_ranks::group_ranks(std::size_t ranks) : workers_(make_rank, {.workers = st
   for (const auto& each : workers_.workers()) pin(each.pid, each.index);
 }
 
-std::chrono::nanoseconds group_ranks::run(const rank_command& what) {
-  std::vector<muster::future<std::chrono::nanoseconds>> turns;
-  turns.reserve(workers_.size());
-  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
-    turns.push_back(workers_.on(rank).apply_async(take_turn, what));
-  }
+namespace {
+
+// What rank 0 says, once all are through.
+template <class Turn>
+auto of_first_rank(const muster::ctx_pool<group_rank>& workers, Turn turn, const rank_command& what) {
+  std::vector<decltype(workers.on(0).apply_async(turn, what))> turns;
+  turns.reserve(workers.size());
+  for (std::size_t rank = 0; rank < workers.size(); ++rank) turns.push_back(workers.on(rank).apply_async(turn, what));
   for (std::size_t rank = turns.size(); rank-- > 1;) turns[rank].get();
   return turns.front().get();
+}
+
+}  // namespace
+
+std::chrono::nanoseconds group_ranks::run(const rank_command& what) { return of_first_rank(workers_, take_turn, what); }
+
+std::vector<double> group_ranks::run_singly(const rank_command& what) {
+  return of_first_rank(workers_, take_single_turns, what);
 }
 
 }  // namespace bench

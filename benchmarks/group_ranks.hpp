@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <muster/collectives/group.hpp>
 #include <muster/pool/ctx_pool.hpp>
@@ -40,6 +41,8 @@ public:
 
   /// How long it took rank 0.
   std::chrono::nanoseconds run(const rank_command& what);
+  /// How long each took rank 0, in ns.
+  std::vector<double> run_singly(const rank_command& what);
 
 private:
   muster::ctx_pool<group_rank> workers_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -87,14 +88,20 @@ muster::unique_fd connect_to(std::string_view name) {
   return made;
 }
 
-// "Open MPI v4.1.4, package: …".
+// "Open MPI v5.0.11, package: …", "MPICH Version:      5.0.2\nMPICH …": the name, and the first number with a point.
+std::string name_of_library(std::string_view whole) {
+  const auto name = whole.substr(0, whole.starts_with("MPICH") ? 5 : whole.find(" v"));
+  const auto digit = std::min(whole.find_first_of("0123456789", name.size()), whole.size());
+  const auto version = whole.substr(digit, whole.find_first_not_of(".0123456789", digit) - digit);
+  return std::string(name) + ' ' + std::string(version);
+}
+
 rank_greeting greeting_of(const mpi_rank& self) {
   rank_greeting made{.rank = static_cast<std::uint32_t>(self.rank()), .pid = ::getpid(), .library = {}};
   std::vector<char> text(MPI_MAX_LIBRARY_VERSION_STRING);
   int size = 0;
   ::MPI_Get_library_version(text.data(), &size);
-  const std::string_view whole(text.data(), static_cast<std::size_t>(size));
-  const auto name = whole.substr(0, std::min(whole.find(','), sizeof made.library - 1));
+  const auto name = name_of_library({text.data(), static_cast<std::size_t>(size)}).substr(0, sizeof made.library - 1);
   std::copy(name.begin(), name.end(), &made.library[0]);
   return made;
 }
@@ -107,8 +114,13 @@ void serve(std::string_view name) {
   muster::system_call("write", ::write, commands.get(), &greeting, sizeof greeting);
   rank_command next;
   while (muster::system_call("read", ::read, commands.get(), &next, sizeof next) == sizeof next) {
-    const std::int64_t took = rank_turn(self, next).run().count();
-    muster::system_call("write", ::write, commands.get(), &took, sizeof took);
+    if (next.singly != 0) {
+      const auto times = rank_turn(self, next).run_singly();
+      muster::system_call("write", ::write, commands.get(), times.data(), times.size() * sizeof(double));
+    } else {
+      const std::int64_t took = rank_turn(self, next).run().count();
+      muster::system_call("write", ::write, commands.get(), &took, sizeof took);
+    }
   }
 }
 

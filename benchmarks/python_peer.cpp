@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <memory>
+#include <sstream>
 #include <stdexcept>
 
 #include <muster/base/system_call.hpp>
@@ -17,16 +21,31 @@ namespace bench {
 
 namespace {
 
-constexpr const char* interpreter = "/usr/bin/python3";
-
+// A positive number asks for as many in one; a negative one for the times of as many, each by itself.
 std::string text_of(const python_program& what) {
-  return "import sys\n" + what.setup +
-         "for line in sys.stdin:\n"
-         "    count = int(line)\n"
+  return "import sys, time\n" + what.setup +
+         "def do(count):\n"
          "    " +
          what.body +
          "\n"
-         "    print('.', flush=True)\n";
+         "def time_of_one():\n"
+         "    start = time.perf_counter_ns()\n"
+         "    do(1)\n"
+         "    return time.perf_counter_ns() - start\n"
+         "for line in sys.stdin:\n"
+         "    count = int(line)\n"
+         "    if count > 0: do(count)\n"
+         "    print(*[time_of_one() for _ in range(-count)], flush=True)\n" +
+         what.end;
+}
+
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  std::string found;
+  for (int each = std::fgetc(pipe.get()); each != EOF && each != '\n'; each = std::fgetc(pipe.get())) {
+    found += static_cast<char>(each);
+  }
+  return found;
 }
 
 struct channel {
@@ -49,6 +68,44 @@ python_program with_pool(unsigned workers, const std::string& body) {
               "def add_one(x): return x + 1\n"
               "pool = multiprocessing.get_context('fork').Pool(" +
               std::to_string(workers) + ")\n",
+          .body = body};
+}
+
+namespace {
+
+const std::string functions =
+    "def add(a, b): return a + b\n"
+    "def add_one(x): return x + 1\n";
+
+}  // namespace
+
+python_program with_loky(unsigned workers, const std::string& body) {
+  return {.setup = functions +
+                   "import loky\n"
+                   "pool = loky.get_reusable_executor(max_workers=" +
+                   std::to_string(workers) + ", timeout=None)\n",
+          .body = body};
+}
+
+python_program with_mpire(unsigned workers, const std::string& body) {
+  return {.setup = functions +
+                   "import mpire\n"
+                   "pool = mpire.WorkerPool(n_jobs=" +
+                   std::to_string(workers) + ", keep_alive=True)\n",
+          .body = body,
+          .end = "pool.stop_and_join()\n"};
+}
+
+python_program with_ray(const std::string& body) {
+  return {.setup =
+              "import os\n"
+              "os.environ['RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO'] = '0'\n"
+              "import ray\n"
+              "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level='ERROR')\n"
+              "@ray.remote\n"
+              "class Adder:\n"
+              "    def add(self, a, b): return a + b\n"
+              "pool = Adder.remote()\n",
           .body = body};
 }
 
@@ -121,10 +178,23 @@ python_program with_ddp(std::size_t parameters) {
       "    optimizer.step()\n");
 }
 
-bool python_peer::is_there() { return std::filesystem::exists(interpreter); }
+std::string python_peer::interpreter() {
+  const std::string of_peers = MUSTER_PEERS "/python/bin/python3";
+  return std::filesystem::exists(of_peers) ? of_peers : "/usr/bin/python3";
+}
 
-bool python_peer::has_torch() {
-  return is_there() && std::system((std::string(interpreter) + " -c 'import torch' 2>/dev/null").c_str()) == 0;
+bool python_peer::has(const std::string& module) {
+  return std::system((interpreter() + " -c 'import " + module + "' >/dev/null 2>&1").c_str()) == 0;
+}
+
+std::string python_peer::version_of(const std::string& module) {
+  return output_of(interpreter() +
+                   " -c '\n"
+                   "import importlib.metadata, platform\n"
+                   "try: print(importlib.metadata.version(\"" +
+                   module +
+                   "\"))\n"
+                   "except importlib.metadata.PackageNotFoundError: print(platform.python_version())'");
 }
 
 python_peer::python_peer(const python_program& what) {
@@ -135,11 +205,11 @@ python_peer::python_peer(const python_program& what) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, to.read_end.get(), 0);
   ::posix_spawn_file_actions_adddup2(&actions, from.write_end.get(), 1);
-  std::array<char*, 4> arguments{const_cast<char*>(interpreter), const_cast<char*>("-c"),
-                                 const_cast<char*>(text.c_str()), nullptr};
-  const int failed = ::posix_spawn(&process_, interpreter, &actions, nullptr, arguments.data(), environ);
+  auto program = interpreter();
+  std::array<char*, 4> arguments{program.data(), const_cast<char*>("-c"), const_cast<char*>(text.c_str()), nullptr};
+  const int failed = ::posix_spawn(&process_, program.c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) throw std::runtime_error(std::string("posix_spawn of ") + interpreter + " failed");
+  if (failed != 0) throw std::runtime_error("posix_spawn of " + program + " failed");
   requests_ = std::move(to.write_end);
   answers_ = std::move(from.read_end);
   run(1);
@@ -151,15 +221,32 @@ python_peer::~python_peer() {
   ::waitpid(process_, nullptr, 0);
 }
 
-void python_peer::run(std::size_t count) {
-  const auto line = std::to_string(count) + "\n";
+void python_peer::ask(const std::string& line) {
   muster::system_call("write", ::write, requests_.get(), line.data(), line.size());
-  std::array<char, 2> answer{};
-  for (std::size_t got = 0; got < answer.size();) {
-    const auto read = muster::system_call("read", ::read, answers_.get(), answer.data() + got, answer.size() - got);
-    if (read == 0) throw std::runtime_error("the Python peer has ended");
-    got += static_cast<std::size_t>(read);
+}
+
+std::string python_peer::read_line() {
+  constexpr std::size_t most = 65536;
+  std::string line;
+  while (line.empty() || line.back() != '\n') {
+    const auto before = line.size();
+    line.resize(before + most);
+    const auto got = muster::system_call("read", ::read, answers_.get(), line.data() + before, most);
+    if (got == 0) throw std::runtime_error("the Python peer has ended");
+    line.resize(before + static_cast<std::size_t>(got));
   }
+  return line;
+}
+
+void python_peer::run(std::size_t count) {
+  ask(std::to_string(count) + "\n");
+  static_cast<void>(read_line());
+}
+
+std::vector<double> python_peer::run_singly(std::size_t count) {
+  ask("-" + std::to_string(count) + "\n");
+  std::istringstream words(read_line());
+  return {std::istream_iterator<double>(words), std::istream_iterator<double>()};
 }
 
 }  // namespace bench

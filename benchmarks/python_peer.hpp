@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include <muster/base/unique_fd.hpp>
 
@@ -12,12 +13,18 @@ namespace bench {
 
 /// What a Python peer runs.
 struct python_program {
-  std::string setup;  ///< makes `pool`
-  std::string body;   ///< statements that do the thing `count` times
+  std::string setup;     ///< makes `pool`
+  std::string body;      ///< statements that do the thing `count` times
+  std::string end = {};  ///< at the end of the input
 };
 
 /// A multiprocessing.Pool of so many workers, with functions add(a, b) and add_one(x).
 [[nodiscard]] python_program with_pool(unsigned workers, const std::string& body);
+/// The same functions, and an executor of loky, a WorkerPool of mpire, or an actor of Ray, as `pool`; Ray's methods are
+/// called as `pool.add.remote(a, b)`.
+[[nodiscard]] python_program with_loky(unsigned workers, const std::string& body);
+[[nodiscard]] python_program with_mpire(unsigned workers, const std::string& body);
+[[nodiscard]] python_program with_ray(const std::string& body);
 /// A torch.multiprocessing.Pool of one worker, a tensor `t` of so many bytes in shared memory, and function first(t).
 /// Memory goes by file descriptor.
 [[nodiscard]] python_program with_torch(std::size_t bytes, const std::string& body);
@@ -35,14 +42,21 @@ public:
   python_peer& operator=(const python_peer&) = delete;
   ~python_peer();
 
-  /// Whether there is an interpreter to be started.
-  [[nodiscard]] static bool is_there();
-  /// Whether that finds torch.
-  [[nodiscard]] static bool has_torch();
+  /// That of the environment of peers, under out/peers (scripts/bench); where there is none the system's.
+  [[nodiscard]] static std::string interpreter();
+  /// Whether it finds the module.
+  [[nodiscard]] static bool has(const std::string& module);
+  /// "2.15.0"; of a module that comes with Python, Python's. Requires: it has the module.
+  [[nodiscard]] static std::string version_of(const std::string& module);
 
   void run(std::size_t count);
+  /// How long each of so many took, by itself, in ns.
+  std::vector<double> run_singly(std::size_t count);
 
 private:
+  void ask(const std::string& line);
+  [[nodiscard]] std::string read_line();
+
   muster::unique_fd requests_;
   muster::unique_fd answers_;
   pid_t process_ = 0;

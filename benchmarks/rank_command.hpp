@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <vector>
 
 namespace bench {
 
@@ -26,8 +27,9 @@ enum class rank_operation : std::uint32_t {
 /// What goes to every rank.
 struct rank_command {
   rank_operation operation = rank_operation::barrier;
-  std::uint64_t bytes = 0;  ///< of the whole
-  std::uint64_t count = 0;  ///< how many times
+  std::uint64_t bytes = 0;   ///< of the whole
+  std::uint64_t count = 0;   ///< how many times
+  std::uint64_t singly = 0;  ///< not 0: each is timed by itself
 };
 
 /// What a rank of the peer says when it is there.
@@ -68,6 +70,21 @@ public:
     repeat(what_.count);
     ranks_.perform(rank_operation::barrier);
     return std::chrono::steady_clock::now() - start;
+  }
+
+  /// The same, and how long each took here, in ns.
+  std::vector<double> run_singly() {
+    check_once();
+    repeat(what_.count / 8 + 1);
+    ranks_.perform(rank_operation::barrier);
+    std::vector<double> times(what_.count);
+    for (auto& each : times) {
+      const auto start = std::chrono::steady_clock::now();
+      repeat(1);
+      each = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+    }
+    ranks_.perform(rank_operation::barrier);
+    return times;
   }
 
 private:

@@ -39,19 +39,25 @@ row core_rtt_spin(const effort& how) {
 row apply_rtt(const effort& how) {
   ping_pong peer(callee);
   const bound_pool pool;
-  return compare("apply_rtt", how, apply_on(*pool), spinning_peer(peer));
+  return compare_calls("apply_rtt", how, apply_on(*pool), {spinning_peer(peer)});
 }
 
-// Nothing is bound, nothing is set: what a newcomer gets from either.
+side posts_to(boost::asio::thread_pool& threads, const std::string& name) {
+  return {.name = name, .run = [&threads](std::size_t count) {
+            for (std::size_t index = 0; index < count; ++index) {
+              boost::asio::post(threads, boost::asio::use_future([a = 2, b = 3] { return a + b; })).get();
+            }
+          }};
+}
+
+// Nothing is bound, nothing is set: what a newcomer gets from either. Two threads of asio's on two processors take ten
+// times as long as one, by themselves: so one is a peer too.
 row apply_rtt_vs_thread_pool(const effort& how) {
-  boost::asio::thread_pool threads;
+  boost::asio::thread_pool one(1);
+  boost::asio::thread_pool usual;
   const muster::pool pool;
-  const side peer{.name = "asio::thread_pool, std::future", .run = [&](std::size_t count) {
-                    for (std::size_t index = 0; index < count; ++index) {
-                      boost::asio::post(threads, boost::asio::use_future([a = 2, b = 3] { return a + b; })).get();
-                    }
-                  }};
-  return compare("apply_rtt_vs_thread_pool", how, apply_on(pool), peer);
+  return compare_calls("apply_rtt_vs_thread_pool", how, apply_on(pool),
+                       {posts_to(one, "asio::thread_pool(1), std::future"), posts_to(usual, "asio::thread_pool()")});
 }
 
 row apply_rtt_asleep(const effort& how) {
@@ -69,11 +75,25 @@ row apply_rtt_asleep(const effort& how) {
   return compare("apply_rtt_asleep", how, ours, peer);
 }
 
-row apply_vs_python(const effort& how) {
-  python_peer python(with_pool(2, "for _ in range(count): pool.apply(add, (2, 3))"));
+// A call of a pool of two, ours and of Python: `module` does `program`.
+row apply_vs(const std::string& name, const effort& how, const std::string& what, const python_program& program) {
+  python_peer python(program);
   const muster::pool pool({.workers = 2});
-  return compare("apply_vs_python", how, apply_on(pool),
-                 {.name = "multiprocessing.Pool.apply", .run = [&](std::size_t count) { python.run(count); }});
+  return compare_calls(name, how, apply_on(pool),
+                       {{.name = what,
+                         .run = [&](std::size_t count) { python.run(count); },
+                         .singly = [&](std::size_t count) { return python.run_singly(count); }}});
+}
+
+workload call_of_python(const std::string& name, const std::string& module, const std::string& what,
+                        const std::function<python_program()>& program) {
+  return {.name = name,
+          .run =
+              [=](const effort& how) {
+                return apply_vs(name, how, module + ' ' + python_peer::version_of(module) + ' ' + what, program());
+              },
+          .needs_two_processors = false,
+          .needs_module = module};
 }
 
 row imap_vs_python(const effort& how) {
@@ -88,7 +108,8 @@ row imap_vs_python(const effort& how) {
                     }
                   }};
   return compare("imap_vs_python", how, ours,
-                 {.name = "multiprocessing.Pool.imap", .run = [&](std::size_t count) { python.run(count); }});
+                 {.name = "multiprocessing " + python_peer::version_of("multiprocessing") + " Pool.imap",
+                  .run = [&](std::size_t count) { python.run(count); }});
 }
 
 }  // namespace
@@ -98,8 +119,18 @@ std::vector<workload> round_trips() {
           {.name = "apply_rtt", .run = apply_rtt},
           {.name = "apply_rtt_vs_thread_pool", .run = apply_rtt_vs_thread_pool},
           {.name = "apply_rtt_asleep", .run = apply_rtt_asleep},
-          {.name = "apply_vs_python", .run = apply_vs_python, .needs_two_processors = false, .needs_python = true},
-          {.name = "imap_vs_python", .run = imap_vs_python, .needs_two_processors = false, .needs_python = true}};
+          call_of_python("apply_vs_python", "multiprocessing", "Pool.apply",
+                         [] { return with_pool(2, "for _ in range(count): pool.apply(add, (2, 3))"); }),
+          call_of_python("apply_vs_loky", "loky", "executor.submit().result()",
+                         [] { return with_loky(2, "for _ in range(count): pool.submit(add, 2, 3).result()"); }),
+          call_of_python("apply_vs_mpire", "mpire", "WorkerPool.apply",
+                         [] { return with_mpire(2, "for _ in range(count): pool.apply(add, (2, 3))"); }),
+          call_of_python("apply_vs_ray", "ray", "ray.get(actor.method.remote())",
+                         [] { return with_ray("for _ in range(count): ray.get(pool.add.remote(2, 3))"); }),
+          {.name = "imap_vs_python",
+           .run = imap_vs_python,
+           .needs_two_processors = false,
+           .needs_module = "multiprocessing"}};
 }
 
 }  // namespace bench

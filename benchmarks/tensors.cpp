@@ -40,7 +40,7 @@ row tensor_ref(const std::string& name, const effort& how, std::size_t bytes) {
                       if (pool->apply([](unsigned given) { return given; }, 1U) != 1) std::abort();
                     }
                   }};
-  return compare(name, how, ours, peer);
+  return compare_calls(name, how, ours, {peer});
 }
 
 // Made, written, handed over, read and let go.
@@ -70,8 +70,10 @@ row tensor_vs_torch(const effort& how) {
                       if (pool.apply(first_of, sent) != 1) std::abort();
                     }
                   }};
-  return compare("tensor_vs_torch", how, ours,
-                 {.name = "torch.multiprocessing", .run = [&](std::size_t count) { torch.run(count); }});
+  return compare_calls("tensor_vs_torch", how, ours,
+                       {{.name = "torch.multiprocessing, torch " + python_peer::version_of("torch"),
+                         .run = [&](std::size_t count) { torch.run(count); },
+                         .singly = [&](std::size_t count) { return torch.run_singly(count); }}});
 }
 
 row alloc(const effort& how) {
@@ -152,7 +154,7 @@ std::vector<workload> tensors() {
           {.name = "tensor_ref_256MiB",
            .run = [](const effort& how) { return tensor_ref("tensor_ref_256MiB", how, large_bytes); }},
           {.name = "tensor_vs_fd", .run = tensor_vs_fd},
-          {.name = "tensor_vs_torch", .run = tensor_vs_torch, .needs_torch = true},
+          {.name = "tensor_vs_torch", .run = tensor_vs_torch, .needs_module = "torch"},
           {.name = "accumulate_f32", .run = accumulate_f32, .needs_two_processors = false},
           {.name = "sgd_f32", .run = sgd_f32, .needs_two_processors = false},
           {.name = "alloc", .run = alloc, .needs_two_processors = false}};

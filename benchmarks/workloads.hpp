@@ -16,8 +16,7 @@ struct workload {
   std::string name;
   std::function<row(const effort&)> run;
   bool needs_two_processors = true;  ///< to spin on
-  bool needs_python = false;
-  bool needs_torch = false;
+  std::string needs_module = {};     ///< of Python
   bool needs_mpi = false;
   std::function<std::string()> hindrance = {};  ///< why it cannot be measured here; empty where it can
 };

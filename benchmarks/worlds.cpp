@@ -47,18 +47,19 @@ row call_empty(const effort& how) {
   ping_pong peer(callee);
   bound_world world(2);
   const auto empty = world->function(nothing);
-  return compare("call_empty", how, calls_of("call of nothing, 2 ranks", empty),
-                 {.name = "two-process spin ping-pong",
-                  .run = [&](std::size_t count) { peer.run(count); },
-                  .begin = [&] { peer.begin(); },
-                  .end = [&] { peer.end(); }});
+  return compare_calls("call_empty", how, calls_of("call of nothing, 2 ranks", empty),
+                       {{.name = "two-process spin ping-pong",
+                         .run = [&](std::size_t count) { peer.run(count); },
+                         .begin = [&] { peer.begin(); },
+                         .end = [&] { peer.end(); }}});
 }
 
 row call_scalar(const effort& how) {
   bound_world world(2);
   const auto empty = world->function(nothing);
   const auto scalar = world->function(one_number, muster::outputs(muster::avg("one")));
-  return compare("call_scalar", how, calls_of("call with one number", scalar), calls_of("call of nothing", empty));
+  return compare_calls("call_scalar", how, calls_of("call with one number", scalar),
+                       {calls_of("call of nothing", empty)});
 }
 
 float two_microseconds() {
@@ -240,9 +241,9 @@ row ddp_step(const effort& how) {
   const auto step =
       world->function([](const tensor& w) { return tensor::ones<float>(w.shape()); }, muster::replicas(weights),
                       muster::updates(muster::reduced_into(weights, muster::avg, muster::sgd{.rate = 0.1})));
-  return compare(
-      "ddp_step", how, {.name = "a call that updates", .once = [&] { return time_of([&] { step(); }); }},
-      {.name = "torch DistributedDataParallel with gloo", .once = [&] { return time_of([&] { torch.run(1); }); }});
+  return compare("ddp_step", how, {.name = "a call that updates", .once = [&] { return time_of([&] { step(); }); }},
+                 {.name = "DistributedDataParallel with gloo, torch " + python_peer::version_of("torch"),
+                  .once = [&] { return time_of([&] { torch.run(1); }); }});
 }
 
 // ---- selecting rows
@@ -341,7 +342,7 @@ std::vector<workload> worlds() {
           {.name = "scatter_list", .run = scatter_list},
           {.name = "scatter_ranks", .run = scatter_ranks},
           {.name = "kill_recovery", .run = kill_recovery},
-          {.name = "ddp_step", .run = ddp_step, .needs_torch = true}};
+          {.name = "ddp_step", .run = ddp_step, .needs_module = "torch"}};
 }
 
 }  // namespace bench

@@ -6,7 +6,8 @@ gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest
   libeigen3-dev nlohmann-json3-dev pkg-config libxxhash-dev python3-numpy)
 gate_compiler=(clang-19 lld-19)  # what builds the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
-peer_packages=(openmpi-bin libopenmpi-dev python3-torch)  # whom scripts/bench measures beside; not everywhere to be had
+peer_packages=(python3-venv python3-pip)  # for the peers that scripts/bench measures beside
+old_mpi_packages=(openmpi-bin libopenmpi-dev)  # where PyPI cannot be had
 check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*"; }
@@ -83,6 +84,18 @@ install_peers() {
   for each in "$@"; do
     (install_missing "$each") || say "$each could not be had: what needs it is left out"
   done
+}
+
+# make_peer_environment NAME PACKAGE… : an environment of Python's under out/peers with these packages of PyPI. Those that
+# are there already stay as they are; false where they cannot be had.
+make_peer_environment() {
+  local where=out/peers/$1
+  shift
+  [ "$(cat "$where/packages" 2>/dev/null)" = "$*" ] && return
+  say "Installing into $where: $* (the output goes to out/log)"
+  mkdir -p out/log
+  { python3 -m venv --clear "$where" && "$where/bin/pip" install "$@"; } >"out/log/peers-$(basename "$where").log" 2>&1 || return 1
+  printf '%s\n' "$*" >"$where/packages"
 }
 
 # newest_cuda [MOST]: of names of packages, a line each, the newest version of CUDA, as 13-0, whose compiler, runtime and
