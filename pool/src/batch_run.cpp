@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <muster/base/futex.hpp>
+#include <muster/base/room.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exceptions.hpp>
 
@@ -163,7 +164,7 @@ void batch_run::post_more() {
   policy_.set_workers(workers);
   const auto most = chunks_in_flight(settings_.chunking, workers) + delayed_chunks();
   while (in_flight_.size() < most) {
-    again_.reserve(again_.size() + 1);  // a range that is taken can be put back
+    make_room(again_);  // a range that is taken can be put back
     range next;
     if (!next_range(next)) return;
     try {

@@ -11,6 +11,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/demangle.hpp>
 #include <muster/base/error.hpp>
+#include <muster/base/room.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
@@ -121,7 +122,7 @@ void callback_executor::require_thread() {
 }
 
 void callback_executor::add_thread() {
-  threads_.reserve(threads_.size() + 1);
+  make_room(threads_);
   threads_.push_back(start_thread([self = shared_from_this()] { self->work(); }));
 }
 

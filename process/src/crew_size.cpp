@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <muster/base/room.hpp>
+
 #include "crew_impl.hpp"
 
 namespace muster {
@@ -38,7 +40,7 @@ void crew::impl::begin_size(std::size_t size, size_listener done) noexcept {
     return done(giving_up_ ? &*giving_up_ : &stopped);
   }
   guard([&] {
-    size_waiters_.reserve(size_waiters_.size() + 1);
+    muster::make_room(size_waiters_);
     size_waiters_.push_back(std::move(done));
     set_size(size);
   });

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <muster/base/room.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/domain.hpp>
 
@@ -50,7 +51,7 @@ public:
   /// That many children may come at once, less for a negative number.
   void expect(std::ptrdiff_t children) noexcept { expected_ += children; }
   /// Has room for those: take() allocates nothing then. Throws std::bad_alloc.
-  void make_room() { children_.reserve(children_.size() + static_cast<std::size_t>(expected_)); }
+  void make_room() { muster::make_room(children_, static_cast<std::size_t>(expected_)); }
   /// `process`: the pidfd of a child that nobody else waits for, or that has been reaped. `buried`: once it has ended,
   /// unless the supervisor ends before. `group`: the number of the process group that it led; 0: it led none.
   void take(unique_fd process, burial buried = {}, pid_t group = 0);

@@ -8,6 +8,7 @@
 
 #include <muster/base/assert.hpp>
 #include <muster/base/futex.hpp>
+#include <muster/base/room.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/reply_seal.hpp>
@@ -169,7 +170,7 @@ task_record& dispatcher::new_record(const task_request& request) {
 // With room for all of them in unused_: to recycle one allocates nothing.
 void dispatcher::make_records() {
   auto made = std::make_unique<record_batch>();
-  records_.reserve(records_.size() + 1);
+  make_room(records_);
   const auto all = (records_.size() + 1) * made->size();
   if (unused_.capacity() < all) unused_.reserve(2 * all);
   for (auto& each : *made) unused_.push_back(&each);

@@ -4,6 +4,7 @@
 // ends the task. Pauses of the parent extend both times: a task that was stopped with it has not had its time.
 #include <algorithm>
 
+#include <muster/base/room.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
@@ -106,7 +107,7 @@ void dispatcher::look_at_time(task_record& record, clock::time_point now, overdu
   }
   if (record.phase() == task_phase::waiting) return set_due(record, deadline);  // which was extended meanwhile
   const auto due = due_of(record);
-  report.workers.reserve(report.workers.size() + 1);
+  make_room(report.workers);
   set_due(record, due > now ? due : clock::time_point::max());
   if (due > now) return;
   const auto doomed = slot_protocol::try_doom(board_.slot(record.where().slot).word, generation_of(record));
