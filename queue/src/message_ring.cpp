@@ -37,10 +37,10 @@ std::shared_ptr<message_ring> message_ring::make(queue_kind kind, std::size_t ca
   }
   const auto spin = options.spin ? *options.spin : spin_policy::of_process().budget;
   const auto shape = ring_shape::of(kind, capacity, options.inline_bytes, spin);
-  where->keepsakes().tidy();
+  where->keepsakes().tidy_some();
   auto memory = where->blocks().allocate_shared(shape.total_bytes());
   const auto ring = ring_memory::make(memory.bytes(), shape);
-  where->keepsakes().add(std::make_unique<queue_keeper>(*where, memory, ring));
+  where->keepsakes().add(std::make_unique<queue_keeper>(*where, memory, ring), memory.data());
   return std::shared_ptr<message_ring>(new message_ring(std::move(where), std::move(memory), ring));
 }
 
@@ -64,8 +64,9 @@ message_ring::message_ring(std::shared_ptr<domain> where, shared_block memory, c
 
 // Not in a forked child: another thread of its parent may have had the locks when it was forked.
 message_ring::~message_ring() {
+  const void* const subject = block_.data();
   block_.reset();
-  if (self_ == participant_id::host && is_here()) domain_->keepsakes().tidy();
+  if (self_ == participant_id::host && is_here()) domain_->keepsakes().tidy_some(subject);
 }
 
 // The next cell is most likely the next that this thread uses, and another processor has it: it comes while this one is

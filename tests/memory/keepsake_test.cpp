@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/keepsake.hpp>
 
+#include <memory>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <muster/memory/domain.hpp>
@@ -33,6 +36,47 @@ TEST(KeepsakeList, DestroysThoseThatAreDoneAndNoOthers) {
   first = true;
   all.tidy();
   EXPECT_EQ(all.size(), 0U);
+}
+
+// 10 000 queues took 40 µs each to make, and as much to let go, because each asked all.
+TEST(KeepsakeList, OfManyTheOneThatIsLetGoIsAskedAndFewOthers) {
+  class counted final : public keepsake {
+  public:
+    counted(int& questions, const bool& done) : questions_(questions), done_(done) {}
+    [[nodiscard]] bool is_done() noexcept override {
+      ++questions_;
+      return done_;
+    }
+
+  private:
+    int& questions_;
+    const bool& done_;
+  };
+  keepsake_list all;
+  int questions = 0;
+  std::vector<char> subjects(1000);
+  const auto done = std::make_unique<bool[]>(subjects.size());
+  for (std::size_t each = 0; each < subjects.size(); ++each) {
+    all.add(std::make_unique<counted>(questions, done[each]), &subjects[each]);
+  }
+  for (std::size_t each = 1000; each-- > 0;) {
+    done[each] = true;
+    all.tidy_some(&subjects[each]);
+    ASSERT_EQ(all.size(), each);
+  }
+  EXPECT_LE(questions, 17 * 1000);
+}
+
+TEST(KeepsakeList, OthersAreAskedInTurn) {
+  keepsake_list all;
+  bool first = false;
+  bool second = false;
+  int ended = 0;
+  for (int each = 0; each < 100; ++each) all.add(std::make_unique<remembrance>(each == 99 ? second : first, ended));
+  second = true;
+  for (int each = 0; each < 7; ++each) all.tidy_some();
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(all.size(), 99U);
 }
 
 TEST(KeepsakeList, OneMayTidyItselfWhenItGoes) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <memory>
-#include <vector>
 
 #include <muster/base/mutex.hpp>
 
@@ -30,14 +31,25 @@ public:
 /// Process safety: one list, in the host.
 class keepsake_list {
 public:
-  void add(std::unique_ptr<keepsake> what) MUSTER_EXCLUDES(mutex_);
+  /// `subject`: the address of what it is kept for, by which tidy_some() finds it; nullptr: of nothing.
+  void add(std::unique_ptr<keepsake> what, const void* subject = nullptr) MUSTER_EXCLUDES(mutex_);
   /// Destroys those that are done, in the calling thread. Cost: each is asked.
   void tidy() noexcept MUSTER_EXCLUDES(mutex_);
+  /// Asks that of the subject and a few others in turn, and destroys those that are done, in the calling thread: for
+  /// whoever makes or lets go of one of many. Cost: logarithmic.
+  void tidy_some(const void* subject = nullptr) noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t size() const MUSTER_EXCLUDES(mutex_);
 
 private:
+  using kept = std::multimap<const void*, std::unique_ptr<keepsake>>;
+
+  [[nodiscard]] std::unique_ptr<keepsake> take_of(const void* subject) noexcept MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::unique_ptr<keepsake> take_next(std::size_t& questions) noexcept MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::unique_ptr<keepsake> take_if_done(kept::iterator which) noexcept MUSTER_REQUIRES(mutex_);
+
   mutable mutex mutex_;
-  std::vector<std::unique_ptr<keepsake>> kept_ MUSTER_GUARDED_BY(mutex_);
+  kept kept_ MUSTER_GUARDED_BY(mutex_);
+  kept::iterator next_ MUSTER_GUARDED_BY(mutex_) = kept_.end();  // to be asked; end(): the first
 };
 
 }  // namespace muster
