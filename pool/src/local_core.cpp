@@ -169,8 +169,12 @@ bool local_core::spin(std::size_t index) {
 void local_core::note_meeting(std::size_t index) noexcept {
   auto& mine = *workers_[index];
   tell_place(mine.place);
+  const auto of_caller = prospect_of(caller_place_);
+  const auto others = workers_.size() - 1;
+  const auto awake = others - std::min(others, sleeping().count());
+  if (of_caller == prospect::futile && !is_room_aside(awake, spin_.processors)) return;
   // Where there is a job already the caller has been here since, and waits.
-  mine.aside.note(mine.place, prospect_of(caller_place_), queue_.seems_empty());
+  mine.aside.note(mine.place, of_caller, queue_.seems_empty());
 }
 
 prospect local_core::ask(std::optional<std::size_t> next) noexcept {

@@ -15,6 +15,17 @@ void meet(step_aside& aside, place_word& own, int times) {
   for (int each = 0; each < times; ++each) aside.note(own, prospect::futile, true);
 }
 
+// Two workers on two processors moved onto one each time that their caller woke beside one of them: tasks of 10 µs took
+// 10 µs each instead of 5.7.
+TEST(IsRoomAside, OnlyWhereAProcessorIsLeftBesideThoseOfWorkersThatAreAwake) {
+  EXPECT_TRUE(is_room_aside(0, 2));
+  EXPECT_FALSE(is_room_aside(1, 2));
+  EXPECT_TRUE(is_room_aside(2, 4));
+  EXPECT_FALSE(is_room_aside(3, 4));
+  EXPECT_FALSE(is_room_aside(0, 1));
+  EXPECT_FALSE(is_room_aside(0, 0));
+}
+
 TEST(StepAside, MovesTheThreadAfterSomeMeetingsAndLeavesItsProcessorsAsTheyWere) {
   const auto cpus = allowed_cpus();
   if (cpus.size() < 2) GTEST_SKIP() << "there is nowhere to go";

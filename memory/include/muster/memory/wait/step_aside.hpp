@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
@@ -9,6 +10,12 @@
 #include <muster/memory/wait/place.hpp>
 
 namespace muster {
+
+/// Whether a worker that shares its processor with its caller may move: of `processors`, each of the `others_awake`
+/// workers has one. Where none is left it would move onto another worker.
+[[nodiscard]] constexpr bool is_room_aside(std::size_t others_awake, std::size_t processors) noexcept {
+  return others_awake + 1 < processors;
+}
 
 /// Moves the calling thread off a processor that it keeps meeting its partner on.
 ///
