@@ -47,7 +47,7 @@ double median_of(int count, const std::function<double()>& once) {
 
 bool has_room(double bytes) { return bytes * 1.3 < static_cast<double>(muster::available_memory().available_bytes); }
 
-// Sizes whose work takes so many bytes each, as far as there is room.
+// The work takes so many bytes for each of a size; sizes for which there is no room are left out.
 series grow(const std::string& name, const std::vector<std::size_t>& sizes, double bytes_each,
             const std::function<double(std::size_t)>& seconds) {
   series found{.name = name};

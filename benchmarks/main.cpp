@@ -3,9 +3,10 @@
 //
 //   core_rtt_spin             an empty task through the core alone ÷ two processes that spin on a shared page
 //   apply_rtt                 pool.apply of a captureless lambda with two ints ÷ the same
-//   apply_rtt_vs_thread_pool  the same ÷ asio::thread_pool with a std::future, both as they come
+//   apply_rtt_vs_thread_pool  the same ÷ asio::thread_pool with a std::future, of one thread or as it comes
 //   apply_rtt_asleep          the same, everybody asleep first ÷ a futex round trip of two processes
 //   apply_vs_python           the same ÷ multiprocessing.Pool.apply
+//   apply_vs_loky, apply_vs_mpire, apply_vs_ray  the same ÷ theirs
 //   imap_vs_python            imap with chunks of one ÷ multiprocessing.Pool.imap with the same
 //
 //   burst_pool, burst_pool_2, burst_thread_pool, burst_world, burst_group, burst_queue
@@ -43,12 +44,12 @@
 //   graph_overlap             a graph of 4 sends and 4 computations, 50 ms each ÷ blocking sends, then the computations
 //
 //   allreduce_8B, allreduce_64KiB, allreduce_1MiB, allreduce_16MiB, allreduce_64MiB
-//                             the sum of f32 in two ranks, in place ÷ MPI_Allreduce of Open MPI
+//                             the sum of f32 in two ranks, in place ÷ MPI_Allreduce of the better of Open MPI and MPICH
 //   allreduce_64KiB_4ranks    the same of four ranks on two processors
 //   allreduce_64MiB_limit     the same, bytes read and written per second ÷ two threads on memory of their own
 //   allreduce_32MiB_gloo      the same ÷ torch.distributed with gloo
 //   broadcast_64MiB, all_gather_64MiB, reduce_scatter_64MiB
-//                             a whole of 64 MiB, broadcast and all_gather in place ÷ Open MPI
+//                             a whole of 64 MiB, broadcast and all_gather in place ÷ the better of the same
 //   barrier                   of two ranks ÷ two processes that spin on a shared page, there and back
 //   pingpong_8B               a message there and one back ÷ MPI_Send and MPI_Recv
 //   sendrecv_64MiB            a message of that size ÷ the same

@@ -11,7 +11,7 @@ void keepsake_list::add(std::unique_ptr<keepsake> what, const void* subject) {
 }
 
 // Those that are done are destroyed one at a time, without the lock: what a keepsake lets go of may itself be a reason
-// to tidy. Whoever tidies meanwhile goes on from the same place, so that all of them together ask each once.
+// to tidy. Calls that tidy at once go on from the same place, so that together they ask each once.
 void keepsake_list::tidy() noexcept {
   for (auto questions = size(); questions > 0;) static_cast<void>(take_next(questions));
 }

@@ -170,9 +170,7 @@ void local_core::note_meeting(std::size_t index) noexcept {
   auto& mine = *workers_[index];
   tell_place(mine.place);
   const auto of_caller = prospect_of(caller_place_);
-  const auto others = workers_.size() - 1;
-  const auto awake = others - std::min(others, sleeping().count());
-  if (of_caller == prospect::futile && !is_room_aside(awake, spin_.processors)) return;
+  if (of_caller == prospect::futile && !is_room_aside(workers_.size(), sleeping().count(), spin_.processors)) return;
   // Where there is a job already the caller has been here since, and waits.
   mine.aside.note(mine.place, of_caller, queue_.seems_empty());
 }

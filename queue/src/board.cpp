@@ -23,7 +23,7 @@ constexpr std::size_t most_slots = 32768;
 
 constexpr std::size_t words_for(std::size_t workers) { return (workers + 63) / 64; }
 
-// With more workers the parent is told whose ring has news; with fewer, looking at each costs less than telling.
+// With more workers the parent is told which rings have news; with fewer, looking at each costs less than telling.
 constexpr std::size_t most_without_news = 64;
 
 // The first bytes of a board. Layout: docs/formats/board.md.

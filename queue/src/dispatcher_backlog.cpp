@@ -93,7 +93,7 @@ void dispatcher::list_private(std::size_t worker) {
   if (!std::exchange(private_[worker].listed, true)) private_listed_.push_back(worker);
 }
 
-// Whose tasks have waited longest comes first.
+// The worker with the task that has waited longest comes first.
 void dispatcher::feed_private_lanes() {
   for (const auto worker : private_listed_) feed_private_lane(worker);
   std::erase_if(private_listed_, [this](std::size_t worker) MUSTER_REQUIRES(mutex_) {

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <optional>
@@ -248,14 +247,11 @@ bool worker_end::spin(claimed_task& task) {
 void worker_end::note_meeting() noexcept {
   tell_place(line_.place);
   const auto of_caller = prospect_of(board_.caller_place());
-  if (of_caller == prospect::futile && !is_room_aside(others_awake(), spin_.processors)) return;
+  if (of_caller == prospect::futile && !is_room_aside(board_.active(), board_.sleeping().count(), spin_.processors)) {
+    return;
+  }
   // Where there is a task already the caller has been here since, and waits.
   aside_.note(line_.place, of_caller, of_caller == prospect::futile && !has_work());
-}
-
-std::size_t worker_end::others_awake() noexcept {
-  const auto others = board_.active() - 1;
-  return others - std::min(others, board_.sleeping().count());
 }
 
 // To map again what the last task was lent would take longer than a caller takes to send the next one. So it is with

@@ -88,6 +88,13 @@ protected:
     });
   }
 
+  watched_task& post_with_sink(bool lands) {
+    auto& subject = post_plain({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
+    look_at(subject);
+    post_plain({.number = 2, .lane = lane_of(victim), .by = reader::nobody});
+    return subject;
+  }
+
   template <std::size_t Bytes>
   watched_task& post_two_grown(bool lands) {
     post_grown<400>({.number = 2, .lane = lane_of(victim), .retries = 1});
@@ -105,12 +112,7 @@ TEST_F(StepKill, AWaiterAsleepGetsItsValue) {
 }
 
 TEST_F(StepKill, ASinkIsToldOnce) {
-  const auto post_it = [&](bool lands) -> watched_task& {
-    auto& subject = post_plain({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
-    look_at(subject);
-    post_plain({.number = 2, .lane = lane_of(victim), .by = reader::nobody});
-    return subject;
-  };
+  const auto post_it = [&](bool lands) -> watched_task& { return post_with_sink(lands); };
   sweep_claim("sink", post_it);
   sweep_completion("sink", post_it);
   report("sink", 200,
@@ -124,12 +126,7 @@ protected:
 };
 
 TEST_F(StepKillOfALargeBoard, ASinkIsToldOnce) {
-  const auto post_it = [&](bool lands) -> watched_task& {
-    auto& subject = post_plain({.lane = lane_of(victim), .by = reader::sink, .lands = lands});
-    look_at(subject);
-    post_plain({.number = 2, .lane = lane_of(victim), .by = reader::nobody});
-    return subject;
-  };
+  const auto post_it = [&](bool lands) -> watched_task& { return post_with_sink(lands); };
   sweep_completion("sink on a large board", post_it);
   report("sink on a large board", 100, {phase::running, phase::done, phase::entered, phase::bell_taken, phase::after});
 }

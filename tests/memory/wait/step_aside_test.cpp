@@ -18,12 +18,14 @@ void meet(step_aside& aside, place_word& own, int times) {
 // Two workers on two processors moved onto one each time that their caller woke beside one of them: tasks of 10 µs took
 // 10 µs each instead of 5.7.
 TEST(IsRoomAside, OnlyWhereAProcessorIsLeftBesideThoseOfWorkersThatAreAwake) {
-  EXPECT_TRUE(is_room_aside(0, 2));
-  EXPECT_FALSE(is_room_aside(1, 2));
-  EXPECT_TRUE(is_room_aside(2, 4));
-  EXPECT_FALSE(is_room_aside(3, 4));
-  EXPECT_FALSE(is_room_aside(0, 1));
-  EXPECT_FALSE(is_room_aside(0, 0));
+  EXPECT_TRUE(is_room_aside(1, 0, 2));
+  EXPECT_TRUE(is_room_aside(2, 1, 2));
+  EXPECT_FALSE(is_room_aside(2, 0, 2));
+  EXPECT_TRUE(is_room_aside(8, 5, 4));
+  EXPECT_FALSE(is_room_aside(8, 4, 4));
+  EXPECT_FALSE(is_room_aside(1, 0, 1));
+  EXPECT_FALSE(is_room_aside(1, 0, 0));
+  EXPECT_TRUE(is_room_aside(2, 64, 2)) << "a worker's word in shared memory may say anything";
 }
 
 TEST(StepAside, MovesTheThreadAfterSomeMeetingsAndLeavesItsProcessorsAsTheyWere) {

@@ -45,10 +45,10 @@ void check_nothing_missed(const drained& so_far) {
   }
 }
 
-template <std::size_t worker, unsigned tasks>
+template <std::size_t worker, unsigned tasks, auto tell = notify>
 void complete_tasks() {
   for (unsigned generation = 1; generation <= tasks; ++generation) {
-    notify(worker, {.slot = 0, .word = slot_word(generation, 1, slot_flag::none, slot_state::claimed)});
+    tell(worker, {.slot = 0, .word = slot_word(generation, 1, slot_flag::none, slot_state::claimed)});
   }
 }
 
@@ -67,13 +67,6 @@ void await_all() {
   }
 }
 
-template <std::size_t worker, unsigned tasks>
-void complete_and_tell() {
-  for (unsigned generation = 1; generation <= tasks; ++generation) {
-    notify_and_tell(worker, {.slot = 0, .word = slot_word(generation, 1, slot_flag::none, slot_state::claimed)});
-  }
-}
-
 template <unsigned from_first, unsigned from_second>
 void await_news() {
   std::array<drained, at::workers> so_far;
@@ -86,12 +79,13 @@ void await_news() {
 }
 
 scenario news_of_one() {
-  return {.name = "NewsOfARingAreReadBeforeTheParentSleeps", .threads = {await_news<2, 0>, complete_and_tell<0, 2>}};
+  return {.name = "NewsOfARingAreReadBeforeTheParentSleeps",
+          .threads = {await_news<2, 0>, complete_tasks<0, 2, notify_and_tell>}};
 }
 
 scenario news_of_two() {
   return {.name = "NewsOfTwoRingsAreReadBeforeTheParentSleeps",
-          .threads = {await_news<1, 1>, complete_and_tell<0, 1>, complete_and_tell<1, 1>}};
+          .threads = {await_news<1, 1>, complete_tasks<0, 1, notify_and_tell>, complete_tasks<1, 1, notify_and_tell>}};
 }
 
 scenario one_rings() { return {.name = "ACompletionRingsTheBell", .threads = {await_all<1, 0>, complete_tasks<0, 1>}}; }

@@ -36,7 +36,7 @@ public:
   /// Destroys those that are done, in the calling thread. Cost: each is asked.
   void tidy() noexcept MUSTER_EXCLUDES(mutex_);
   /// Asks that of the subject and a few others in turn, and destroys those that are done, in the calling thread: for
-  /// whoever makes or lets go of one of many. Cost: logarithmic.
+  /// making or letting go of one of many. Cost: logarithmic.
   void tidy_some(const void* subject = nullptr) noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t size() const MUSTER_EXCLUDES(mutex_);
 

@@ -134,8 +134,8 @@ public:
   [[nodiscard]] completion_ring ring(std::size_t worker) noexcept;
   /// For a worker: enters that into its ring, where the parent finds it. The worker rings the bell afterwards.
   void enter(std::size_t worker, completion_ring::entry what) noexcept;
-  /// For the parent: of workers 64 × group and on, a bit for each whose ring may have new entries. Of a board with room
-  /// for up to 64 workers that is each; of a larger one, each that has entered something since the last call.
+  /// For the parent: a bit for each of the workers 64 × group and on that may have new entries in its ring. On a board
+  /// for up to 64 workers those are all; on a larger one, the workers that have entered something since the last call.
   [[nodiscard]] std::uint64_t take_news(std::size_t group) noexcept;
   [[nodiscard]] std::size_t groups() const noexcept { return news_.size(); }
   /// Whether rings have news, where the board says so: of more than 64 workers. nullopt: each ring is to be looked at.

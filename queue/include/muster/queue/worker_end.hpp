@@ -73,7 +73,6 @@ private:
   [[noreturn]] void exit_without(const known_descriptor& bell) const;
   bool spin(claimed_task& task);
   void note_meeting() noexcept;
-  [[nodiscard]] std::size_t others_awake() noexcept;
   void park();
   void wake_another();
   [[nodiscard]] bool told_to_leave() const noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +12,12 @@
 
 namespace muster {
 
-/// Whether a worker that shares its processor with its caller may move: of `processors`, each of the `others_awake`
-/// workers has one. Where none is left it would move onto another worker.
-[[nodiscard]] constexpr bool is_room_aside(std::size_t others_awake, std::size_t processors) noexcept {
-  return others_awake + 1 < processors;
+/// Whether a worker that shares its processor with its caller may move: of `processors`, each other worker that is
+/// awake has one. Where none is left it would move onto another worker. `sleeping`: how many of the `workers` sleep,
+/// roughly.
+[[nodiscard]] constexpr bool is_room_aside(std::size_t workers, std::size_t sleeping, std::size_t processors) noexcept {
+  const std::size_t awake = workers - std::min(sleeping, workers);  // this one too
+  return awake < processors;
 }
 
 /// Moves the calling thread off a processor that it keeps meeting its partner on.
