@@ -97,7 +97,15 @@ public:
   static void pause(std::size_t times);
   template <class Done>
   static bool spin_until(nanoseconds budget, Done done) {
-    return muster::spin_until(budget, done);
+    const auto end = now() + budget;
+    for (;;) {
+      constexpr int looks_per_clock_reading = 16;  // reading the clock costs as much as several looks
+      for (int look = 0; look < looks_per_clock_reading; ++look) {
+        if (done()) return true;
+        relax_processor();
+      }
+      if (now() >= end) return false;
+    }
   }
   static void prefetch_for_write(word& what) { muster::prefetch_for_write(&what); }
   static void sleep_on(word& what, std::uint64_t expected);

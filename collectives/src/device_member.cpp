@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/wait/look.hpp>
 
 #include "broken_word.hpp"
 
@@ -148,7 +148,7 @@ void device_member::await(const char* operation, const call_options& how) {
     is_over = end_.has_failed_next();
     return is_over;
   };
-  if (!shape.is_crowded) spin_until(std::min(eager_time, until.is_never() ? eager_time : until.when() - began), look);
+  if (!shape.is_crowded) look_until(until.left(eager_time), look, [&] { return end_.ask(rank_line::anybody); });
   for (;;) {
     const auto next = deadline::after(pause_after(clock::now() - began));
     if (end_.wait_until(what, next.when() < until.when() ? next : until, look)) {

@@ -28,19 +28,24 @@ std::string text_in(const Area& area) {
   return {reinterpret_cast<const char*>(area.bytes), std::min<std::size_t>(area.size, sizeof area.bytes)};
 }
 
+std::size_t require_rank(const group_memory& of, std::size_t rank) {
+  const auto ranks = of.shape().ranks;
+  if (rank < ranks) return rank;
+  throw error(errc::invalid_argument,
+              text("rank ", rank, " was to join a group of ", ranks, " ranks: the ranks are 0 to ", ranks - 1));
+}
+
 }  // namespace
 
 rank_end::rank_end(std::shared_ptr<domain> where, shared_block block, std::size_t rank)
     : domain_(std::move(where)),
       block_(std::move(block)),
       memory_(group_memory::attach(block_.bytes())),
-      rank_(rank),
+      rank_(require_rank(memory_, rank)),
+      sleeper_(*domain_, {.spin = memory_.shape().spin, .is_crowded = memory_.shape().is_crowded},
+               memory_.line(rank).place),
       headers_(memory_.shape().ranks) {
   domain_->require_participant("a group_ticket");
-  if (rank >= size()) {
-    throw error(errc::invalid_argument,
-                text("rank ", rank, " was to join a group of ", size(), " ranks: the ranks are 0 to ", size() - 1));
-  }
   join(rank);
 }
 
@@ -221,12 +226,7 @@ void rank_end::raise_all(const group_memory& of) noexcept {
 
 // ---- sleeping
 
-std::chrono::nanoseconds rank_end::spin_budget(deadline until) const {
-  const auto budget = memory_.shape().spin;
-  return until.is_never() ? budget : std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
-}
-
-prospect rank_end::ask_all() const noexcept {
+prospect rank_end::outlook_for_all() const noexcept {
   auto found = prospect::usual;
   for (std::size_t rank = 0; rank < size(); ++rank) {
     if (rank != rank_) found = std::max(found, prospect_of(memory_.line(rank).place));
@@ -235,11 +235,11 @@ prospect rank_end::ask_all() const noexcept {
 }
 
 // Before the announcement, which publishes it.
-std::uint32_t rank_end::announce(std::size_t whom) noexcept {
+void rank_end::announce(sleep_words& words, std::size_t whom) noexcept {
   auto& line = memory_.line(rank_);
   const auto wanted = precise_ ? static_cast<std::uint32_t>(whom) : rank_line::anybody;
   line.waits_for.store(wanted, std::memory_order_relaxed);
-  return wait_protocol::announce(line.bell);
+  words.announce(line.bell);
 }
 
 // Published, and then the bell is looked at: a thread that sleeps announces itself anew, for whomever there may be.
@@ -263,12 +263,6 @@ bool rank_end::has_first_message() noexcept {
     return true;
   }
   return false;
-}
-
-bool rank_end::sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const {
-  const std::array words = {futex_expectation{.word = futex_address(memory_.line(rank_).bell), .expected = bell},
-                            futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
-  return domain_->sleep(words, until);
 }
 
 // ---- what can go wrong

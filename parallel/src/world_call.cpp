@@ -268,7 +268,8 @@ prospect world_core::ask_awaited() const noexcept {
 void world_core::await_answers(outcome& ended) {
   // Only what progress_ does not know yet ends a wait: what it knows would end each at once, and no time would pass.
   const auto done = [&] { return have_answered() || has_somebody_died(); };
-  if (sleeper_.wait([&] { return have_answered(); }, done, [&] { return ask_awaited(); }, ended.until)) return;
+  if (sleeper_.wait(memory_.bell(), [&] { return have_answered(); }, done, [&] { return ask_awaited(); }, ended.until))
+    return;
   look_at_ranks();  // who has answered while others did not
   if (!ended.aborted) {
     ended.late = progress_.late();

@@ -54,8 +54,7 @@ world_core::world_core(const world_options& options)
       told_(memory_.shape().ranks),
       arguments_(domain_->blocks()),
       lent_(domain_->blocks()),
-      sleeper_(domain_, {.spin = memory_.shape().spin, .is_crowded = memory_.shape().is_crowded}, memory_.bell(),
-               memory_.place()),
+      sleeper_(*domain_, {.spin = memory_.shape().spin, .is_crowded = memory_.shape().is_crowded}, memory_.place()),
       progress_(memory_.shape().ranks) {
   const scoped_lock lock(mutex_);
   for (std::size_t rank = 0; rank < ranks(); ++rank) news_.emplace_back(domain_->blocks());

@@ -26,8 +26,8 @@ world_member::world_member(std::shared_ptr<domain> where, const world_memory& me
       device_(on),
       line_(memory.line(rank)),
       is_caller_(who == seat::caller),
-      sleeper_(domain_, {.spin = memory.shape().spin, .is_crowded = memory.shape().is_crowded},
-               is_caller_ ? memory.bell() : line_.bell, is_caller_ ? memory.place() : line_.place),
+      sleeper_(*domain_, {.spin = memory.shape().spin, .is_crowded = memory.shape().is_crowded},
+               is_caller_ ? memory.place() : line_.place),
       decoder_(memory.modules()),
       reply_(domain_->blocks()),
       exchange_(domain_->blocks()),
@@ -60,7 +60,7 @@ void world_member::serve() noexcept {
       found = command();
       return found.epoch != epoch_ || found.what == world_order::close;
     };
-    sleeper_.wait(look, look, [this] { return prospect_of(memory_.place()); });
+    sleeper_.wait(own_bell(), look, look, [this] { return prospect_of(memory_.place()); });
     if (found.what == world_order::close) return;
     const bool is_call =
         found.what == world_order::run || found.what == world_order::learn || found.what == world_order::tend;
@@ -334,7 +334,8 @@ std::vector<std::vector<contribution>> world_member::exchange(std::vector<contri
     is_dropped = hopeless_ && hopeless_();
     return is_dropped;
   };
-  if (!sleeper_.wait(look, done, [this] { return ask_computing(); }, until_) || is_dropped) throw call_dropped{};
+  if (!sleeper_.wait(own_bell(), look, done, [this] { return ask_computing(); }, until_) || is_dropped)
+    throw call_dropped{};
   std::vector<std::vector<contribution>> all;
   all.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {

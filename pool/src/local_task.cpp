@@ -51,8 +51,6 @@ private:
 
 // The next to act is its runner; before it has begun, the worker it is for, or any.
 bool local_progress::spin(local_core& core, lane_route route, deadline until) noexcept {
-  auto budget = core.spin_budget();
-  if (!until.is_never()) budget = std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
   const auto ask = [&] {
     std::optional<std::size_t> next;
     if (const int runner = runner_.load(std::memory_order_relaxed); runner >= 0) {
@@ -63,7 +61,7 @@ bool local_progress::spin(local_core& core, lane_route route, deadline until) no
     return core.ask(next);
   };
   core.tell_caller_place();  // also where it is done at once: the runner may be the one to step aside
-  return look_until(budget, [this] { return is_done(); }, ask);
+  return look_until(until.left(core.spin_budget()), [this] { return is_done(); }, ask);
 }
 
 bool local_progress::wait(local_core& core, lane_route route, deadline until) noexcept {

@@ -25,7 +25,7 @@ std::chrono::nanoseconds dispatcher::spin_budget(deadline until) noexcept {
   if (!enough_for_all && workers - std::min(workers, board_.sleeping().count()) >= spin.processors) {
     return std::chrono::nanoseconds(0);
   }
-  return until.is_never() ? spin.budget : std::min<std::chrono::nanoseconds>(spin.budget, until.when() - clock::now());
+  return until.left(spin.budget);
 }
 
 void dispatcher::wake_for(std::size_t lane, std::size_t count) noexcept {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "event_wait.hpp"
 
+#include <algorithm>
 #include <optional>
 
-#include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 
 #include "event_memory.hpp"
 
 namespace muster::detail {
 
-std::chrono::nanoseconds event_wait::spin_budget(deadline until) {
-  const auto budget = spin_policy::of_process().budget;
-  if (until.is_never()) return budget;
-  return std::min<std::chrono::nanoseconds>(budget, until.when() - clock::now());
+sleeper event_wait::make_sleeper(const domain& where, place_word& own) {
+  return {where, {.spin = spin_policy::of_process().budget}, own};
 }
 
 prospect event_wait::ask(const event& what) { return prospect_of(what.shared().setter); }
@@ -43,10 +41,10 @@ bool event_wait::look(const event& what, counting how) {
     return event_protocol::is_set(found) || (since && event_protocol::sets(found) != *since);
   };
   auto& word = what.word();
-  if (mark_ == marking::no) return is_over(word.load(std::memory_order_acquire));
+  if (words_ == nullptr) return is_over(word.load(std::memory_order_acquire));
   const auto sleep_on = event_protocol::prepare_sleep(word, is_over);
   if (!sleep_on) return true;
-  words_[needs_++] = {.word = futex_address(word), .expected = static_cast<std::uint32_t>(*sleep_on)};
+  words_->add(word, static_cast<std::uint32_t>(*sleep_on));
   return false;
 }
 
@@ -55,11 +53,11 @@ bool event_wait::look(const combined_event& what, counting how) {
 }
 
 bool event_wait::look_at_any(const combined_event& what, counting how) {
-  const auto before = needs_;
+  const auto before = words_ != nullptr ? words_->size() : 0;
   const auto is_over = [&](const auto& each) { return look(each, how); };
   const bool over = std::any_of(what.events_.begin(), what.events_.end(), is_over) ||
                     std::any_of(what.parts_.begin(), what.parts_.end(), is_over);
-  if (over) needs_ = before;
+  if (over && words_ != nullptr) words_->cut(before);
   return over;
 }
 

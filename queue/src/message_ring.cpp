@@ -2,7 +2,6 @@
 #include <muster/queue/message_ring.hpp>
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstring>
 #include <utility>
@@ -12,7 +11,6 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
 #include <muster/memory/wait/sleeper.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
@@ -161,30 +159,20 @@ void message_ring::tell(place_word& own, ring_position at) const noexcept {
 
 template <class Attempt>
 queue_result message_ring::wait_for(side where, deadline until, Attempt attempt) const {
-  for (;;) {
-    auto found = queue_result::not_now;
-    const auto has_ended = [&] {
-      found = attempt();
-      return found != queue_result::not_now;
-    };
-    auto patience = ring_.shape().spin;
-    if (!until.is_never()) patience = std::min<std::chrono::nanoseconds>(patience, until.when() - clock::now());
-    const auto ask = [&] {
-      tell_place(where.own);
-      return prospect_of(where.other);
-    };
-    const bool came = look_until(patience, has_ended, ask);
-    note_meeting(self_, where.own, prospect_of(where.other), came);
-    if (came) return found;
-    const auto died = domain_->deaths().load(std::memory_order_acquire);
-    const auto announced = wait_protocol::announce(where.word);
-    if (has_ended()) return found;
+  auto found = queue_result::not_now;
+  const auto has_ended = [&] {
+    found = attempt();
+    return found != queue_result::not_now;
+  };
+  const auto prepare = [&](sleep_words& words) {
+    words.announce(where.word);
+    if (has_ended()) return last_look::over;
     require_sound(message_protocol::find_damage_at_tail(ring_));  // nor does anything come from the other side then
     require_sound(message_protocol::find_damage_at_head(ring_));
-    const std::array words{futex_expectation{.word = futex_address(where.word), .expected = announced},
-                           futex_expectation{.word = futex_address(domain_->deaths()), .expected = died}};
-    if (!domain_->sleep(words, until)) return attempt();
-  }
+    return last_look::nothing;
+  };
+  const sleeper here(*domain_, {.spin = ring_.shape().spin}, where.own);
+  return here.wait_on<1>(has_ended, prepare, [&] { return prospect_of(where.other); }, until) ? found : attempt();
 }
 
 // Who looks in vain looks at his own side only, because the other side's hint is on a line that others write to.

@@ -12,6 +12,7 @@
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/look.hpp>
+#include <muster/memory/wait/outlook.hpp>
 #include <muster/queue/slot_protocol.hpp>
 #include <muster/queue/task_call.hpp>
 #include <muster/queue/worker_end.hpp>
@@ -341,7 +342,13 @@ void nested_end::spin_or_sleep(std::size_t index, cell_word seen, deadline until
   };
   const bool spare = board.spinning().count() + 1 < worker_.spin_.processors;  // the parent needs a processor too
   const auto budget = spare ? worker_.spin_.budget : std::chrono::nanoseconds(0);
-  if (look_until(budget, has_changed, [] { return prospect::usual; })) return;
+  const auto place_of = [&](std::size_t each) -> const place_word& { return board.line(each).place; };
+  const auto workers = std::min(board.active(), board.sizes().workers);  // any worker may write what is active
+  const auto ask = [&] {
+    tell_place(worker_.line_.place);
+    return outlook::of_others(board.sleeping(), workers, worker_.options_.index, place_of);
+  };
+  if (look_until(until.left(budget), has_changed, ask)) return;
   cell_protocol::request(word, cell_flag::waiter);
   if (has_changed()) return;
   futex_wait(futex_address(word), static_cast<std::uint32_t>(waiting), futex_scope::shared, until);

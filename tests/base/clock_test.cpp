@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/spin.hpp>
-
 namespace muster::clock_test {
 namespace {
 
@@ -35,21 +33,13 @@ TEST(Deadline, ALongDurationHasNotExpired) {
   EXPECT_FALSE(deadline::after(1h).is_never());
 }
 
-TEST(SpinUntil, AsksOnceWithoutABudget) {
-  int asked = 0;
-  EXPECT_FALSE(spin_until(0ns, [&] { return ++asked > 5; }));
-  EXPECT_EQ(asked, 1);
+TEST(Deadline, TellsWhatIsLeftUpToAMost) {
+  EXPECT_EQ(deadline::never().left(5ms), 5ms);
+  EXPECT_EQ(deadline::after(1h).left(5ms), 5ms);
+  EXPECT_LE(deadline::after(1ms).left(1h), 1ms);
 }
 
-TEST(SpinUntil, StopsAsSoonAsItIsDone) {
-  int asked = 0;
-  EXPECT_TRUE(spin_until(1h, [&] { return ++asked == 100; }));
-  EXPECT_EQ(asked, 100);
-}
-
-TEST(SpinUntil, EndsWithItsBudget) {
-  EXPECT_FALSE(spin_until(1us, [] { return false; }));
-}
+TEST(Deadline, HasNothingLeftOnceItHasExpired) { EXPECT_LE(deadline::after(-1s).left(5ms), 0ns); }
 
 }  // namespace
 }  // namespace muster::clock_test

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/memory/wait/sleeper.hpp>
 
-#include <array>
 #include <climits>
 
 #include <muster/base/futex.hpp>
@@ -23,12 +22,6 @@ void note_meeting(participant_id self, place_word& own, prospect of_partner, boo
   if (self == participant_id::host) return;
   thread_local step_aside aside;
   aside.note(own, of_partner, !found);
-}
-
-bool sleeper::sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const {
-  const std::array words = {futex_expectation{.word = futex_address(bell_), .expected = announced},
-                            futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
-  return domain_->sleep(words, until);
 }
 
 }  // namespace muster

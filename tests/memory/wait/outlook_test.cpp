@@ -66,6 +66,20 @@ TEST_F(Outlook, OfManyIsFutileWhereOneThatIsAwakeIsHere) {
   EXPECT_EQ(of_many(), prospect::usual);
 }
 
+TEST_F(Outlook, OfOthersDoesNotCountTheWorkerThatWaits) {
+  const auto of_others = [&](std::size_t self) {
+    return outlook::of_others(idle_set(sleeping_), 3, self,
+                              [&](std::size_t worker) -> const place_word& { return places_[worker]; });
+  };
+  places_[0] = places_[1] = here_;
+  places_[2] = here_ + 1;
+  EXPECT_EQ(of_others(0), prospect::usual);
+  sleeping_[0] = 4;
+  EXPECT_EQ(of_others(0), prospect::futile);
+  sleeping_[0] = 6;
+  EXPECT_EQ(of_others(0), prospect::usual) << "all others sleep: the parent is to act";
+}
+
 TEST_F(Outlook, NobodyBeyondTheWorkersIsAsked) {
   looking_[0] = std::uint64_t{1} << 60U;  // somebody has overwritten the set
   places_[0] = places_[1] = places_[2] = here_;

@@ -44,6 +44,11 @@ public:
   [[nodiscard]] constexpr bool is_never() const noexcept { return when_ == clock::time_point::max(); }
   [[nodiscard]] bool expired() const noexcept { return !is_never() && clock::now() >= when_; }
   [[nodiscard]] constexpr clock::time_point when() const noexcept { return when_; }
+  /// From now until then, but not more than `most`; not positive when it has expired. Cost: a reading of the clock,
+  /// unless it never ends.
+  [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds most) const noexcept {
+    return is_never() ? most : std::min<std::chrono::nanoseconds>(most, when_ - clock::now());
+  }
 
 private:
   template <class Rep, class Period>

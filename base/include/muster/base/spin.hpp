@@ -43,32 +43,9 @@ inline void prefetch_for_write(const void* at) noexcept {
 #endif
 }
 
-/// Calls `done` until it answers true or `budget` is used up; returns its last answer. Never sleeps or yields:
-/// spin-then-yield loops cost 2.4 µs a round and defeat the scheduler.
-/// With a zero budget `done` is asked once.
-///
-/// Thread safety: as `done`.
-template <class Done>
-bool spin_until(std::chrono::nanoseconds budget, Done done) {
-  if (done()) return true;
-  if (budget <= std::chrono::nanoseconds::zero()) return false;
-  constexpr int looks_per_clock_reading = 16;  // reading the clock costs as much as several looks
-  const auto look_often = [&] {
-    for (int look = 0; look < looks_per_clock_reading; ++look) {
-      relax_processor();
-      if (done()) return true;
-    }
-    return false;
-  };
-  if (look_often()) return true;  // what comes soon is not held up by a reading of the clock
-  const auto end = clock::now() + budget;
-  do {
-    if (look_often()) return true;
-  } while (clock::now() < end);
-  return false;
-}
-
-/// The same for those who are known to share processors with whom they wait for: lets others run between its looks.
+/// Calls `done` until it answers true or `budget` is used up; returns its last answer. For threads that are known to
+/// share processors with those that they wait for: it lets others run between its looks. With a zero budget `done` is
+/// asked once.
 ///
 /// Thread safety: as `done`.
 template <class Done>

@@ -17,7 +17,6 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/base/spin.hpp>
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/group_error.hpp>
@@ -179,22 +178,22 @@ public:
       if (uses_meanwhile_.load(std::memory_order_relaxed)) meanwhile_();
       return false;
     };
-    if (look_until(until, look, what.whom)) return true;
-    for (;;) {
+    const auto prepare = [&](sleep_words& words) {
       const bool looks_at_messages = uses_meanwhile_.load(std::memory_order_acquire);
-      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
-      const auto bell = announce(what.whom);
-      if (look() || ready()) return true;
-      if (!looks_at_messages && has_first_message()) continue;  // whoever sends the next ones must find it announced
+      announce(words, what.whom);
+      if (look() || ready()) return last_look::over;
+      // Those who send the next ones must find it announced.
+      if (!looks_at_messages && has_first_message()) return last_look::changed;
       check_health(what);
       if (cannot_come(what)) {
-        if (ready()) return true;  // it came, and left, since the last look
-        require_whole(what);       // it left because of that
+        if (ready()) return last_look::over;  // it came, and left, since the last look
+        require_whole(what);                  // it left because of that
         throw_lost(what);
       }
       if (looks_at_messages && before_sleep_) before_sleep_();
-      if (!sleep(bell, deaths, until)) return ready();
-    }
+      return last_look::nothing;
+    };
+    return sleeper_.wait_on<1>(look, prepare, [&] { return outlook_for(what.whom); }, until) || ready();
   }
 
   /// What such a wait would throw now, for who does not sleep; nullptr where it would go on.
@@ -204,31 +203,24 @@ public:
   /// For what happens within this process, whatever becomes of the group.
   template <class Ready>
   bool wait_here(deadline until, Ready ready) {
-    if (look_until(until, ready, rank_)) return true;
-    for (;;) {
-      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
-      const auto bell = announce(rank_line::anybody);
-      if (ready()) return true;
-      if (!sleep(bell, deaths, until)) return ready();
-    }
+    const auto prepare = [&](sleep_words& words) {
+      announce(words, rank_line::anybody);
+      return ready() ? last_look::over : last_look::nothing;
+    };
+    return sleeper_.wait_on<1>(ready, prepare, sleeper::of_nobody, until) || ready();
   }
 
   /// Before sleeping: asks for some time, but not while the rank `whom` is to run on this processor. Returns the last
   /// answer.
   template <class Ready>
   bool look_until(deadline until, Ready ready, std::size_t whom = rank_line::anybody) const {
-    const auto budget = spin_budget(until);
-    if (memory_.shape().is_crowded) return yield_until(budget, ready);
-    const bool found = muster::look_until(budget, ready, [&] { return ask(whom); });
-    note_meeting(domain_->self(), memory_.line(rank_).place, ask(whom), found);
-    return found;
+    return sleeper_.look_long(ready, [&] { return outlook_for(whom); }, until);
   }
   /// What can be expected of looking for that rank, or anybody. Tells the others where this thread runs. Cost: two
   /// loads, and one for each rank that is meant.
   [[nodiscard]] prospect ask(std::size_t whom) const noexcept {
     tell_place(memory_.line(rank_).place);
-    if (whom == rank_line::anybody) return ask_all();
-    return whom != rank_ ? prospect_of(memory_.line(whom).place) : prospect::usual;
+    return outlook_for(whom);
   }
   /// How often to look for what may come at once, before anything is prepared for a longer wait.
   [[nodiscard]] int looks() const noexcept { return memory_.shape().is_crowded ? 1 : 128; }
@@ -272,24 +264,18 @@ private:
   // What comes soon is not held up by a reading of the clock.
   template <class Ready>
   bool look_often(Ready& ready, std::size_t whom) const {
-    auto& contended = contention::of_this_thread();
-    if (contended.is_on() || ask(whom) == prospect::futile) return ready();
-    const auto start = processor_ticks();
-    bool found = ready();
-    for (int look = 1; look < looks() && !found; ++look) {
-      relax_processor();
-      found = ready();
-    }
-    contended.note_gap(processor_ticks() - start);
-    return found;
+    if (contention::of_this_thread().is_on() || ask(whom) == prospect::futile) return ready();
+    return ready() || muster::look_often(looks() - 1, ready);
   }
-  [[nodiscard]] std::chrono::nanoseconds spin_budget(deadline until) const;
-  [[nodiscard]] prospect ask_all() const noexcept;
-  [[nodiscard]] std::uint32_t announce(std::size_t whom) noexcept;
+  [[nodiscard]] prospect outlook_for(std::size_t whom) const noexcept {
+    if (whom == rank_line::anybody) return outlook_for_all();
+    return whom != rank_ ? prospect_of(memory_.line(whom).place) : prospect::usual;
+  }
+  [[nodiscard]] prospect outlook_for_all() const noexcept;
+  void announce(sleep_words& words, std::size_t whom) noexcept;
   void begin_meanwhile() noexcept;
   // Behind the announcement: whether messages have been begun since, here or by somebody who sends to this rank.
   [[nodiscard]] bool has_first_message() noexcept;
-  [[nodiscard]] bool sleep(std::uint32_t bell, std::uint32_t deaths, deadline until) const;
   void check_health(const waiting_for& what);
   [[noreturn]] void give_up(const waiting_for& what);
   [[noreturn]] void throw_broken(const waiting_for& what) const;
@@ -309,6 +295,7 @@ private:
   shared_block block_;
   group_memory memory_;
   std::size_t rank_;
+  const sleeper sleeper_;
   std::atomic<std::uint64_t> sequence_ = 0;  // begin_call() writes it; whoever breaks the group may read it meanwhile
   std::uint64_t step_ = 0;                   // of confirm()
   std::vector<call_header> headers_;

@@ -13,20 +13,6 @@ namespace muster {
 
 namespace detail {
 
-/// Some looks: true as soon as `done` says so.
-template <class Done>
-bool look_often(const Done& done) {
-  constexpr int looks = 16;  // a question or a reading of the clock costs as much as several
-  const auto start = processor_ticks();
-  bool found = false;
-  for (int look = 0; look < looks && !found; ++look) {
-    relax_processor();
-    found = done();
-  }
-  contention::of_this_thread().note_gap(processor_ticks() - start);
-  return found;
-}
-
 /// How long to look, with such a prospect.
 [[nodiscard]] constexpr std::chrono::nanoseconds time_to_look(prospect how, std::chrono::nanoseconds budget) noexcept {
   constexpr std::chrono::nanoseconds to_come = std::chrono::microseconds(8);  // from another processor
@@ -36,6 +22,22 @@ bool look_often(const Done& done) {
 }
 
 }  // namespace detail
+
+/// Calls `done` that many times, until it answers true; returns its last answer. For what mostly comes at once: it
+/// reads no clock between.
+///
+/// Thread safety: as `done`.
+template <class Done>
+bool look_often(int looks, const Done& done) {
+  const auto start = processor_ticks();
+  bool found = false;
+  for (int look = 0; look < looks && !found; ++look) {
+    relax_processor();
+    found = done();
+  }
+  contention::of_this_thread().note_gap(processor_ticks() - start);
+  return found;
+}
 
 /// Calls `done` until it answers true, `budget` is used up or `ask`, which gives a prospect and is asked now and then,
 /// says that it is futile; returns the last answer of `done`. A thread that was woken just now is looked for only as
@@ -49,12 +51,13 @@ bool look_until(std::chrono::nanoseconds budget, const Done& done, const Ask& as
   if (done()) return true;
   if (budget <= std::chrono::nanoseconds::zero() || contention::of_this_thread().is_on()) return false;
   if (ask() == prospect::futile) return done();
-  if (detail::look_often(done)) return true;  // what comes soon is not held up by a reading of the clock
+  constexpr int looks = 16;                  // a question or a reading of the clock costs as much as several
+  if (look_often(looks, done)) return true;  // what comes soon is not held up by a reading of the clock
   const auto start = clock::now();
   for (;;) {
     const auto how = ask();
     if (how == prospect::futile || clock::now() - start >= detail::time_to_look(how, budget)) return done();
-    if (detail::look_often(done)) return true;
+    if (look_often(looks, done)) return true;
   }
 }
 

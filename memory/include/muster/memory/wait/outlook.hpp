@@ -53,4 +53,18 @@ template <class PlaceOf>
   return detail::ask_awake(sleeping, workers, meets) ? prospect::futile : prospect::usual;
 }
 
+/// For the worker `self` that waits for a task of another: futile where all others that are awake, of a few that are
+/// asked, are to run here.
+template <class PlaceOf>
+[[nodiscard]] prospect of_others(const idle_set& sleeping, std::size_t workers, std::size_t self,
+                                 const PlaceOf& place_of) noexcept {
+  auto found = prospect::usual;
+  detail::ask_awake(sleeping, workers, [&](std::size_t worker) {
+    if (worker == self) return false;
+    found = prospect_of(place_of(worker));
+    return found != prospect::futile;
+  });
+  return found;
+}
+
 }  // namespace muster::outlook

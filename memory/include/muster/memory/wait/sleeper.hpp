@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// How participants wait for one another's words: they look for a while, then sleep on a bell of their own, and on the
-// word of the domain's deaths, since who owes them a wake may die.
+// How participants wait for one another's words: they look for a while, then sleep on what the others wake, and on the
+// word of the domain's deaths, since a participant that owes them a wake may die.
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <utility>
+#include <span>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/memory/wait/look.hpp>
@@ -19,12 +21,12 @@
 
 namespace muster {
 
-/// Wakes whoever sleeps on a bell. What they are to see was published before, sequentially consistently.
+/// Wakes all that sleep on a bell. What they are to see was published before, sequentially consistently.
 ///
 /// Thread safety: safe.
-/// Cost: where nobody sleeps, a look.
+/// Cost: where no thread sleeps, a look.
 void ring(std::atomic<std::uint32_t>& bell) noexcept;
-/// The same, whether or not somebody seems to sleep. Cost: a system call.
+/// The same, whether or not a thread seems to sleep. Cost: a system call.
 void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 
 /// For a participant's thread that has waited: whether its partner is to run on this processor. Not only where it has
@@ -35,10 +37,42 @@ void raise_bell(std::atomic<std::uint32_t>& bell) noexcept;
 /// Thread safety: safe.
 void note_meeting(participant_id self, place_word& own, prospect of_partner, bool found) noexcept;
 
-/// One who sleeps on a bell.
+/// The words that a waiter is about to sleep on, each with the value that it has while there is a reason to.
 ///
-/// Thread safety: one thread at a time.
-/// Lifetime: borrows bell and place, which others see.
+/// Thread safety: an object belongs to one thread. Lifetime: borrows the room.
+class sleep_words {
+public:
+  explicit sleep_words(std::span<futex_expectation> room) noexcept : room_(room) {}
+
+  /// Requires: there is room.
+  template <class Integer>
+  void add(const std::atomic<Integer>& word, std::uint32_t expected) noexcept {
+    room_[size_++] = {.word = futex_address(word), .expected = expected};
+  }
+  /// Says on a bell that this thread is about to sleep, and adds it.
+  void announce(std::atomic<std::uint32_t>& bell) noexcept { add(bell, wait_protocol::announce(bell)); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Keeps the first ones only.
+  void cut(std::size_t size) noexcept { size_ = size; }
+  [[nodiscard]] std::span<const futex_expectation> all() const noexcept { return room_.first(size_); }
+
+private:
+  std::span<futex_expectation> room_;
+  std::size_t size_ = 0;
+};
+
+/// What a waiter finds that has announced its sleep and looks once more.
+enum class last_look : std::uint8_t {
+  over,     ///< what it waits for is there
+  changed,  ///< not yet, but it has to look anew
+  nothing   ///< it can sleep
+};
+
+/// A thread that waits. How it learns that it is over, what it sleeps on, and for which threads it waits, is told by
+/// three callables; the order of their calls, how long it looks, and whether it moves meanwhile, is decided here.
+///
+/// Thread safety: several threads may wait at once if the callables allow it: a sleeper does not change.
+/// Lifetime: borrows domain and place, which others see.
 class sleeper {
 public:
   struct options {
@@ -46,44 +80,60 @@ public:
     bool is_crowded = false;          ///< more participants than processors: it lets the others run between its looks
   };
 
-  /// For wait(): where it is not known whose move is the next.
+  /// For `ask`: where it is not known whose move is the next.
   static constexpr prospect of_nobody() noexcept { return prospect::usual; }
 
-  sleeper(std::shared_ptr<domain> where, const options& how, std::atomic<std::uint32_t>& bell, place_word& own) noexcept
-      : domain_(std::move(where)), how_(how), bell_(bell), place_(own) {}
+  sleeper(const domain& where, const options& how, place_word& own) noexcept : domain_(where), how_(how), place_(own) {}
 
-  /// Waits until `done`; false when `until` passed first. `look` is asked often: when it says so, `done` is asked,
-  /// which looks at everything, deaths included, and is asked before each sleep too. `ask` gives the
-  /// prospect of looking, from the places of those that are waited for: where it is futile, it sleeps at once.
-  /// Unblocked by: ring(); the death of a participant.
-  template <class Look, class Done, class Ask>
-  bool wait(const Look& look, const Done& done, const Ask& ask, deadline until = {}) {
-    for (;;) {
-      if (look_long(look, ask) && done()) return true;
-      const auto deaths = domain_->deaths().load(std::memory_order_acquire);
-      const auto announced = wait_protocol::announce(bell_);
-      if (done()) return true;
-      if (!sleep(announced, deaths, until)) return done();
-    }
-  }
-
-private:
+  /// Looks for some time, as look_until, but not behind `until`; returns the last answer of `look`. `ask` gives the
+  /// prospect, from the places of the threads that are waited for.
   template <class Look, class Ask>
-  bool look_long(const Look& look, const Ask& ask) {
-    if (how_.is_crowded) return yield_until(how_.spin, look);
+  bool look_long(const Look& look, const Ask& ask, deadline until = {}) const {
+    const auto budget = until.left(how_.spin);
+    if (how_.is_crowded) return yield_until(budget, look);
     const auto tell_and_ask = [&] {
       tell_place(place_);
       return ask();
     };
-    const bool found = look_until(how_.spin, look, tell_and_ask);
-    note_meeting(domain_->self(), place_, tell_and_ask(), found);
+    const bool found = look_until(budget, look, tell_and_ask);
+    note_meeting(domain_.self(), place_, tell_and_ask(), found);
     return found;
   }
-  [[nodiscard]] bool sleep(std::uint32_t announced, std::uint32_t deaths, deadline until) const;
 
-  std::shared_ptr<domain> domain_;
+  /// Waits until it is over; false when `until` passed first. `prepare` is asked before each sleep: it announces the
+  /// sleep, adds at most `Words` words to the sleep_words that it is given, and looks a last time, also for what `look`
+  /// does not see. The word of deaths was read before, and is among them.
+  /// Unblocked by: a wake on one of the words; the death of a participant.
+  template <std::size_t Words, class Look, class Prepare, class Ask>
+  bool wait_on(const Look& look, const Prepare& prepare, const Ask& ask, deadline until = {}) const {
+    for (;;) {
+      if (look_long(look, ask, until)) return true;
+      std::array<futex_expectation, Words + 1> room;
+      sleep_words words(room);
+      words.add(domain_.deaths(), domain_.deaths().load(std::memory_order_acquire));
+      const last_look found = prepare(words);
+      if (found == last_look::over) return true;
+      if (found == last_look::nothing && !domain_.sleep(words.all(), until)) return false;
+    }
+  }
+
+  /// The same, on one bell, until `done`. `look` is asked often, and `done` when `look` says so, and before each sleep:
+  /// it looks at everything, deaths included.
+  /// Unblocked by: ring(bell); the death of a participant.
+  template <class Look, class Done, class Ask>
+  bool wait(std::atomic<std::uint32_t>& bell, const Look& look, const Done& done, const Ask& ask,
+            deadline until = {}) const {
+    const auto is_over = [&] { return look() && done(); };
+    const auto prepare = [&](sleep_words& words) {
+      words.announce(bell);
+      return done() ? last_look::over : last_look::nothing;
+    };
+    return wait_on<1>(is_over, prepare, ask, until) || done();
+  }
+
+private:
+  const domain& domain_;
   options how_;
-  std::atomic<std::uint32_t>& bell_;
   place_word& place_;
 };
 

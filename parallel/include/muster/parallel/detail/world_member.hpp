@@ -85,6 +85,9 @@ private:
   [[nodiscard]] bool have_all_computed() const noexcept;
   [[nodiscard]] prospect ask_computing() const noexcept;
   void answer(std::uint64_t epoch, rank_phase phase) noexcept;
+  [[nodiscard]] std::atomic<std::uint32_t>& own_bell() const noexcept {
+    return is_caller_ ? memory_.bell() : line_.bell;
+  }
   [[nodiscard]] command_word command() const noexcept;
   [[nodiscard]] answer_word answer_of(std::size_t rank) const noexcept;
 
