@@ -102,7 +102,7 @@ public:
       constexpr int looks_per_clock_reading = 16;  // reading the clock costs as much as several looks
       for (int look = 0; look < looks_per_clock_reading; ++look) {
         if (done()) return true;
-        relax_processor();
+        muster::relax_processor();
       }
       if (now() >= end) return false;
     }

@@ -18,7 +18,6 @@
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/pool.hpp>
-#include <muster/pool/submitter.hpp>
 
 namespace muster {
 
@@ -33,7 +32,8 @@ namespace muster {
 ///
 /// Thread safety and process safety: as `pool`.
 template <class C>
-class ctx_pool : public submit_calls<ctx_pool<C>, detail::context_first<C>> {
+class ctx_pool : public basic_process_pool<detail::context_first<C>> {
+  using base = basic_process_pool<detail::context_first<C>>;
   static_assert(std::is_object_v<C> && !std::is_const_v<C>, "muster: the context of a ctx_pool is an object type");
 
 public:
@@ -41,76 +41,23 @@ public:
   /// `options.workers` is 0 or the number of contexts; otherwise errc::invalid_argument is thrown, also when there are
   /// none. Throws what pool's constructor throws.
   explicit ctx_pool(const std::vector<C>& contexts, const pool_options& options = {})
-      : workers_(options_for(contexts.size(), options), given(contexts)) {}
+      : base(detail::lane_route(), options_for(contexts.size(), options), nullptr, given(contexts)) {}
   /// The same on a loop, as pool's.
   ctx_pool(boost::asio::io_context& loop, const std::vector<C>& contexts, const pool_options& options = {})
-      : workers_(options_for(contexts.size(), options), given(contexts), &loop) {}
+      : base(detail::lane_route(), options_for(contexts.size(), options), &loop, given(contexts)) {}
 
   /// With contexts that `factory` makes in each worker: a callable that can be sent, `() -> C` or
   /// `(std::size_t worker) -> C`, with bound arguments before that. `C` need not be transportable, nor movable. It runs
   /// after pool_options::initializer and is treated as that is: a factory that keeps failing breaks the pool, and the
   /// calls then say why.
   template <detail::factory_like<C> F>
-  explicit ctx_pool(F factory, const pool_options& options = {}) : workers_(options, {made_by(std::move(factory))}) {}
+  explicit ctx_pool(F factory, const pool_options& options = {})
+      : base(detail::lane_route(), options, nullptr, std::vector{made_by(std::move(factory))}) {}
   template <detail::factory_like<C> F>
   ctx_pool(boost::asio::io_context& loop, F factory, const pool_options& options = {})
-      : workers_(options, {made_by(std::move(factory))}, &loop) {}
-
-  /// As those of pool.
-  [[nodiscard]] basic_submitter<detail::context_first<C>> with(const task_options& options) const {
-    return {core(), options};
-  }
-  [[nodiscard]] basic_submitter<detail::context_first<C>> on(std::size_t worker) const {
-    return {core(), {}, core()->route_to(worker)};
-  }
-  [[nodiscard]] basic_collecting_submitter<detail::context_first<C>> collect_errors() const { return {core(), {}}; }
-
-  template <class T>
-  [[nodiscard]] shared_object<T> share(const T& value) const {
-    return workers_.share(value);
-  }
-  [[nodiscard]] future<void> started() { return workers_.started(); }
-  void close() { workers_.close(); }
-  void drain() { workers_.drain(); }
-  template <class Rep, class Period>
-  bool drain(std::chrono::duration<Rep, Period> time) {
-    return workers_.drain(time);
-  }
-  [[nodiscard]] future<void> drain_async() { return workers_.drain_async(); }
-  void terminate() { workers_.terminate(); }
-  void join() { workers_.join(); }
-  template <class Rep, class Period>
-  bool join_for(std::chrono::duration<Rep, Period> time) {
-    return workers_.join_for(time);
-  }
-  /// Where contexts were given, to at most as many workers.
-  void resize(std::size_t workers) { workers_.resize(workers); }
-  [[nodiscard]] future<void> resize_async(std::size_t workers) { return workers_.resize_async(workers); }
-  [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
-  [[nodiscard]] std::vector<worker_info> workers() const { return workers_.workers(); }
-  [[nodiscard]] pool_statistics stats() const { return workers_.stats(); }
-  void trace_to(const std::filesystem::path& file) { workers_.trace_to(file); }
-  void end_trace() { workers_.end_trace(); }
+      : base(detail::lane_route(), options, &loop, std::vector{made_by(std::move(factory))}) {}
 
 private:
-  friend class submit_calls<ctx_pool, detail::context_first<C>>;
-  static constexpr bool map_fails_fast = true;
-  template <class R>
-  using map_ending = detail::all_or_error<R>;
-
-  // The same processes as those of any pool.
-  class worker_processes : public pool {
-  public:
-    worker_processes(const pool_options& options, const std::vector<worker_task>& contexts,
-                     boost::asio::io_context* loop = nullptr)
-        : pool(options, detail::lane_route(), contexts, loop) {}
-    using pool::core;
-  };
-
-  [[nodiscard]] const std::shared_ptr<detail::pool_core>& core() const { return workers_.core(); }
-  [[nodiscard]] const task_options& options() const noexcept { return default_options; }
-  [[nodiscard]] detail::lane_route route() const noexcept { return {}; }
-
   static pool_options options_for(std::size_t contexts, pool_options options) {
     const bool matches = contexts > 0 && (options.workers == 0 || options.workers == contexts);
     if (!matches) {
@@ -137,9 +84,6 @@ private:
     detail::require_factory<C, F>();
     return worker_task(detail::wrap<detail::context_setter, C>(std::move(factory)));
   }
-
-  static constexpr task_options default_options{};
-  worker_processes workers_;
 };
 
 }  // namespace muster

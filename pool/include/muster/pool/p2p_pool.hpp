@@ -21,9 +21,9 @@ namespace muster {
 class p2p_pool : public pool {
 public:
   /// As pool's constructors.
-  explicit p2p_pool(const pool_options& options = {}) : pool(options, detail::lane_route::in_turn(), {}) {}
+  explicit p2p_pool(const pool_options& options = {}) : pool(detail::lane_route::in_turn(), options) {}
   explicit p2p_pool(boost::asio::io_context& loop, const pool_options& options = {})
-      : pool(options, detail::lane_route::in_turn(), {}, &loop) {}
+      : pool(detail::lane_route::in_turn(), options, &loop) {}
 };
 
 }  // namespace muster

@@ -16,7 +16,7 @@ namespace muster {
 class serial_pool : public basic_thread_pool<detail::as_given> {
 public:
   /// `options.workers`, initializer and finalizer are not used.
-  explicit serial_pool(const thread_pool_options& options = {.name = "serial"}) : basic_thread_pool(options, 0, {}) {}
+  explicit serial_pool(const thread_pool_options& options = {.name = "serial"}) : basic_thread_pool(options, 0) {}
 };
 
 }  // namespace muster

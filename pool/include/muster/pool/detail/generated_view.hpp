@@ -70,6 +70,10 @@ private:
 template <class Xs>
 concept stream_elements = std::ranges::viewable_range<Xs> || generator<std::remove_cvref_t<Xs>>;
 
+/// What a map over a range gives its callable: the values of its elements, as they are sent.
+template <class Xs>
+using element_of = sent_as<std::ranges::range_value_t<Xs>>;
+
 /// Those as a range: itself, or what the generator gives.
 template <stream_elements Xs>
 [[nodiscard]] decltype(auto) as_elements(Xs&& xs) {

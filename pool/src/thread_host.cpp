@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/thread_pool.hpp>
+#include <muster/pool/detail/thread_host.hpp>
 
 #include <unistd.h>
 
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
+#include <muster/pool/detail/callback_executor.hpp>
+#include <muster/pool/detail/local_state.hpp>
+#include <muster/pool/detail/thread_engine.hpp>
 
 namespace muster::detail {
 
@@ -35,24 +38,12 @@ std::size_t thread_count(const thread_pool_options& options, std::size_t context
                    " workers: give one for each worker, and thread_pool_options::workers 0 or their number"));
 }
 
+namespace {
+
 void require_closed(const local_core& core) {
   if (core.is_closed()) return;
   throw error(errc::invalid_argument,
               "join() was called on a pool that still takes tasks: call close() or terminate() first");
-}
-
-pid_t this_process() noexcept { return ::getpid(); }
-
-std::vector<worker_info> threads_of(const local_core& core) {
-  std::vector<worker_info> all(core.workers());
-  for (std::size_t index = 0; index < all.size(); ++index) {
-    const bool has_left = core.has_left(index);
-    all[index] = {.index = index,
-                  .pid = has_left ? 0 : ::getpid(),
-                  .incarnation = 1,
-                  .state = has_left ? worker_lifecycle::state::absent : worker_lifecycle::state::working};
-  }
-  return all;
 }
 
 // In a callback, those behind it go on meanwhile: tasks that run may wait for them.
@@ -79,16 +70,65 @@ void end_after_task(const std::shared_ptr<local_core>& core, std::chrono::nanose
   }
 }
 
-void end_threads(std::shared_ptr<local_core>& core, pid_t owner, std::chrono::nanoseconds grace) noexcept {
-  if (::getpid() != owner) {
+}  // namespace
+
+thread_host::thread_host(const thread_pool_options& options, std::size_t threads,
+                         const local_core::context_maker& make_context)
+    : owner_(::getpid()),
+      grace_(options.destructor_grace),
+      core_(std::make_shared<local_core>(options, threads, make_context)) {}
+
+thread_host::~thread_host() {
+  if (::getpid() != owner_) {
     // A forked child has none of the threads: nothing here is its to undo.
-    leave_to_parent(std::move(core));
+    leave_to_parent(std::move(core_));
     return;
   }
-  core->close();
-  if (core->is_own_thread()) return end_after_task(core, grace);
-  await_threads(*core, grace);
-  core->stop_callbacks();
+  core_->close();
+  if (core_->is_own_thread()) {
+    end_after_task(core_, grace_);
+    return;
+  }
+  await_threads(*core_, grace_);
+  core_->stop_callbacks();
+}
+
+future<void> thread_host::started() const {
+  auto is_ready = std::make_shared<local_state<void>>();
+  is_ready->complete(outcome<void>::of_value());
+  return future_access::of_source<void>(core(), std::move(is_ready));
+}
+
+bool thread_host::drain_until(deadline until) {
+  close();
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
+  return core_->wait_until_empty(until);
+}
+
+future<void> thread_host::drain_async() {
+  close();
+  auto drained = std::make_shared<local_state<void>>();
+  core_->when_empty([drained] { drained->complete(outcome<void>::of_value()); });
+  return future_access::of_source<void>(core_, std::move(drained));
+}
+
+bool thread_host::join_until(deadline until) {
+  require_closed(*core_);
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
+  return core()->wait_until_left(until);
+}
+
+std::vector<worker_info> thread_host::workers() const {
+  const auto& of = *core();
+  std::vector<worker_info> all(of.workers());
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    const bool has_left = of.has_left(index);
+    all[index] = {.index = index,
+                  .pid = has_left ? 0 : ::getpid(),
+                  .incarnation = 1,
+                  .state = has_left ? worker_lifecycle::state::absent : worker_lifecycle::state::working};
+  }
+  return all;
 }
 
 }  // namespace muster::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/pool.hpp>
+#include <muster/pool/detail/process_host.hpp>
 
 #include <unistd.h>
 
@@ -15,10 +15,11 @@
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/pool/detail/trace_writer.hpp>
+#include <muster/process/init.hpp>
 
 #include "worker_loop.hpp"
 
-namespace muster {
+namespace muster::detail {
 
 namespace {
 
@@ -155,10 +156,10 @@ private:
 /// The pool's own part: workers and shutdown.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-class pool::impl {
+class process_host::impl {
 public:
   impl(const pool_options& options, std::vector<device_assignment> devices, std::span<const worker_task> contexts,
-       std::shared_ptr<supervisor> watcher, std::shared_ptr<detail::pool_core> core)
+       std::shared_ptr<supervisor> watcher, std::shared_ptr<pool_core> core)
       : grace_(options.destructor_grace),
         always_timed_(options.timing),
         core_(std::move(core)),
@@ -199,13 +200,13 @@ public:
   bool wait_until_gone(deadline until) { return crew_->wait_until_gone(until); }
 
   // The locks keep two calls from ending with the board at one size and the crew at another.
-  void resize(std::size_t workers, std::shared_ptr<detail::local_state<void>> done) MUSTER_EXCLUDES(size_mutex_) {
+  void resize(std::size_t workers, std::shared_ptr<local_state<void>> done) MUSTER_EXCLUDES(size_mutex_) {
     make_room_for(workers);
     const scoped_lock lock(size_mutex_);
     core_->tasks().set_active(workers);
     crew_->resize(workers, [done = std::move(done)](const error_info* failure) {
-      done->complete(failure == nullptr ? detail::outcome<void>::of_value()
-                                        : detail::outcome<void>::of_error(error_info::copy_of(*failure)));
+      done->complete(failure == nullptr ? outcome<void>::of_value()
+                                        : outcome<void>::of_error(error_info::copy_of(*failure)));
     });
   }
 
@@ -223,7 +224,7 @@ public:
   // The pool's thread for steps may be here, with the value of a future that was its last owner. The steps behind it go
   // on meanwhile: a callback that is waited for may wait for them.
   void destroy() {
-    const auto steps_go_on = detail::callback_pause::if_possible();
+    const auto steps_go_on = callback_pause::if_possible();
     terminate(grace_);
     core_->stop_callbacks();
     if (core_->attendant() != nullptr) core_->attendant()->stop();
@@ -237,9 +238,9 @@ public:
   void trace_to(const std::filesystem::path& file) MUSTER_EXCLUDES(trace_mutex_) {
     const scoped_lock lock(trace_mutex_);
     finish_trace();
-    detail::trace_text text([core = core_.get()](function_token token) { return core->name_of(token); });
+    trace_text text([core = core_.get()](function_token token) { return core->name_of(token); });
     text.add_rows(crew_options_.name, core_->workers());
-    trace_ = std::make_unique<detail::trace_writer>(file, core_->tasks(), std::move(text));
+    trace_ = std::make_unique<trace_writer>(file, core_->tasks(), std::move(text));
     core_->set_names_functions(true);
     if (!always_timed_) service_.begin(crew_->read_member_statistics());
   }
@@ -296,7 +297,7 @@ private:
 
   crew_options make_crew_options(const pool_options& options, std::vector<device_assignment> devices,
                                  std::span<const worker_task> contexts) {
-    detail::worker_settings settings;
+    worker_settings settings;
     settings.initializer = send(options.initializer);
     settings.finalizer = send(options.finalizer);
     settings.contexts = send_all(contexts);
@@ -310,7 +311,7 @@ private:
     std::vector<std::byte> payload(sizeof settings);
     std::memcpy(payload.data(), &settings, sizeof settings);
     return {.name = options.name,
-            .entry = core_->functions().encode(&detail::run_pool_worker),
+            .entry = core_->functions().encode(&run_pool_worker),
             .payload = std::move(payload),
             .start_tries = options.start_tries,
             .start_patience = options.start_patience,
@@ -332,14 +333,14 @@ private:
 
   block_ref send_all(std::span<const worker_task> tasks) {
     if (tasks.empty()) return {};
-    std::vector<detail::sent_worker_task> sent;
+    std::vector<sent_worker_task> sent;
     for (const auto& each : tasks) sent.push_back(send(each));
     const auto& kept = frames_.emplace_back(core_->memory().allocate(std::span(sent).size_bytes()));
     std::memcpy(kept.data(), sent.data(), std::span(sent).size_bytes());
     return kept.ref();
   }
 
-  detail::sent_worker_task send(const worker_task& task) {
+  sent_worker_task send(const worker_task& task) {
     if (!task) return {};
     auto frame = task.encode(core_->memory(), core_->functions());
     const auto& kept = frames_.emplace_back(core_->memory().allocate(frame.room().size()));
@@ -352,7 +353,7 @@ private:
   const pid_t owner_ = ::getpid();
   const std::chrono::nanoseconds grace_;
   const bool always_timed_;
-  const std::shared_ptr<detail::pool_core> core_;
+  const std::shared_ptr<pool_core> core_;
   std::vector<block> frames_;  // of what workers run besides tasks
   const std::shared_ptr<leave_gate> leaving_ = std::make_shared<leave_gate>();
   const crew_options crew_options_;
@@ -361,24 +362,19 @@ private:
   mutex size_mutex_;
   mutex trace_mutex_;
   timed_service service_ MUSTER_GUARDED_BY(trace_mutex_);
-  std::unique_ptr<detail::trace_writer> trace_ MUSTER_GUARDED_BY(trace_mutex_);
+  std::unique_ptr<trace_writer> trace_ MUSTER_GUARDED_BY(trace_mutex_);
 };
 
-pool::pool(const pool_options& options) : pool(options, {}, {}) {}
-
-pool::pool(boost::asio::io_context& loop, const pool_options& options) : pool(options, {}, {}, &loop) {}
-
-pool::pool(const pool_options& options, detail::lane_route route, std::span<const worker_task> contexts,
-           boost::asio::io_context* loop)
-    : route_(route) {
-  detail::require_init();
+process_host::process_host(const pool_options& options, boost::asio::io_context* loop,
+                           std::span<const worker_task> contexts) {
+  require_init();
   check(options);
   const domain_options size{
       .arena_bytes = options.arena_bytes, .prefault_bytes = options.prefault_bytes, .huge_pages = options.huge_pages};
   auto devices = options.devices.resolve();
   auto watcher = options.isolated ? std::make_shared<supervisor>(size, options.log) : supervisor::of_program(size);
-  core_ = std::make_shared<detail::pool_core>(watcher->shared(), spin_for(options.pin),
-                                              sizes_of(options, devices.size()), options, loop, devices);
+  core_ = std::make_shared<pool_core>(watcher->shared(), spin_for(options.pin), sizes_of(options, devices.size()),
+                                      options, loop, devices);
   if (loop != nullptr) core_->attendant()->attend(core_);
   try {
     impl_ = std::make_unique<impl>(options, std::move(devices), contexts, std::move(watcher), core_);
@@ -389,61 +385,61 @@ pool::pool(const pool_options& options, detail::lane_route route, std::span<cons
   }
 }
 
-pool::~pool() {
+process_host::~process_host() {
   if (impl_->is_owner()) {
     impl_->destroy();
     return;
   }
   // A forked child has neither the threads nor a right to the workers: nothing here is its to undo.
   static_cast<void>(impl_.release());  // NOLINT(bugprone-unused-return-value): never destroyed
-  detail::leave_to_parent(std::move(core_));
+  leave_to_parent(std::move(core_));
 }
 
-pool::impl& pool::own() const {
+process_host::impl& process_host::own() const {
   core_->require_here();
   return *impl_;
 }
 
-void pool::close() { own().close(); }
+void process_host::close() { own().close(); }
 
-bool pool::drain_until(deadline until) {
+bool process_host::drain_until(deadline until) {
   close();
-  const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
   return core_->tasks().wait_until_empty(until);
 }
 
-future<void> pool::drain_async() {
+future<void> process_host::drain_async() {
   close();
-  auto drained = std::make_shared<detail::local_state<void>>();
+  auto drained = std::make_shared<local_state<void>>();
   core_->tasks().close(error_info(errc::pool_closed, "the pool is closed: it takes no more tasks"),
-                       [drained] { drained->complete(detail::outcome<void>::of_value()); });
-  return detail::future_access::of_source<void>(core_, std::move(drained));
+                       [drained] { drained->complete(outcome<void>::of_value()); });
+  return future_access::of_source<void>(core_, std::move(drained));
 }
 
-future<void> pool::resize_async(std::size_t workers) {
+future<void> process_host::resize_async(std::size_t workers) {
   const auto wanted = workers != 0 ? workers : own().devices();
   const auto count = worker_count(wanted, core_->most_workers(), effective_cpus(), " (pool_options::max_workers)");
   if (own().is_closing()) throw error(errc::pool_closed, "the pool is closed: it cannot be resized");
-  auto resized = std::make_shared<detail::local_state<void>>();
+  auto resized = std::make_shared<local_state<void>>();
   own().resize(count, resized);
-  return detail::future_access::of_source<void>(core_, std::move(resized));
+  return future_access::of_source<void>(core_, std::move(resized));
 }
-future<void> pool::started() { return detail::future_access::of_source<void>(core_, core()->start().add()); }
+future<void> process_host::started() const { return future_access::of_source<void>(core_, core()->start().add()); }
 
-void pool::terminate() { own().terminate(std::chrono::nanoseconds(0)); }
+void process_host::terminate() { own().terminate(std::chrono::nanoseconds(0)); }
 
-bool pool::join_until(deadline until) {
+bool process_host::join_until(deadline until) {
   if (!own().is_closing()) {
     throw error(errc::invalid_argument,
                 "join() was called on a pool that still takes tasks: call close() or terminate() first");
   }
-  const auto what_it_waits_for_may_be_behind_us = detail::callback_pause::until(until);
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
   return own().wait_until_gone(until);
 }
 
-std::vector<worker_info> pool::workers() const { return own().workers().workers(); }
+std::vector<worker_info> process_host::workers() const { return own().workers().workers(); }
 
-pool_statistics pool::stats() const {
+pool_statistics process_host::stats() const {
   return {.tasks = core_->read_statistics(),
           .workers = own().workers().read_statistics(),
           .memory = core_->memory().read_statistics(),
@@ -452,8 +448,8 @@ pool_statistics pool::stats() const {
           .slowest = core_->tasks().read_slowest()};
 }
 
-void pool::trace_to(const std::filesystem::path& file) { own().trace_to(file); }
+void process_host::trace_to(const std::filesystem::path& file) { own().trace_to(file); }
 
-void pool::end_trace() { own().end_trace(); }
+void process_host::end_trace() { own().end_trace(); }
 
-}  // namespace muster
+}  // namespace muster::detail

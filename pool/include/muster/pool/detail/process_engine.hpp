@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/batch_run.hpp>
+#include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/dependent_call.hpp>
+#include <muster/pool/detail/generated_view.hpp>
+#include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/lane_route.hpp>
+#include <muster/pool/detail/make_as.hpp>
+#include <muster/pool/detail/map_source.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/process_host.hpp>
+#include <muster/pool/detail/progress.hpp>
+#include <muster/pool/detail/sent_map.hpp>
+#include <muster/pool/detail/slow_stream.hpp>
+#include <muster/pool/detail/stream_engine.hpp>
+#include <muster/pool/detail/task_stream.hpp>
+#include <muster/pool/future.hpp>
+#include <muster/pool/input.hpp>
+#include <muster/pool/stream.hpp>
+#include <muster/pool/task_options.hpp>
+#include <muster/serialize/callable.hpp>
+
+namespace muster::detail {
+
+template <bool Unpack, class F, class T>
+consteval void check_map() {
+  require_sendable<typename callable_parts<F>::innermost>();
+  require_transportable_call<F>();
+  require_transportable<T>();
+  if constexpr (!Unpack) require_invocable<F, T>();
+  require_sendable_result<typename chunk_code_of<Unpack, F, T>::result>();
+}
+
+template <bool Unpack, class F, class T>
+using map_result = typename chunk_code_of<Unpack, F, T>::result;
+
+template <class Sent>
+inline constexpr bool is_short = false;
+template <class... Sent>
+inline constexpr bool is_short<std::tuple<Sent...>> =
+    (std::is_trivially_copyable_v<Sent> && ...) && (sizeof(Sent) + ... + 0) <= 16;
+
+/// Whether sending the callable with every element costs no more than a few bytes.
+template <class F>
+inline constexpr bool cheap_to_send = std::tuple_size_v<typename callable_parts<F>::bound> == 0 &&
+                                      is_short<typename callable_wire<typename callable_parts<F>::innermost>::sent>;
+
+/// Under transfer::move: what was sent is the caller's no longer, if it was an rvalue.
+template <class Sent>
+void hand_over(transfer how, std::remove_reference_t<Sent>& sent) {
+  if constexpr (!std::is_reference_v<Sent> && !std::is_const_v<Sent> && !std::ranges::view<Sent> &&
+                !std::is_trivially_copyable_v<Sent> && std::default_initializable<Sent> &&
+                std::is_move_assignable_v<Sent>) {
+    if (how == transfer::move) sent = Sent();
+  }
+}
+
+/// All that one task has besides its call, as it travels from the call to the pool's core.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct submission {
+  std::shared_ptr<pool_core> core;
+  task_options options;
+  task_terms terms;  ///< of the options, as they were when the call began
+  lane_route route;
+};
+
+/// How pools of processes do what pool_calls asks for: values are encoded and sent, and tasks are the workers'.
+///
+/// Thread safety: as a reference to the pool. Lifetime: borrows core and options for one call.
+class process_engine {
+public:
+  using host_type = process_host;
+  using core_type = pool_core;
+
+  process_engine(const std::shared_ptr<pool_core>& core, const task_options& options, lane_route route) noexcept
+      : core_(core), options_(options), route_(route) {}
+
+  /// Throws errc::invalid_argument for options that nothing can honour.
+  [[nodiscard]] static const task_options& checked(const task_options& options) {
+    require_valid(options);
+    return options;
+  }
+
+  template <class F, class... Args>
+  static consteval void check_call() {
+    detail::check_call<F, Args...>();
+  }
+  template <bool Unpack, class F, class T>
+  static consteval void check_elements() {
+    check_map<Unpack, F, T>();
+  }
+  template <bool Unpack, class F, class T>
+  using element_result = map_result<Unpack, F, T>;
+
+  [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }
+  [[nodiscard]] const std::shared_ptr<pool_core>& core() const noexcept { return core_; }
+
+  /// One task.
+  template <class F, class... Args>
+  auto submit(const F& f, Args&&... args) const {
+    auto made = send(core_, options_, terms_of(options_), route_, admission::limited, f, args...);
+    (hand_over<Args>(options_.transfer, args), ...);
+    return made;
+  }
+
+  /// One task, once the futures among the arguments have their values.
+  template <class F, class... Args>
+  auto submit_later(F f, Args&&... args) const {
+    // Accepted now: until it is submitted the pool is not empty.
+    struct acceptance {
+      submission what;
+      dispatcher::reservation reserved;
+    };
+    auto accepted = std::make_shared<acceptance>(acceptance{.what = for_later(), .reserved = core_->tasks().reserve()});
+    return submit_when_ready(
+        core_,
+        [accepted = std::move(accepted), f = std::move(f)](const auto&... values) {
+          return send(accepted->what, admission::reserved, f, values...);
+        },
+        std::forward<Args>(args)...);
+  }
+
+  /// One task for each worker.
+  template <class F, class... Args>
+  auto submit_to_all(const F& f, const Args&... args) const {
+    const auto terms = terms_of(options_);
+    const auto count = workers();  // those of now: resize() may be under way
+    std::vector<decltype(submit(f, args...))> all;
+    all.reserve(count);
+    for (std::size_t worker = 0; worker < count; ++worker) {
+      all.push_back(send(core_, options_, terms, lane_route::to(worker), admission::limited, f, args...));
+    }
+    return all;
+  }
+
+  template <bool Unpack, bool FailsFast, class F, class Xs>
+  auto start_map(const F& f, Xs&& xs) const {
+    using T = element_of<Xs>;
+    using R = map_result<Unpack, F, T>;
+    using ending = std::conditional_t<FailsFast, all_or_error<R>, each_result<R>>;
+    const auto terms = terms_of(options_);
+    auto job = make_job<Unpack, F, T>(*core_, f, FailsFast, options_);
+    auto made = start_job<ending>(std::move(job), terms, batch_of_range<T, R>(core_->memory(), options_.transfer, xs),
+                                  options_.progress ? meter_of(xs, options_) : nullptr);
+    hand_over<Xs>(options_.transfer, xs);
+    return made;
+  }
+
+  template <bool Unpack, bool Ordered, class F, class Xs>
+  auto start_stream(F f, Xs&& xs) const {
+    using T = element_of<Xs>;
+    using R = map_result<Unpack, F, T>;
+    using view = std::views::all_t<Xs>;
+    constexpr auto speed = range_walk<view>::speed;
+    if constexpr (speed == input_speed::slow) {
+      return stream_as_they_come<Unpack, Ordered, R>(std::move(f), std::forward<Xs>(xs));
+    } else if constexpr (Ordered && cheap_to_send<F>) {
+      const bool one_by_one = options_.chunk == 1 || speed != input_speed::quick;
+      if (one_by_one && !options_.progress) return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
+    }
+    auto progress = options_.progress ? meter_of(xs, options_) : nullptr;
+    auto engine = std::make_unique<stream_engine>(
+        core_, make_job<Unpack, F, T>(*core_, f, false, options_),
+        make_as<stream_input, range_input<T, R, view>>(core_, options_.transfer, std::views::all(std::forward<Xs>(xs))),
+        stream_engine::settings{.ordered = Ordered,
+                                .retries = options_.retries,
+                                .terms = terms_of(options_),
+                                .urgency = options_.priority,
+                                .label = std::string(options_.label.view()),
+                                .chunk = options_.chunk,
+                                .window = options_.window,
+                                .route = route_,
+                                .progress = std::move(progress)});
+    return stream<R>(make_as<stream_source<R>, batch_stream<R>>(core_, std::move(engine)));
+  }
+
+  /// What makes a task of an element of type T; it may outlive this engine.
+  template <bool Unpack, class T, class F>
+  [[nodiscard]] auto element_submitter(F f) const {
+    return [how = for_later(), f = std::move(f)](const auto& element) -> future<map_result<Unpack, F, T>> {
+      const auto call = [&](const auto&... args) { return send(how, admission::unlimited, f, args...); };
+      if constexpr (Unpack) {
+        return std::apply(call, element);
+      } else {
+        return call(element);
+      }
+    };
+  }
+  /// How many elements of a stream are ahead of the results.
+  [[nodiscard]] std::size_t window() const {
+    return options_.window != 0 ? options_.window : stream_engine::batches_per_worker * route_.workers(workers());
+  }
+  /// Whether a feed that is destroyed waits for what runs.
+  static constexpr bool feed_waits = false;
+
+private:
+  template <class F, class... Args>
+  static auto send(const std::shared_ptr<pool_core>& core, const task_options& options, const task_terms& terms,
+                   lane_route route, admission admitted, const F& f, const Args&... args) {
+    using call = invocation_of<F, sent_as<Args>...>;
+    using parts = callable_parts<F>;
+    require_texts("argument", args...);
+    const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(f), core->functions());
+    auto frame = call::encode_as(options.transfer, core->memory(), sent, parts::bound_of(f), args...);
+    const auto token = core->functions().encode(&call::run);
+    if (core->names_functions()) core->name_function(token, typeid(typename parts::innermost));
+    auto& record = core->submit(token, std::move(frame), options, terms, route, admitted);
+    return future_access::of_task<typename call::result>(core, record);
+  }
+  template <class F, class... Args>
+  static auto send(const submission& how, admission admitted, const F& f, const Args&... args) {
+    return send(how.core, how.options, how.terms, how.route, admitted, f, args...);
+  }
+
+  [[nodiscard]] submission for_later() const {
+    return {.core = core_, .options = options_, .terms = terms_of(options_), .route = route_};
+  }
+
+  template <class Ending>
+  auto start_job(std::shared_ptr<map_job> job, const task_terms& terms, packed_batch batch,
+                 const std::shared_ptr<progress_meter>& progress) const {
+    auto run = std::make_shared<batch_run>(core_, std::move(job), std::move(batch),
+                                           batch_run::settings{.retries = options_.retries,
+                                                               .terms = terms,
+                                                               .urgency = options_.priority,
+                                                               .label = std::string(options_.label.view()),
+                                                               .first_element = 0,
+                                                               .chunking = {.workers = route_.workers(workers()),
+                                                                            .given = options_.chunk,
+                                                                            .most = core_->max_tasks_per_worker()},
+                                                               .route = route_,
+                                                               .needs_place = true,
+                                                               .progress = progress});
+    auto source = std::make_shared<map_source<Ending>>(std::move(run));
+    source->start();
+    return future_access::of_source<typename Ending::type>(core_, std::move(source));
+  }
+
+  template <bool Unpack, class R, class F, class Xs>
+  auto stream_tasks(F f, Xs&& xs) const {
+    using input = range_walk<std::views::all_t<Xs>>;
+    auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
+    return stream<R>(make_as<stream_source<R>, task_stream<R, input, decltype(submit)>>(
+        core_, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window()));
+  }
+
+  template <bool Unpack, bool Ordered, class R, class F, class Xs>
+  auto stream_as_they_come(F f, Xs&& xs) const {
+    using input = range_walk<std::views::all_t<Xs>>;
+    auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
+    using source = slow_stream<R, input, decltype(submit)>;
+    return stream<R>(
+        make_as<stream_source<R>, source>(core_, input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
+                                          typename source::settings{.ordered = Ordered, .window = window()}));
+  }
+
+  const std::shared_ptr<pool_core>& core_;
+  const task_options& options_;
+  const lane_route route_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/future.hpp>
+#include <muster/pool/pool_options.hpp>
+#include <muster/pool/pool_statistics.hpp>
+#include <muster/process/crew.hpp>
+#include <muster/serialize/shared_object.hpp>
+
+namespace muster::detail {
+
+/// The workers of a pool of processes, from their start to their end; what basic_pool says of both.
+///
+/// Thread safety and process safety: as pool.
+class process_host {
+public:
+  using core_type = pool_core;
+  using statistics = pool_statistics;
+
+  /// `contexts`: made by every worker before its first task: none, one that all workers run, or one for each.
+  explicit process_host(const pool_options& options, boost::asio::io_context* loop = nullptr,
+                        std::span<const worker_task> contexts = {});
+  process_host(const process_host&) = delete;
+  process_host& operator=(const process_host&) = delete;
+  ~process_host();
+
+  /// Throws errc::forked in a forked child.
+  [[nodiscard]] const std::shared_ptr<pool_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return core_->workers(); }
+
+  template <class T>
+  [[nodiscard]] shared_object<T> share(const T& value) const {
+    return muster::share(value, core()->shared());
+  }
+
+  [[nodiscard]] future<void> started() const;
+  void close();
+  bool drain_until(deadline until);
+  [[nodiscard]] future<void> drain_async();
+  void terminate();
+  bool join_until(deadline until);
+  [[nodiscard]] future<void> resize_async(std::size_t workers);
+  [[nodiscard]] std::vector<worker_info> workers() const;
+  [[nodiscard]] pool_statistics stats() const;
+  void trace_to(const std::filesystem::path& file);
+  void end_trace();
+
+private:
+  class impl;
+  [[nodiscard]] impl& own() const;
+
+  std::unique_ptr<impl> impl_;
+  std::shared_ptr<pool_core> core_;
+};
+
+}  // namespace muster::detail

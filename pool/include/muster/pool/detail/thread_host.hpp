@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/future.hpp>
+#include <muster/pool/thread_pool_options.hpp>
+#include <muster/process/crew.hpp>
+#include <muster/serialize/shared_object.hpp>
+
+namespace muster::detail {
+
+/// How many threads the options ask for; and where that many contexts were given, which is checked.
+[[nodiscard]] std::size_t thread_count(const thread_pool_options& options);
+[[nodiscard]] std::size_t thread_count(const thread_pool_options& options, std::size_t contexts);
+
+/// The threads of a pool, from their start to their end; what basic_pool says of both.
+///
+/// Thread safety and process safety: as thread_pool.
+class thread_host {
+public:
+  using core_type = local_core;
+  using statistics = thread_pool_statistics;
+
+  thread_host(const thread_pool_options& options, std::size_t threads, const local_core::context_maker& make_context);
+  thread_host(const thread_host&) = delete;
+  thread_host& operator=(const thread_host&) = delete;
+  ~thread_host();
+
+  /// Throws errc::forked in a forked child.
+  [[nodiscard]] const std::shared_ptr<local_core>& core() const {
+    core_->require_here();
+    return core_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return core_->workers(); }
+
+  template <class T>
+  [[nodiscard]] shared_object<T> share(const T& value) const {
+    core_->require_here();
+    return muster::share(value);
+  }
+
+  [[nodiscard]] future<void> started() const;
+  void close() { core()->close(); }
+  bool drain_until(deadline until);
+  [[nodiscard]] future<void> drain_async();
+  void terminate() { core()->terminate(); }
+  bool join_until(deadline until);
+  [[nodiscard]] std::vector<worker_info> workers() const;
+  [[nodiscard]] thread_pool_statistics stats() const { return core()->read_statistics(); }
+
+private:
+  const pid_t owner_;
+  const std::chrono::nanoseconds grace_;
+  std::shared_ptr<local_core> core_;
+};
+
+}  // namespace muster::detail
