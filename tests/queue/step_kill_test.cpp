@@ -261,7 +261,7 @@ struct grow_element {
 // Elements 2 to 5 of a batch, in one chunk.
 class StepKillChunk : public StepKill {
 protected:
-  using code = detail::chunk_code_of<false, grow_element, int>;
+  using code = detail::chunk_code<false, grow_element, int>;
   static constexpr std::uint64_t first = 2;
   static constexpr std::uint64_t count = 4;
 

@@ -26,7 +26,7 @@ namespace muster {
 /// Thread safety: safe; elements pushed by several threads come in the order in which push() took them.
 /// Process safety: as its pool's: in a forked child all calls throw errc::forked, and its end changes nothing.
 /// Lifetime: need not end before its pool, nor the pool before it. What is under way when it goes is cancelled, and in
-/// a pool of threads it waits for elements that run (local_calls), save for one that destroys it. One that was moved
+/// a pool of threads it waits for elements that run (pool_calls), save for one that destroys it. One that was moved
 /// from throws errc::invalid_argument.
 template <class T, class R>
 class feed_stream {

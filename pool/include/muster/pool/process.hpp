@@ -42,7 +42,7 @@ struct process_options {
 /// descriptors, has the process killed: watch() says so. The process is this program executed anew (muster::init), is
 /// supervised, and dies with this program.
 ///
-/// Callables and arguments are those that pools take (submit_calls.hpp): events, tensors and the like are shared.
+/// Callables and arguments are those that pools take (pool_calls.hpp): events, tensors and the like are shared.
 /// Thread safety: distinct objects: safe. Shared objects: safe, except destruction and assignment.
 /// Process safety: belongs to the process that made it. In a forked child calls throw errc::forked, and the destructor
 /// does nothing.
@@ -57,7 +57,7 @@ public:
   template <class F, class... Args>
   process(const process_options& options, F f, Args&&... args) : process(options) {
     detail::check_process_call<F, sent_as<Args>...>();
-    start(detail::submit_process_call(core(), f, args...));
+    start(detail::submit_process_call(core(), std::move(f), args...));
   }
 
   process(process&& other) noexcept;

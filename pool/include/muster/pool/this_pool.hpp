@@ -22,7 +22,7 @@
 
 /// Calls to the pool that the calling task runs in.
 ///
-/// Callables, arguments and results as for the pool's own calls (submit_calls.hpp); of a library only once the program
+/// Callables, arguments and results as for the pool's own calls (pool_calls.hpp); of a library only once the program
 /// itself has called one of its functions. A call ends as any task does, except that it is not retried: whoever wants
 /// that gives retries to the task around it. Calls count as part of the work that the pool has accepted: they are let
 /// through after close(), not after terminate().
@@ -30,14 +30,14 @@
 /// get() and wait() first look whether anybody has begun the call, and if not run it in place; so a pool of one worker
 /// does not lock up, and a call waits for tasks that run, never for a free worker. Then a death is that of the task
 /// around it too. No call can be named a worker here, nor broadcast, so tasks never wait for one another in a circle
-/// (in pools of threads, which have on() in tasks too, see local_calls.hpp). wait_for() may take longer for that
+/// (in pools of threads, which have on() in tasks too, see pool_calls.hpp). wait_for() may take longer for that
 /// reason; ready() only looks. With more than 32 futures under way in one worker apply_async() runs the call at once.
 ///
 /// A future that is dropped lets its call run to its end. When the task around it dies, calls that nobody has begun are
 /// withdrawn. Futures are used in the task's own thread; then(), on_complete(), std(), when_all() and as_completed()
 /// are for the program, not for tasks.
 ///
-/// In a task of a pool of threads they are calls to that pool, as local_calls.hpp says, without the restrictions on
+/// In a task of a pool of threads they are calls to that pool, as pool_calls.hpp says, without the restrictions on
 /// futures; callables and arguments must be such as can be sent all the same.
 ///
 /// All functions throw errc::invalid_argument outside of a task, errc::overflow when more than 64 calls run inside of
@@ -51,8 +51,7 @@ namespace muster::this_pool {
 template <class F, class... Args>
 auto apply_async(F f, Args&&... args) {
   detail::check_call<F, sent_as<Args>...>();
-  using call = detail::invocation_of<F, sent_as<Args>...>;
-  using parts = detail::callable_parts<F>;
+  using call = detail::invocation<F, sent_as<Args>...>;
   using result = typename call::result;
   if (const auto* const thread = detail::local_worker::current()) {
     thread->require_task();
@@ -60,8 +59,7 @@ auto apply_async(F f, Args&&... args) {
   }
   auto& here = nested_end::require_current();
   detail::require_texts("argument", args...);
-  const auto sent = detail::callable_wire<typename parts::innermost>::send(parts::callable_of(f), here.functions());
-  auto frame = call::encode(here.memory(), sent, parts::bound_of(f), args...);
+  auto frame = call::encode(here.memory(), here.functions(), transfer::reference, f, args...);
   return detail::future_access::of_source<result>(nullptr, std::make_shared<detail::nested_source<result>>(here.submit(
                                                                here.functions().encode(&call::run), std::move(frame))));
 }

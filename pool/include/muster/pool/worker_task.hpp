@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <span>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/serialize/callable.hpp>
 #include <muster/serialize/function_token.hpp>
+#include <muster/serialize/sent_callable.hpp>
 
 namespace muster {
 
@@ -18,26 +19,19 @@ namespace detail {
 /// What the token of a worker_task names: decodes and runs it.
 using worker_task_thunk = void(std::span<const std::byte> frame, token_decoder& functions);
 
-template <class Callable, class Sent, class Bound>
-struct worker_task_code;
-
-template <class Callable, class... Sent, class... Bound>
-struct worker_task_code<Callable, std::tuple<Sent...>, std::tuple<Bound...>> {
-  using frame = codec<Sent..., Bound...>;
+template <class F>
+struct worker_task_code {
+  using sent = sent_callable<F>;
 
   static void run(std::span<const std::byte> bytes, token_decoder& functions) {
-    auto values = frame::decode(bytes);
-    [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-      std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
-      auto callable = callable_wire<Callable>::restore(sent, functions);
-      std::invoke(callable, std::as_const(std::get<sizeof...(Sent) + B>(values))...);
-    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
+    auto values = sent::template frame<>::decode(bytes);
+    auto callable = sent::restore(values, functions);
+    sent::apply([&](const auto&... bound) { std::invoke(callable, bound...); }, values);
   }
 
-  static outgoing_frame encode(arena& memory, const std::tuple<Sent...>& sent, const std::tuple<Bound...>& bound) {
-    const auto all = std::tuple_cat(std::apply([](const auto&... each) { return std::tie(each...); }, sent),
-                                    std::apply([](const auto&... each) { return std::tie(each...); }, bound));
-    return std::apply([&](const auto&... each) { return outgoing_frame::of<Sent..., Bound...>(memory, each...); }, all);
+  static outgoing_frame encode(arena& memory, token_encoder& functions, const F& callable) {
+    return sent::send(callable, functions,
+                      [&](const auto&... values) { return outgoing_frame::of(memory, values...); });
   }
 };
 
@@ -54,16 +48,12 @@ public:
   template <class F>
     requires(!std::is_same_v<F, worker_task> && !std::is_null_pointer_v<F>)
   worker_task(F callable) {  // NOLINT(google-explicit-constructor): reads like an assignment of the function
-    using parts = detail::callable_parts<F>;
-    using innermost = typename parts::innermost;
-    detail::require_sendable<innermost>();
+    using code = detail::worker_task_code<F>;
+    detail::require_sendable<typename detail::callable_parts<F>::innermost>();
     detail::require_transportable_call<F>();
-    using code =
-        detail::worker_task_code<innermost, typename detail::callable_wire<innermost>::sent, typename parts::bound>;
     thunk_ = &code::run;
     encode_ = [callable = std::move(callable)](arena& memory, token_encoder& functions) {
-      return code::encode(memory, detail::callable_wire<innermost>::send(parts::callable_of(callable), functions),
-                          parts::bound_of(callable));
+      return code::encode(memory, functions, callable);
     };
   }
 

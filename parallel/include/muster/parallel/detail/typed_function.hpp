@@ -18,6 +18,7 @@
 #include <muster/parallel/detail/output_accumulator.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/rank_context.hpp>
+#include <muster/serialize/sent_callable.hpp>
 
 namespace muster::detail {
 
@@ -264,10 +265,7 @@ public:
 
   /// What is sent of it, and how it is made again.
   static void encode(output_archive& out, const Callable& callable, token_encoder& functions) {
-    using parts = callable_parts<Callable>;
-    const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(callable), functions);
-    std::apply([&](const auto&... each) { (out(each), ...); }, sent);
-    std::apply([&](const auto&... each) { (out(each), ...); }, parts::bound_of(callable));
+    sent_callable<Callable>::send(callable, functions, [&](const auto&... each) { (out(each), ...); });
   }
   static std::unique_ptr<rank_function> make(input_archive& sent, token_decoder& functions) {
     return std::make_unique<typed_function>(decode<Callable>(sent, functions));
@@ -302,14 +300,13 @@ private:
 
   template <class T>
   static T decode(input_archive& in, token_decoder& functions) {
-    using parts = callable_parts<T>;
-    using wire = callable_wire<typename parts::innermost>;
-    auto sent = read_tuple<typename wire::sent>(in);
+    using sent = sent_callable<T>;
+    auto values = read_tuple<typename sent::values>(in);
     if constexpr (is_bind_front<T>) {
-      auto callable = wire::restore(sent, functions);
-      return T{std::move(callable), read_tuple<typename parts::bound>(in)};
+      auto callable = sent::restore(values, functions);
+      return T{std::move(callable), sent::take_bound(values)};
     } else {
-      return wire::restore(sent, functions);
+      return sent::restore(values, functions);
     }
   }
   // Callables that are copied as bytes have no default constructor.

@@ -112,29 +112,22 @@ struct chunk_state {
   Bound bound;
 };
 
-template <bool Unpack, class Callable, class Sent, class Bound, class T>
-struct chunk_code;
+template <bool Unpack, class F, class T>
+struct element_call {
+  using result = task_result<F, T>;
+};
+template <class F, template <class...> class Tuple, class... Parts>
+struct element_call<true, F, Tuple<Parts...>> {
+  using result = task_result<F, Parts...>;
+};
 
-/// `Unpack`: elements are tuples, and the callable takes their parts.
-template <bool Unpack, class Callable, class... Sent, class... Bound, class T>
-struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T> {
-  using state = chunk_state<Callable, std::tuple<Bound...>>;
-  using state_frame = codec<Sent..., Bound...>;
-
-  template <class Element>
-  struct result_of {
-    using type = typename invoke_with_bound<Callable, std::tuple<Bound...>, Element>::result;
-  };
-  template <class... Parts>
-  struct result_of_parts {
-    using type = typename invoke_with_bound<Callable, std::tuple<Bound...>, Parts...>::result;
-  };
-  template <class Tuple>
-  struct unpacked;
-  template <template <class...> class Tuple, class... Parts>
-  struct unpacked<Tuple<Parts...>> : result_of_parts<Parts...> {};
-
-  using result = typename std::conditional_t<Unpack, unpacked<T>, result_of<T>>::type;
+/// What a map of `F` over elements of type `T` does in a worker. `Unpack`: elements are tuples, and the callable takes
+/// their parts.
+template <bool Unpack, class F, class T>
+struct chunk_code {
+  using sent = sent_callable<F>;
+  using state = chunk_state<typename sent::callable, typename sent::bound>;
+  using result = typename element_call<Unpack, F, T>::result;
 
   // Values are named by their places, not by std::apply, of which several functions would be made for each callable.
   static decltype(auto) invoke(state& with, T&& element) {
@@ -147,17 +140,13 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
       } else {
         return call_for_element(with.callable, std::as_const(std::get<B>(with.bound))..., std::move(element));
       }
-    }(std::index_sequence_for<Bound...>{});
+    }(std::make_index_sequence<std::tuple_size_v<typename sent::bound>>{});
   }
 
   static state decode_state(std::span<const std::byte> frame, task_call& call) {
     task_call::borrower attachments(call);
-    auto values = state_frame::decode(frame, &attachments);
-    return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-      std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
-      return state{callable_wire<Callable>::restore(sent, call.functions()),
-                   std::tuple<Bound...>{std::move(std::get<sizeof...(S) + B>(values))...}};
-    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
+    auto values = sent::template frame<>::decode(frame, &attachments);
+    return {sent::restore(values, call.functions()), sent::take_bound(values)};
   }
 
   template <class R>  // `result`, of which no reference can be named where it is void
@@ -218,11 +207,5 @@ struct chunk_code<Unpack, Callable, std::tuple<Sent...>, std::tuple<Bound...>, T
     run.reply(finished, false);
   }
 };
-
-/// The code for a map of `F` over elements of type `T`.
-template <bool Unpack, class F, class T>
-using chunk_code_of = chunk_code<Unpack, typename callable_parts<F>::innermost,
-                                 typename callable_wire<typename callable_parts<F>::innermost>::sent,
-                                 typename callable_parts<F>::bound, T>;
 
 }  // namespace muster::detail

@@ -11,7 +11,7 @@
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/queue/task_call.hpp>
 #include <muster/serialize/callable.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/sent_callable.hpp>
 
 namespace muster::detail {
 
@@ -97,55 +97,38 @@ void reply_with(task_call& call, const R& value) {
   codec<R>::encode_with(call.make_reply(needed.bytes, needed.attachments), &attachments, value);
 }
 
-template <class Callable, class Sent, class Bound, class... Args>
-struct invocation;
-
-template <class Callable, class... Sent, class... Bound, class... Args>
-struct invocation<Callable, std::tuple<Sent...>, std::tuple<Bound...>, Args...> {
-  using result = typename invoke_with_bound<Callable, std::tuple<Bound...>, Args...>::result;
-  using frame = codec<Sent..., Bound..., Args...>;
+/// One call of `F` with `Args`, as sent.
+template <class F, class... Args>
+struct invocation {
+  using sent = sent_callable<F>;
+  using result = task_result<F, Args...>;
 
   /// Runs in the worker.
   static void run(task_call& call) {
     task_call::borrower attachments(call);
-    auto values = frame::decode(call.arguments(), &attachments);
-    [&]<std::size_t... S, std::size_t... B, std::size_t... A>(std::index_sequence<S...>, std::index_sequence<B...>,
-                                                              std::index_sequence<A...>) {
-      std::tuple<Sent...> sent{std::move(std::get<S>(values))...};
-      auto callable = callable_wire<Callable>::restore(sent, call.functions());
-      const auto invoke = [&]() -> decltype(auto) {
-        return call_with(callable, std::as_const(std::get<sizeof...(S) + B>(values))...,
-                         std::move(std::get<sizeof...(S) + sizeof...(B) + A>(values))...);
-      };
-      call.enter(task_call::step::running);
-      if constexpr (std::is_void_v<result>) {
-        invoke();
-        static_cast<void>(call.make_reply(0));
-      } else {
-        reply_with<result>(call, invoke());
-      }
-    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{}, std::index_sequence_for<Args...>{});
+    auto values = sent::template frame<Args...>::decode(call.arguments(), &attachments);
+    auto callable = sent::restore(values, call.functions());
+    const auto invoke = [&]() -> decltype(auto) {
+      return sent::apply(
+          [&](auto&&... all) -> decltype(auto) { return call_with(callable, std::forward<decltype(all)>(all)...); },
+          values);
+    };
+    call.enter(task_call::step::running);
+    if constexpr (std::is_void_v<result>) {
+      invoke();
+      static_cast<void>(call.make_reply(0));
+    } else {
+      reply_with<result>(call, invoke());
+    }
   }
 
   /// Encodes the call in the parent.
-  static outgoing_frame encode(arena& memory, const std::tuple<Sent...>& sent, const std::tuple<Bound...>& bound,
-                               const Args&... args) {
-    return encode_as(transfer::reference, memory, sent, bound, args...);
-  }
-  static outgoing_frame encode_as(transfer how, arena& memory, const std::tuple<Sent...>& sent,
-                                  const std::tuple<Bound...>& bound, const Args&... args) {
-    return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-      return outgoing_frame::sent<Sent..., Bound..., Args...>(memory, how, std::get<S>(sent)..., std::get<B>(bound)...,
-                                                              args...);
-    }(std::index_sequence_for<Sent...>{}, std::index_sequence_for<Bound...>{});
+  static outgoing_frame encode(arena& memory, token_encoder& functions, transfer how, const F& f, const Args&... args) {
+    return sent::send(f, functions, [&]<class... Leading>(const Leading&... leading) {
+      return outgoing_frame::sent<Leading..., Args...>(memory, how, leading..., args...);
+    });
   }
 };
-
-/// The invocation of `F` with `Args` (as sent).
-template <class F, class... Args>
-using invocation_of = invocation<typename callable_parts<F>::innermost,
-                                 typename callable_wire<typename callable_parts<F>::innermost>::sent,
-                                 typename callable_parts<F>::bound, Args...>;
 
 /// What a thread of this process calls, with values that it owns, and what it returns.
 template <class F, class... Args>

@@ -30,10 +30,22 @@ struct process_callable {
 template <class Callable>
 struct callable_wire<process_callable<Callable>> {
   using sent = typename callable_wire<Callable>::sent;
+  static sent send(const process_callable<Callable>& whole, token_encoder& encoder) {
+    return callable_wire<Callable>::send(whole.callable, encoder);
+  }
   static process_callable<Callable> restore(sent& wire, token_decoder& decoder) {
     return {callable_wire<Callable>::restore(wire, decoder)};
   }
 };
+
+template <class F>
+[[nodiscard]] process_callable<F> of_process(F callable) {
+  return {std::move(callable)};
+}
+template <class F, class... Bound>
+[[nodiscard]] bind_front_t<process_callable<F>, Bound...> of_process(bind_front_t<F, Bound...> callable) {
+  return {{std::move(callable.callable)}, std::move(callable.bound)};
+}
 
 template <class F, class... Args>
 consteval void check_process_call() {
@@ -44,14 +56,11 @@ consteval void check_process_call() {
 
 /// Makes the call the one task of a process that is still to be started.
 template <class F, class... Args>
-future<void> submit_process_call(const std::shared_ptr<pool_core>& core, const F& f, const Args&... args) {
-  using parts = callable_parts<F>;
-  using innermost = typename parts::innermost;
-  using wire = callable_wire<innermost>;
-  using call = invocation<process_callable<innermost>, typename wire::sent, typename parts::bound, sent_as<Args>...>;
+future<void> submit_process_call(const std::shared_ptr<pool_core>& core, F f, const Args&... args) {
+  const auto callable = of_process(std::move(f));
+  using call = invocation<std::remove_const_t<decltype(callable)>, sent_as<Args>...>;
   require_texts("argument", args...);
-  const auto sent = wire::send(parts::callable_of(f), core->functions());
-  auto frame = call::encode(core->memory(), sent, parts::bound_of(f), args...);
+  auto frame = call::encode(core->memory(), core->functions(), transfer::reference, callable, args...);
   auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited);
   return future_access::of_task<void>(core, record);
 }

@@ -36,16 +36,16 @@
 namespace muster::detail {
 
 template <bool Unpack, class F, class T>
+using map_result = typename element_call<Unpack, F, T>::result;
+
+template <bool Unpack, class F, class T>
 consteval void check_map() {
   require_sendable<typename callable_parts<F>::innermost>();
   require_transportable_call<F>();
   require_transportable<T>();
   if constexpr (!Unpack) require_invocable<F, T>();
-  require_sendable_result<typename chunk_code_of<Unpack, F, T>::result>();
+  require_sendable_result<map_result<Unpack, F, T>>();
 }
-
-template <bool Unpack, class F, class T>
-using map_result = typename chunk_code_of<Unpack, F, T>::result;
 
 template <class Sent>
 inline constexpr bool is_short = false;
@@ -211,13 +211,11 @@ private:
   template <class F, class... Args>
   static auto send(const std::shared_ptr<pool_core>& core, const task_options& options, const task_terms& terms,
                    lane_route route, admission admitted, const F& f, const Args&... args) {
-    using call = invocation_of<F, sent_as<Args>...>;
-    using parts = callable_parts<F>;
+    using call = invocation<F, sent_as<Args>...>;
     require_texts("argument", args...);
-    const auto sent = callable_wire<typename parts::innermost>::send(parts::callable_of(f), core->functions());
-    auto frame = call::encode_as(options.transfer, core->memory(), sent, parts::bound_of(f), args...);
+    auto frame = call::encode(core->memory(), core->functions(), options.transfer, f, args...);
     const auto token = core->functions().encode(&call::run);
-    if (core->names_functions()) core->name_function(token, typeid(typename parts::innermost));
+    if (core->names_functions()) core->name_function(token, typeid(typename call::sent::callable));
     auto& record = core->submit(token, std::move(frame), options, terms, route, admitted);
     return future_access::of_task<typename call::result>(core, record);
   }

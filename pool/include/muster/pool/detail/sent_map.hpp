@@ -52,18 +52,13 @@ std::shared_ptr<map_job> encode_job(pool_core& core, const job_terms& terms, con
 /// The callable of a map, encoded once for all chunks.
 template <bool Unpack, class F, class T>
 std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast, const task_options& options) {
-  using parts = callable_parts<F>;
-  using innermost = typename parts::innermost;
-  const auto sent = callable_wire<innermost>::send(parts::callable_of(callable), core.functions());
-  const job_terms terms{.code = core.functions().encode(&chunk_code_of<Unpack, F, T>::run),
-                        .callable = typeid(innermost),
+  using sent = sent_callable<F>;
+  const job_terms terms{.code = core.functions().encode(&chunk_code<Unpack, F, T>::run),
+                        .callable = typeid(typename sent::callable),
                         .fail_fast = fail_fast,
                         .options = options};
-  return [&]<std::size_t... S, std::size_t... B>(std::index_sequence<S...>, std::index_sequence<B...>) {
-    const auto& bound = parts::bound_of(callable);
-    return encode_job(core, terms, std::get<S>(sent)..., std::get<B>(bound)...);
-  }(std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(sent)>>>{},
-         std::make_index_sequence<std::tuple_size_v<typename parts::bound>>{});
+  return sent::send(callable, core.functions(),
+                    [&](const auto&... state) { return encode_job(core, terms, state...); });
 }
 
 /// The whole input of a map in one batch. Ranges that make their elements on the fly are gone over once.
