@@ -23,10 +23,10 @@ private:
 };
 
 TEST(KeepsakeList, DestroysThoseThatAreDoneAndNoOthers) {
-  keepsake_list all;
   bool first = false;
   bool second = true;
   int ended = 0;
+  keepsake_list all;  // last: what it keeps refers to the others
   all.add(std::make_unique<remembrance>(first, ended));
   all.add(std::make_unique<remembrance>(second, ended));
   all.add(std::make_unique<remembrance>(second, ended));
@@ -52,10 +52,10 @@ TEST(KeepsakeList, OfManyTheOneThatIsLetGoIsAskedAndFewOthers) {
     int& questions_;
     const bool& done_;
   };
-  keepsake_list all;
   int questions = 0;
   std::vector<char> subjects(1000);
   const auto done = std::make_unique<bool[]>(subjects.size());
+  keepsake_list all;
   for (std::size_t each = 0; each < subjects.size(); ++each) {
     all.add(std::make_unique<counted>(questions, done[each]), &subjects[each]);
   }
@@ -68,10 +68,10 @@ TEST(KeepsakeList, OfManyTheOneThatIsLetGoIsAskedAndFewOthers) {
 }
 
 TEST(KeepsakeList, OthersAreAskedInTurn) {
-  keepsake_list all;
   bool first = false;
   bool second = false;
   int ended = 0;
+  keepsake_list all;
   for (int each = 0; each < 100; ++each) all.add(std::make_unique<remembrance>(each == 99 ? second : first, ended));
   second = true;
   for (int each = 0; each < 7; ++each) all.tidy_some();
