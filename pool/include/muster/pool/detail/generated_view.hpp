@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/serialize/transportable.hpp>
+
 namespace muster::detail {
 
 template <class T>

@@ -90,7 +90,7 @@ public:
       : core_(core), options_(options), route_(route) {}
 
   /// Throws errc::invalid_argument for options that nothing can honour.
-  [[nodiscard]] static const task_options& checked(const task_options& options) {
+  [[nodiscard]] static task_options checked(const task_options& options) {
     require_valid(options);
     return options;
   }
