@@ -80,7 +80,7 @@ call_failure world_core::read_failure(std::size_t rank) {
 call_failure world_core::read_death(std::size_t rank, const outcome& ended) {
   auto& process = *process_of(rank);
   const auto known = [&] { return process.has_ended(); };
-  sleeper_.wait(memory_.bell(), known, known, sleeper::of_nobody, deadline::after(end_patience));
+  sleeper_.wait(memory_.bell(), known, known, sleeper::of_unknown, deadline::after(end_patience));
   if (!progress_.is_doomed(rank)) {
     const auto number = process.ended_as();
     return {.rank = rank,
@@ -157,7 +157,7 @@ void world_core::end_rank(std::size_t rank) {
   if (process == nullptr) return;
   process->kill();
   const auto gone = [&] { return process->is_gone(*domain_); };
-  sleeper_.wait(memory_.bell(), gone, gone, sleeper::of_nobody, deadline::after(end_patience));
+  sleeper_.wait(memory_.bell(), gone, gone, sleeper::of_unknown, deadline::after(end_patience));
 }
 
 }  // namespace muster::detail

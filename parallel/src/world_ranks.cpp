@@ -115,7 +115,7 @@ void world_core::await_ranks(const std::string& function, deadline until) {
     for (unsigned tries = 1; !process->is_there(memory_); ++tries) {
       const auto found = [&] { return process->is_there(memory_) || process->has_ended(); };
       const bool in_time =
-          sleeper_.wait(memory_.bell(), found, found, sleeper::of_nobody, ends_before ? until : started);
+          sleeper_.wait(memory_.bell(), found, found, sleeper::of_unknown, ends_before ? until : started);
       if (process->is_there(memory_)) break;
       if (!in_time && ends_before) throw_starting(rank, function);
       const auto why = process->ended();

@@ -35,7 +35,7 @@ TEST_F(Sleeper, IsWokenByItsBell) {
     ring(bell_);
   });
   const auto look = [&] { return is_there_.load(); };
-  EXPECT_TRUE(make().wait(bell_, look, look, sleeper::of_nobody));
+  EXPECT_TRUE(make().wait(bell_, look, look, sleeper::of_unknown));
   other.join();
 }
 
@@ -48,7 +48,7 @@ TEST_F(Sleeper, IsWokenByAnotherProcess) {
     return 0;
   });
   const auto look = [&] { return is_there->load(); };
-  EXPECT_TRUE(make().wait(*shared_bell, look, look, sleeper::of_nobody));
+  EXPECT_TRUE(make().wait(*shared_bell, look, look, sleeper::of_unknown));
   EXPECT_TRUE(ranks->wait(0).success());
 }
 
@@ -57,20 +57,20 @@ TEST_F(Sleeper, IsWokenByTheDeathOfAParticipant) {
   const auto before = host_.deaths().load();
   std::thread other([&] { host_.bury(id); });
   const auto has_died = [&] { return host_.deaths().load() != before; };
-  EXPECT_TRUE(make().wait(bell_, [] { return false; }, has_died, sleeper::of_nobody));
+  EXPECT_TRUE(make().wait(bell_, [] { return false; }, has_died, sleeper::of_unknown));
   other.join();
 }
 
 TEST_F(Sleeper, GivesUpWhenItsTimeHasPassed) {
   const auto never = [] { return false; };
-  EXPECT_FALSE(make().wait(bell_, never, never, sleeper::of_nobody, deadline::after(1ms)));
-  EXPECT_FALSE(make(1h).wait(bell_, never, never, sleeper::of_nobody, deadline::after(1ms)));
+  EXPECT_FALSE(make().wait(bell_, never, never, sleeper::of_unknown, deadline::after(1ms)));
+  EXPECT_FALSE(make(1h).wait(bell_, never, never, sleeper::of_unknown, deadline::after(1ms)));
 }
 
 TEST_F(Sleeper, LooksOnceMoreWhenItsTimeHasPassed) {
   const auto until = deadline::after(2ms);
   const auto is_late = [&] { return until.expired(); };
-  EXPECT_TRUE(make().wait(bell_, [] { return false; }, is_late, sleeper::of_nobody, until));
+  EXPECT_TRUE(make().wait(bell_, [] { return false; }, is_late, sleeper::of_unknown, until));
 }
 
 TEST_F(Sleeper, SleepsAtOnceWhereItsPartnerIsToRunHere) {
@@ -97,7 +97,7 @@ TEST_F(Sleeper, LooksAnewWhenSomethingElseHasChanged) {
     words.announce(bell_);
     return ++prepared == 3 ? last_look::over : last_look::changed;
   };
-  EXPECT_TRUE(make().wait_on<1>([] { return false; }, prepare, sleeper::of_nobody));
+  EXPECT_TRUE(make().wait_on<1>([] { return false; }, prepare, sleeper::of_unknown));
   EXPECT_EQ(prepared, 3);
 }
 
@@ -113,7 +113,7 @@ TEST_F(Sleeper, IsWokenByAnyOfItsWords) {
       for (auto& one : bells) words.announce(one);
       return look() ? last_look::over : last_look::nothing;
     };
-    EXPECT_TRUE(make().wait_on<3>(look, prepare, sleeper::of_nobody));
+    EXPECT_TRUE(make().wait_on<3>(look, prepare, sleeper::of_unknown));
     other.join();
     is_there_ = false;
   }

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,7 @@
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/future.hpp>
 #include <muster/pool/pool_calls.hpp>
-#include <muster/pool/submitter.hpp>
+#include <muster/pool/pool_submitter.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/serialize/shared_object.hpp>
@@ -34,16 +33,16 @@ public:
 
   /// The same calls with options: `pool.with({.retries = 2, .label = "resize"}).map(f, xs)`.
   /// Throws errc::invalid_argument for what the pool's workers cannot honour, as threads a timeout.
-  [[nodiscard]] basic_submitter<Engine, Adapter> with(const task_options& options) const {
+  [[nodiscard]] pool_submitter<Engine, Adapter> with(const task_options& options) const {
     return {host_.core(), options, route_};
   }
-  /// The same calls for one worker: `pool.on(2).apply(f, x)`. See basic_submitter::on.
+  /// The same calls for one worker: `pool.on(2).apply(f, x)`. See pool_submitter::on.
   /// Throws errc::invalid_argument when there is no worker with that index.
-  [[nodiscard]] basic_submitter<Engine, Adapter> on(std::size_t worker) const {
+  [[nodiscard]] pool_submitter<Engine, Adapter> on(std::size_t worker) const {
     return {host_.core(), {}, host_.core()->route_to(worker)};
   }
   /// The same calls, with maps that give a result for every element instead of throwing the first error.
-  [[nodiscard]] basic_submitter<Engine, Adapter, map_failures::collected> collect_errors() const {
+  [[nodiscard]] pool_submitter<Engine, Adapter, map_failures::collected> collect_errors() const {
     return {host_.core(), {}, route_};
   }
 
@@ -76,8 +75,8 @@ public:
   /// asynchronous operation too: `co_await pool.drain_async()(boost::asio::use_awaitable)`. Cancelling it does nothing.
   [[nodiscard]] future<void> drain_async() { return host_.drain_async(); }
 
-  /// Processes: kills the workers, whatever they do, and fails everything pending with errc::cancelled, calls whose
-  /// arguments have not come too. Bounded in time.
+  /// Processes: kills the workers, whatever they do, and fails everything pending with errc::cancelled, also calls
+  /// that wait for their arguments. Bounded in time.
   /// Threads: what has not begun fails with errc::cancelled, and so does a map after the elements that run; what runs
   /// is asked to stop (this_task::stop_requested()), and no task is accepted any more. Returns at once.
   void terminate() { host_.terminate(); }

@@ -31,14 +31,14 @@ public:
 
   /// From now on until end_trace(), or the pool's end, what tasks do is written into `file`, which is made anew: as an
   /// array of trace events, which Perfetto (ui.perfetto.dev) and chrome://tracing open. The pool's program is a process
-  /// there, with a row for itself and one for each worker, whoever its process is. Each run of a task, or of a chunk of
-  /// a map, is an event in its worker's row, named by the task's label or the type of its callable, with the task's
+  /// there, with a row for itself and one for each worker, whichever process it is. Each run of a task, or of a chunk
+  /// of a map, is an event in its worker's row, named by the task's label or the type of its callable, with the task's
   /// number, attempt, outcome, and elements; an arrow leads to it from where it was posted. The times of runs are those
   /// of the worker; where its process did not live to say them, or said something impossible, the event has
   /// `"times": "bounds"`. A task that ends without any worker having begun it is an instant in the parent's row. Times
   /// are microseconds of CLOCK_MONOTONIC. A trace that was begun before ends first.
   ///
-  /// Calls that a task makes to its own pool and then runs itself before anybody has accepted them are no tasks of
+  /// Calls that a task makes to its own pool and then runs itself before a worker has taken them are no tasks of
   /// their own. If the program is killed, the file has everything up to about 50 ms before, and no closing bracket,
   /// which the format does not ask for.
   ///

@@ -85,7 +85,4 @@ protected:
       : basic_process_pool(route, options, loop) {}
 };
 
-using submitter = basic_submitter<detail::process_engine, detail::as_given>;
-using collecting_submitter = basic_submitter<detail::process_engine, detail::as_given, map_failures::collected>;
-
 }  // namespace muster

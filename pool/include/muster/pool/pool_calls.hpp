@@ -51,24 +51,24 @@ namespace muster {
 /// (this_task::stop_requested()) and wait for them: they may refer to what belongs to the caller.
 ///
 /// Each element of a stream is a task of its own, whatever task_options::chunk says. Retries are accepted and never
-/// needed: threads do not die. Timeouts and deadlines are refused: nobody can end a thread from outside; and so are
+/// needed: threads do not die. Timeouts and deadlines are refused: a thread cannot be ended from outside; and so are
 /// retries after exceptions, and priorities.
 ///
-/// get() and wait() of a task of the same pool first look whether anybody has begun the call, and if not run it in
+/// get() and wait() of a task of the same pool first look whether a thread has begun the call, and if not run it in
 /// place; so a pool of one thread does not lock up. Tasks that were named a worker run on that one only.
 ///
 /// Where tasks of a pool, each on its thread, wait for one another in a circle, none could go on. So a call or map that
-/// nobody has begun and that closes such a circle is not run, and ends with errc::invalid_argument: a task that runs
+/// no thread has begun and that closes such a circle is not run, and ends with errc::invalid_argument: a task that runs
 /// while thread 0 waits for it, and that waits for what it has named thread 0; or one of two tasks that broadcast at
 /// the same time. Where the circle has no such call, a map that is for one thread ends with that error though elements
 /// of it have run. Not noticed, and waited for for ever, are circles that lead through another pool or a serial_pool,
 /// a callback, a feed, an input that waits, a std::future, or a thread that is not the pool's; of tasks that all run
-/// already, which have got the futures of one another; and those in which somebody waits by as_completed() or
+/// already, which have got the futures of one another; and those in which a task waits by as_completed() or
 /// when_any(), or again and again with a time limit.
 ///
+/// `Engine` carries the calls out (detail/process_engine.hpp, detail/thread_engine.hpp); `Adapter` gives callables the
+/// worker's context, where there is one (detail/context.hpp).
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// `Engine` is how (detail/process_engine.hpp, detail/thread_engine.hpp), `Adapter` what it makes of a callable
-/// (detail/context.hpp).
 template <class Derived, class Engine, class Adapter = detail::as_given>
 class pool_calls {
 public:
@@ -99,7 +99,7 @@ public:
   /// Runs `f(args...)` once in every worker and returns the values in their order (nothing, for void), or throws the
   /// error of the first that failed. Each call waits for its worker, also while that is being replaced. Each counts
   /// against pool_options::max_pending: where errc::overflow is thrown for one of them, those before it run all the
-  /// same, and nobody gets their values. Beside a resize() they go to the workers that there were when it began.
+  /// same, and their values are lost. Beside a resize() they go to the workers that there were when it began.
   template <class F, class... Args>
   auto broadcast(F f, Args&&... args) const {
     auto all = broadcast_async(std::move(f), std::forward<Args>(args)...).get();

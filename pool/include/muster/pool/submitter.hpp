@@ -1,58 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-
 #include <muster/pool/detail/context.hpp>
-#include <muster/pool/detail/lane_route.hpp>
-#include <muster/pool/pool_calls.hpp>
-#include <muster/pool/task_options.hpp>
+#include <muster/pool/detail/process_engine.hpp>
+#include <muster/pool/pool_submitter.hpp>
+#include <muster/pool/submit_calls.hpp>
 
 namespace muster {
 
-/// What becomes of elements of a map that fail.
-enum class map_failures : std::uint8_t {
-  thrown,    ///< the first ends the map, and is thrown
-  collected  ///< each takes its element's place as an error, and the others go on: maps give `std::vector<result<R>>`
-};
-
-/// A pool's calls with options: what its `with`, `on` and `collect_errors` return. Light; made for one call or kept.
+/// What `with` and `on` of pools of processes return, and what their `collect_errors` does.
 ///
-/// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Lifetime: borrows the pool.
-template <class Engine, class Adapter, map_failures Failures = map_failures::thrown>
-class basic_submitter : public pool_calls<basic_submitter<Engine, Adapter, Failures>, Engine, Adapter> {
-  using core_type = typename Engine::core_type;
+/// Thread safety: as pool_submitter.
+template <class Adapter>
+using basic_submitter = pool_submitter<detail::process_engine, Adapter>;
+template <class Adapter>
+using basic_collecting_submitter = pool_submitter<detail::process_engine, Adapter, map_failures::collected>;
 
-public:
-  /// Throws errc::invalid_argument for options that the pool's workers cannot honour.
-  basic_submitter(const std::shared_ptr<core_type>& core, const task_options& options, detail::lane_route route = {})
-      : core_(core), options_(Engine::checked(options)), route_(route) {}
-
-  /// The same calls with other options; likewise.
-  [[nodiscard]] basic_submitter with(const task_options& options) const { return {core_, options, route_}; }
-  /// The same calls for one worker: its tasks, and the chunks of its maps and streams, wait for that worker, also while
-  /// it is being replaced, and no other runs them; they come before those that any worker may run.
-  /// Throws errc::invalid_argument when the pool has no worker with that index.
-  [[nodiscard]] basic_submitter on(std::size_t worker) const { return {core_, options_, core_->route_to(worker)}; }
-  /// The same, with maps that collect errors instead of throwing the first.
-  [[nodiscard]] basic_submitter<Engine, Adapter, map_failures::collected> collect_errors() const {
-    return {core_, options_, route_};
-  }
-
-private:
-  friend class pool_calls<basic_submitter, Engine, Adapter>;
-  static constexpr bool map_fails_fast = Failures == map_failures::thrown;
-  [[nodiscard]] Engine make_engine() const {
-    core_->require_here();
-    return {core_, options_, route_};
-  }
-
-  const std::shared_ptr<core_type>& core_;
-  task_options options_;
-  detail::lane_route route_;
-};
+using submitter = basic_submitter<detail::as_given>;
+using collecting_submitter = basic_collecting_submitter<detail::as_given>;
 
 }  // namespace muster

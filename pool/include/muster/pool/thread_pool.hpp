@@ -12,6 +12,7 @@
 #include <muster/pool/basic_pool.hpp>
 #include <muster/pool/detail/thread_engine.hpp>
 #include <muster/pool/future.hpp>
+#include <muster/pool/local_calls.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/pool/this_task.hpp>

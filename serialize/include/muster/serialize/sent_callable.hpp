@@ -3,6 +3,8 @@
 
 // How a callable and the values bound to it travel, and how they are called where they arrive. Tasks, chunks of maps,
 // what workers run at their start and end, processes and functions of worlds are all sent so.
+//
+// Thread safety: types and functions without state; safe.
 
 #include <cstddef>
 #include <tuple>

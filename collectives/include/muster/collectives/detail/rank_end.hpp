@@ -182,7 +182,7 @@ public:
       const bool looks_at_messages = uses_meanwhile_.load(std::memory_order_acquire);
       announce(words, what.whom);
       if (look() || ready()) return last_look::over;
-      // Those who send the next ones must find it announced.
+      // Senders of the next ones must find it announced.
       if (!looks_at_messages && has_first_message()) return last_look::changed;
       check_health(what);
       if (cannot_come(what)) {
@@ -207,7 +207,7 @@ public:
       announce(words, rank_line::anybody);
       return ready() ? last_look::over : last_look::nothing;
     };
-    return sleeper_.wait_on<1>(ready, prepare, sleeper::of_nobody, until) || ready();
+    return sleeper_.wait_on<1>(ready, prepare, sleeper::of_unknown, until) || ready();
   }
 
   /// Before sleeping: asks for some time, but not while the rank `whom` is to run on this processor. Returns the last

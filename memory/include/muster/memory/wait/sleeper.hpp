@@ -80,8 +80,8 @@ public:
     bool is_crowded = false;          ///< more participants than processors: it lets the others run between its looks
   };
 
-  /// For `ask`: where it is not known whose move is the next.
-  static constexpr prospect of_nobody() noexcept { return prospect::usual; }
+  /// For `ask`: where it is not known which thread acts next.
+  static constexpr prospect of_unknown() noexcept { return prospect::usual; }
 
   sleeper(const domain& where, const options& how, place_word& own) noexcept : domain_(where), how_(how), place_(own) {}
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <muster/pool/as_completed.hpp>
+#include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/future.hpp>
 

@@ -15,6 +15,7 @@
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/dependent_call.hpp>
+#include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/lane_route.hpp>
@@ -80,14 +81,10 @@ struct submission {
 
 /// How pools of processes do what pool_calls asks for: values are encoded and sent, and tasks are the workers'.
 ///
-/// Thread safety: as a reference to the pool. Lifetime: borrows core and options for one call.
-class process_engine {
+/// Thread safety and lifetime: as engine_base.
+class process_engine : public engine_base<process_host> {
 public:
-  using host_type = process_host;
-  using core_type = pool_core;
-
-  process_engine(const std::shared_ptr<pool_core>& core, const task_options& options, lane_route route) noexcept
-      : core_(core), options_(options), route_(route) {}
+  using engine_base::engine_base;
 
   /// Throws errc::invalid_argument for options that nothing can honour.
   [[nodiscard]] static task_options checked(const task_options& options) {
@@ -105,9 +102,6 @@ public:
   }
   template <bool Unpack, class F, class T>
   using element_result = map_result<Unpack, F, T>;
-
-  [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }
-  [[nodiscard]] const std::shared_ptr<pool_core>& core() const noexcept { return core_; }
 
   /// One task.
   template <class F, class... Args>
@@ -265,10 +259,6 @@ private:
         make_as<stream_source<R>, source>(core_, input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
                                           typename source::settings{.ordered = Ordered, .window = window()}));
   }
-
-  const std::shared_ptr<pool_core>& core_;
-  const task_options& options_;
-  const lane_route route_;
 };
 
 }  // namespace muster::detail

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <muster/pool/detail/dependent_call.hpp>
+#include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_core.hpp>
@@ -56,14 +57,10 @@ std::vector<T> elements_of(Xs&& xs) {
 /// How pools of threads do what pool_calls asks for: values are moved or copied, and tasks are run by threads of this
 /// process, or where they are submitted.
 ///
-/// Thread safety: as a reference to the pool. Lifetime: borrows core and options for one call.
-class thread_engine {
+/// Thread safety and lifetime: as engine_base.
+class thread_engine : public engine_base<thread_host> {
 public:
-  using host_type = thread_host;
-  using core_type = local_core;
-
-  thread_engine(const std::shared_ptr<local_core>& core, const task_options& options, lane_route route) noexcept
-      : core_(core), options_(options), route_(route) {}
+  using engine_base::engine_base;
 
   [[nodiscard]] static task_options checked(const task_options& options) { return checked_for_threads(options); }
 
@@ -77,9 +74,6 @@ public:
   }
   template <bool Unpack, class F, class T>
   using element_result = typename local_element<Unpack, F, T>::result;
-
-  [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }
-  [[nodiscard]] const std::shared_ptr<local_core>& core() const noexcept { return core_; }
 
   /// One task.
   template <class F, class... Args>
@@ -206,10 +200,6 @@ private:
     work->end_if_empty();
     for (const auto& each : helpers) core_->post(each, route_);
   }
-
-  const std::shared_ptr<local_core>& core_;
-  const task_options& options_;
-  const lane_route route_;
 };
 
 }  // namespace muster::detail
