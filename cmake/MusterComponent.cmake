@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # A component is a folder with one library target. It sees the headers of what it links and of nothing else:
 # the header file set supplies the include path, so an include from a wrong floor does not compile.
+# include/ holds what a program may include, and what templates of that need (detail/). internal/ holds headers for the
+# rooms above and for tests: no program finds them, and they are not installed.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -28,6 +30,7 @@ function(muster_component name)
     FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS}
     FILE_SET details TYPE HEADERS BASE_DIRS include FILES ${details})
   target_compile_features(${target} PUBLIC cxx_std_20)
+  muster_internal_headers(${name} ${arg_LINK} ${arg_PRIVATE_LINK})
   target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF CXX_CLANG_TIDY "${MUSTER_LINT}"
@@ -41,6 +44,21 @@ function(muster_component name)
   endif()
   install(TARGETS ${target} EXPORT ${export}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILE_SET details DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+# Target muster_NAME_internal: the internal headers of a component, and those of what it links.
+function(muster_internal_headers name)
+  set(internal muster_${name}_internal)
+  add_library(${internal} INTERFACE)
+  target_include_directories(${internal} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/internal)
+  foreach(below IN LISTS ARGN)
+    string(REGEX REPLACE "^muster::(.+)$" "muster_\\1_internal" below ${below})
+    if(below MATCHES "_internal$")
+      target_link_libraries(${internal} INTERFACE ${below})
+    endif()
+  endforeach()
+  target_include_directories(muster_${name} PRIVATE
+    $<BUILD_INTERFACE:$<TARGET_PROPERTY:${internal},INTERFACE_INCLUDE_DIRECTORIES>>)
 endfunction()
 
 # Installs the exported targets and the package files that find_package(muster) reads.

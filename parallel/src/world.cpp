@@ -4,11 +4,11 @@
 #include <exception>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/parallel/detail/world_core.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster {
 

@@ -2,6 +2,8 @@
 // Counting what is pending, and ending.
 #include <algorithm>
 
+#include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/waiting_calls.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/serialize/exceptions.hpp>

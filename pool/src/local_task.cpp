@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <climits>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include <muster/async/detail/callback_executor.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/memory/wait/look.hpp>
+#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_worker.hpp>
 
 namespace muster::detail {
 
@@ -86,6 +91,86 @@ bool local_progress::sleep(deadline until) noexcept {
     if ((before & hopeless) != 0) return false;
     if (!futex_wait(futex_address(state_), before | awaited, futex_scope::within_process, until)) return is_done();
   }
+}
+
+// ---- a task
+
+void untyped_local_task::run(local_worker& here) noexcept {
+  if (progress_.try_begin()) execute(here);
+}
+
+void untyped_local_task::withdraw(const error_info& why) noexcept {
+  if (progress_.try_begin()) fail(why);
+}
+
+bool untyped_local_task::wait_for_end(deadline until) {
+  if (progress_.is_done()) return true;
+  if (auto* const here = core_.inside(route_); here != nullptr && progress_.try_begin()) {
+    execute(*here);  // nobody has begun it, and perhaps nobody else ever could
+    return true;
+  }
+  const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
+  const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
+  if (here == nullptr) return progress_.wait(core_, route_, until);
+  while (!progress_.wait_at(core_, *here, route_)) {
+    const auto why = core_.circle_error(*here);
+    if (progress_.try_begin()) fail(why);
+  }
+  return true;
+}
+
+bool untyped_local_task::give_up(cancellation how) {
+  if (progress_.is_done()) return false;
+  if (progress_.try_begin()) {
+    // Begun here, it must end here: also without memory for the text.
+    fail(error_info::described(errc::cancelled, [] { return std::string("cancelled before a thread had begun it"); }));
+    return true;
+  }
+  if (how != cancellation::withdraw) stop_.request();
+  return false;
+}
+
+bool untyped_local_task::is_run_here() const noexcept {
+  const auto* const here = core_.inside();
+  return here != nullptr && progress_.is_run_by(here->id);
+}
+
+void untyped_local_task::tell_of_end(std::unique_ptr<end_notice> notice) {
+  {
+    const scoped_lock lock(mutex_);
+    notice_.swap(notice);
+  }
+  if (!progress_.ask_to_be_told()) tell();
+}
+
+void untyped_local_task::execute(local_worker& here) noexcept {
+  const local_worker::task_scope scope(here, stop_);
+  progress_.note_runner(here.id);
+  call_and_keep();
+  finish();
+}
+
+void untyped_local_task::fail(const error_info& why) noexcept {
+  keep_failure(why);
+  finish();
+}
+
+void untyped_local_task::finish() noexcept {
+  auto& core = core_;
+  if (has_place_) core.free_place();
+  if (progress_.finish()) tell();
+  core.end_unit();
+}
+
+// tell_of_end() may be called again at the same time and find the task done: then it tells its notice itself, or finds
+// that it was told here.
+void untyped_local_task::tell() noexcept {
+  std::unique_ptr<end_notice> notice;
+  {
+    const scoped_lock lock(mutex_);
+    notice.swap(notice_);
+  }
+  end_notice::tell(std::move(notice));
 }
 
 }  // namespace muster::detail

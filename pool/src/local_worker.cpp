@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/error.hpp>
-#include <muster/pool/detail/local_state.hpp>
 
 namespace muster::detail {
 
@@ -16,8 +16,6 @@ thread_local constinit local_worker* this_thread = nullptr;
 
 local_worker* local_worker::current() noexcept { return this_thread; }
 
-bool is_local_worker() noexcept { return this_thread != nullptr; }
-
 void local_worker::require_task() const {
   if (is_at_task()) return;
   throw error(
@@ -26,8 +24,13 @@ void local_worker::require_task() const {
       "Call the pool itself, while it takes tasks");
 }
 
-local_worker::scope::scope(local_worker& who) noexcept : outer_(std::exchange(this_thread, &who)) {}
+local_worker::scope::scope(local_worker& who) noexcept : outer_(std::exchange(this_thread, &who)) {
+  set_helps_while_waiting(true);
+}
 
-local_worker::scope::~scope() { this_thread = outer_; }
+local_worker::scope::~scope() {
+  this_thread = outer_;
+  set_helps_while_waiting(outer_ != nullptr);
+}
 
 }  // namespace muster::detail

@@ -38,11 +38,6 @@ unique_fd make_bell() {
 
 }  // namespace
 
-delivery_list*& delivery_scope::current() noexcept {
-  thread_local delivery_list* of_this_thread = nullptr;
-  return of_this_thread;
-}
-
 /// What it needs of Asio.
 ///
 /// Thread safety: `stream` is guarded by the mutex.

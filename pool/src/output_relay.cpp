@@ -3,6 +3,8 @@
 
 #include <exception>
 
+#include <muster/async/detail/callback_executor.hpp>
+
 namespace muster::detail {
 
 void output_relay::push(const worker_output& line) noexcept {

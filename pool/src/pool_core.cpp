@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/waiting_calls.hpp>
 #include <muster/base/demangle.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <optional>
 
+#include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/waiting_calls.hpp>
 #include <muster/base/descriptor_limit.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/mutex.hpp>

@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
+#include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
-#include <muster/pool/detail/callback_executor.hpp>
-#include <muster/pool/detail/local_state.hpp>
 #include <muster/pool/detail/thread_engine.hpp>
 
 namespace muster::detail {

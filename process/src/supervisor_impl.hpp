@@ -16,8 +16,8 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include <muster/base/fork_count.hpp>
+#include <muster/base/handler_room.hpp>
 #include <muster/process/crew.hpp>
-#include <muster/process/detail/handler_room.hpp>
 #include <muster/process/supervisor.hpp>
 
 #include "log_relay.hpp"

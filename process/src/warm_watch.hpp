@@ -4,8 +4,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <muster/base/handler_room.hpp>
 #include <muster/memory/arena.hpp>
-#include <muster/process/detail/handler_room.hpp>
 
 namespace muster::detail {
 

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 #include <muster/base/error.hpp>
 #include <muster/base/futex.hpp>
@@ -67,32 +69,52 @@ bool nested_call::is_done() const {
   return found.generation() != generation_ || found.state() == cell_state::answered;
 }
 
+nested_call::stage nested_call::advance(cell_word& found, bool helps) {
+  found = look();
+  if (found.generation() != generation_ || found.state() == cell_state::free || found.state() > cell_state::answered) {
+    settle(overwritten());
+    return stage::over;
+  }
+  if (found.state() == cell_state::answered) return stage::over;
+  if (helps && found.state() == cell_state::requested) {
+    end_->require_depth();
+    if (!cell_protocol::try_take_back(end_->cell(cell_).word, generation_)) return stage::again;
+    settle(end_->run_taken_back(cell_, found.has(cell_flag::block_arguments)));
+    return stage::over;
+  }
+  if (helps && found.state() == cell_state::posted) {
+    if (const auto task = end_->try_claim(cell_)) {
+      settle(end_->run_claimed(*task));
+      return stage::over;
+    }
+  }
+  return stage::elsewhere;
+}
+
 bool nested_call::wait(deadline until) {
-  if (end_ != nullptr) end_->require_here();
-  if (local_) return true;
-  require_this_thread();
+  auto* const self = this;
+  return wait_for_any(std::span(&self, 1), until);
+}
+
+bool nested_call::wait_for_any(std::span<nested_call* const> calls, deadline until) {
+  std::array<nested_end::seen_cell, requests_per_worker> seen;
   for (;;) {
-    const auto found = look();
-    if (found.generation() != generation_ || found.state() == cell_state::free ||
-        found.state() > cell_state::answered) {
-      settle(overwritten());
-      return true;
+    const bool helps = !until.expired();
+    std::size_t count = 0;
+    bool again = false;
+    for (auto* const each : calls) {
+      if (each->end_ != nullptr) each->end_->require_here();
+      if (each->local_) return true;
+      each->require_this_thread();
+      cell_word found;
+      const auto how = each->advance(found, helps);
+      if (how == stage::over) return true;
+      again = again || how == stage::again;
+      seen.at(count++) = {.cell = each->cell_, .word = found};
     }
-    if (found.state() == cell_state::answered) return true;
-    if (until.expired()) return false;
-    if (found.state() == cell_state::requested) {
-      end_->require_depth();
-      if (!cell_protocol::try_take_back(end_->cell(cell_).word, generation_)) continue;
-      settle(end_->run_taken_back(cell_, found.has(cell_flag::block_arguments)));
-      return true;
-    }
-    if (found.state() == cell_state::posted) {
-      if (const auto task = end_->try_claim(cell_)) {
-        settle(end_->run_claimed(*task));
-        return true;
-      }
-    }
-    end_->spin_or_sleep(cell_, found, until);
+    if (again) continue;
+    if (!helps) return false;
+    calls.front()->end_->spin_or_sleep(std::span(seen).first(count), until);
   }
 }
 
@@ -231,6 +253,7 @@ task_reply nested_end::run(task_call& call) {
     } catch (...) {
       worker_.fail(call);
     }
+    task_returned();
   }
   --depth_;
   // Which stays noted: the task around it goes on.
@@ -332,13 +355,15 @@ void nested_end::ask_to_stop(std::size_t index) noexcept {
 
 // ---- waiting, and the end
 
-// Returns when the cell's word has changed, or for no reason.
-void nested_end::spin_or_sleep(std::size_t index, cell_word seen, deadline until) {
-  auto& word = cell(index).word;
+// Returns when one of the words has changed, or for no reason.
+void nested_end::spin_or_sleep(std::span<const seen_cell> seen, deadline until) {
   auto& board = worker_.board_;
-  const auto waiting = seen.bits() | cell_word::flag_bits(cell_flag::waiter);
+  const auto waiting = [](const seen_cell& each) { return each.word.bits() | cell_word::flag_bits(cell_flag::waiter); };
   const auto has_changed = [&] {
-    return (word.load(std::memory_order_acquire) | cell_word::flag_bits(cell_flag::waiter)) != waiting;
+    return std::any_of(seen.begin(), seen.end(), [&](const seen_cell& each) {
+      const auto now = cell(each.cell).word.load(std::memory_order_acquire);
+      return (now | cell_word::flag_bits(cell_flag::waiter)) != waiting(each);
+    });
   };
   const bool spare = board.spinning().count() + 1 < worker_.spin_.processors;  // the parent needs a processor too
   const auto budget = spare ? worker_.spin_.budget : std::chrono::nanoseconds(0);
@@ -349,9 +374,19 @@ void nested_end::spin_or_sleep(std::size_t index, cell_word seen, deadline until
     return outlook::of_others(board.sleeping(), workers, worker_.options_.index, place_of);
   };
   if (look_until(until.left(budget), has_changed, ask)) return;
-  cell_protocol::request(word, cell_flag::waiter);
+  std::array<futex_expectation, requests_per_worker> words;
+  std::size_t count = 0;
+  for (const auto& each : seen) {
+    auto& word = cell(each.cell).word;
+    cell_protocol::request(word, cell_flag::waiter);
+    words.at(count++) = {.word = futex_address(word), .expected = static_cast<std::uint32_t>(waiting(each))};
+  }
   if (has_changed()) return;
-  futex_wait(futex_address(word), static_cast<std::uint32_t>(waiting), futex_scope::shared, until);
+  if (count == 1) {
+    futex_wait(words[0].word, words[0].expected, futex_scope::shared, until);
+  } else {
+    futex_wait_any(std::span(words).first(count), futex_scope::shared, until);
+  }
 }
 
 void nested_end::abandon(std::size_t index, std::uint64_t generation) noexcept {

@@ -143,6 +143,7 @@ void worker_end::run(const claimed_task& task) {
     } catch (...) {
       fail(call);
     }
+    nested_->task_returned();
   }
   if (detail::pending_work::is_any()) finish(call, detail::pending_work::settle);
   if (!call.keep_borrowed()) must_end_ = true;

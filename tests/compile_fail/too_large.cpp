@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <muster/async/when_all.hpp>
 #include <muster/collectives/group.hpp>
 #include <muster/parallel/world.hpp>
 #include <muster/pool/ctx_pool.hpp>
@@ -18,7 +19,6 @@
 #include <muster/pool/process.hpp>
 #include <muster/pool/this_pool.hpp>
 #include <muster/pool/thread_pool.hpp>
-#include <muster/pool/when_all.hpp>
 #include <muster/process/join.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/p2p_queue.hpp>

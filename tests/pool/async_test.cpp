@@ -26,9 +26,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <muster/async/when_all.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
-#include <muster/pool/when_all.hpp>
 #include <muster/queue/event.hpp>
 
 #include "error_code.hpp"

@@ -13,6 +13,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <muster/async/std_future.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/serial_pool.hpp>

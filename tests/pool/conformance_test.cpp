@@ -24,6 +24,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/async/std_future.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/ctx_thread_pool.hpp>
 #include <muster/pool/p2p_pool.hpp>

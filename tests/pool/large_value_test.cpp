@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Values as large as any that compile arrive in all ways, in processes and threads with little stack; larger ones are
 // sent by what owns them.
+#include <muster/async/std_future.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 
 #include <array>

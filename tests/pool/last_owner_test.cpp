@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 
+#include <muster/async/std_future.hpp>
 #include <muster/pool/async.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/serial_pool.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Pools on a loop of the program's: what runs there, when it returns, and what happens when it does not run.
+#include <muster/async/std_future.hpp>
 #include <muster/pool/pool.hpp>
 
 #include <array>

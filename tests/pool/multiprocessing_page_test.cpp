@@ -11,14 +11,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/async/as_completed.hpp>
+#include <muster/async/when_all.hpp>
 #include <muster/base/effective_cpus.hpp>
 #include <muster/collectives/group.hpp>
 #include <muster/device/tensor.hpp>
-#include <muster/pool/as_completed.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/process.hpp>
 #include <muster/pool/thread_pool.hpp>
-#include <muster/pool/when_all.hpp>
 #include <muster/process/join.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>

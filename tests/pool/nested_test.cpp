@@ -4,15 +4,18 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <numeric>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/async/std_future.hpp>
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"
@@ -135,11 +138,75 @@ int in_another_thread() {
   return code;
 }
 
-int then_in_a_task() {
+// ---- callbacks in a task
+
+int square_by_callbacks(int x) {
+  const auto mine = std::this_thread::get_id();
+  auto made = this_pool::apply_async(square, x)
+                  .then([mine](int value) { return std::pair(value, std::this_thread::get_id() == mine); })
+                  .then([](std::pair<int, bool> value) { return value.second ? value.first + 1 : -1; });
+  return made.get();
+}
+
+int sum_by_when_all(int count) {
+  std::vector<future<int>> futures;
+  for (int each = 0; each < count; ++each) futures.push_back(this_pool::apply_async(square, each));
+  return when_all(std::move(futures))
+      .then([](std::vector<int> all) { return std::accumulate(all.begin(), all.end(), 0); })
+      .get();
+}
+
+int first_of_some(int count) {
+  std::vector<future<int>> futures;
+  for (int each = 0; each < count; ++each) futures.push_back(this_pool::apply_async(square, each));
+  const auto first = when_any(std::move(futures)).get();
+  return first.value == square(static_cast<int>(first.index)) ? 1 : 0;
+}
+
+int sum_as_completed(int count) {
+  std::vector<future<int>> futures;
+  for (int each = 0; each < count; ++each) futures.push_back(this_pool::apply_async(square, each));
+  int sum = 0;
+  for (auto& each : as_completed(futures)) sum += each.get();
+  return sum;
+}
+
+std::string name_of_failure_in_callback() {
+  std::string found = "not called";
+  auto failed = this_pool::apply_async(throw_out_of_range, 7).then([](int x) { return x; });
   try {
-    static_cast<void>(this_pool::apply_async(sleep_long).then([] { return 1; }));
+    failed.get();
+  } catch (const std::out_of_range& failure) {
+    found = failure.what();
+  }
+  return found;
+}
+
+std::atomic<int> noted = 0;  // of this process
+void note_square(int x) {
+  this_pool::apply_async(square, x).on_complete([](int value) { noted += value; },
+                                                [](const error_info&) { noted = -1; });
+}
+int note_and_throw(int x) {
+  note_square(x);
+  throw std::runtime_error("after its calls");
+}
+void throw_in_callback(int x) {
+  this_pool::apply_async(square, x).on_complete([](int) { throw std::runtime_error("in a callback"); },
+                                                [](const error_info&) {});
+  note_square(x);
+}
+int call_in_callback(int x) {
+  return this_pool::apply_async(square, x).then([](int value) { return this_pool::apply(square, value); }).get();
+}
+int what_was_noted() { return noted.exchange(0); }
+
+int code_of_std_in_a_task() {
+  auto value = this_pool::apply_async(square, 3);
+  try {
+    static_cast<void>(value.std());
   } catch (const error& failure) {
-    return failure.code().value();
+    return value.get() == 9 ? failure.code().value() : 0;
   }
   return 0;
 }
@@ -221,9 +288,37 @@ TEST_P(Nested, OtherThreadsOfATaskAreRefused) {
   EXPECT_EQ(pool_.apply(in_another_thread), static_cast<int>(errc::invalid_argument));
 }
 
-TEST_P(Nested, CallbacksInATaskAreRefused) {
-  EXPECT_EQ(pool_.apply(then_in_a_task), static_cast<int>(errc::invalid_argument));
-  pool_.terminate();
+TEST_P(Nested, ThenRunsOnTheTasksOwnThread) {
+  for (int each = 0; each < 50; ++each) ASSERT_EQ(pool_.apply(square_by_callbacks, each), each * each + 1);
+}
+
+TEST_P(Nested, AllOrAnyOfSomeCallsAreAwaitedInATask) {
+  for (const int count : {1, 2, 20, 40}) {
+    const int expected = (count - 1) * count * (2 * count - 1) / 6;
+    EXPECT_EQ(pool_.apply(sum_by_when_all, count), expected);
+    EXPECT_EQ(pool_.apply(sum_as_completed, count), expected);
+    EXPECT_EQ(pool_.apply(first_of_some, count), 1);
+  }
+}
+
+TEST_P(Nested, AFailureSkipsCallbacks) { EXPECT_EQ(pool_.apply(name_of_failure_in_callback), "no 7"); }
+
+TEST_P(Nested, ACallbackMayCallThePool) { EXPECT_EQ(pool_.apply(call_in_callback, 3), 81); }
+
+TEST_P(Nested, CallbacksHaveRunWhenTheTaskHasEnded) {
+  pool_.on(0).apply(note_square, 4);
+  EXPECT_EQ(pool_.on(0).apply(what_was_noted), 16);
+  EXPECT_THROW(pool_.on(0).apply(note_and_throw, 5), std::runtime_error);
+  EXPECT_EQ(pool_.on(0).apply(what_was_noted), 25);
+}
+
+TEST_P(Nested, WhatACallbackThrowsHarmsNothing) {
+  pool_.on(0).apply(throw_in_callback, 6);
+  EXPECT_EQ(pool_.on(0).apply(what_was_noted), 36);
+}
+
+TEST_P(Nested, WhatOnlyAnotherThreadCouldNoticeIsRefused) {
+  EXPECT_EQ(pool_.apply(code_of_std_in_a_task), static_cast<int>(errc::invalid_argument));
 }
 
 TEST(NestedCall, OutsideOfATaskTheErrorSaysWhatToDo) {

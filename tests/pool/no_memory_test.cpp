@@ -19,6 +19,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <muster/async/std_future.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/async.hpp>
 #include <muster/pool/ctx_pool.hpp>

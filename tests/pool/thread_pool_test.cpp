@@ -25,12 +25,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/pool/as_completed.hpp>
+#include <muster/async/as_completed.hpp>
+#include <muster/async/when_all.hpp>
+#include <muster/async/when_any.hpp>
 #include <muster/pool/ctx_thread_pool.hpp>
 #include <muster/pool/serial_pool.hpp>
 #include <muster/pool/this_pool.hpp>
-#include <muster/pool/when_all.hpp>
-#include <muster/pool/when_any.hpp>
 
 #include "error_code.hpp"
 #include "processes.hpp"

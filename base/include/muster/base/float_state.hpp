@@ -16,10 +16,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace muster {
 
 /// How a thread computes, and which exceptions there have been (the flags). On x86-64 it is MXCSR alone: long double is
@@ -135,7 +131,7 @@ std::invoke_result_t<const F&> in_fixed_long_double_state(const F& what) {
 
 inline float_state float_state::of_thread() noexcept {
   float_state found;
-  found.word_ = _mm_getcsr();
+  found.word_ = __builtin_ia32_stmxcsr();
   return found;
 }
 
@@ -147,7 +143,7 @@ inline float_state float_state::fixed() const noexcept {
   return made;
 }
 
-inline void float_state::set() const noexcept { _mm_setcsr(word_); }
+inline void float_state::set() const noexcept { __builtin_ia32_ldmxcsr(word_); }
 
 inline bool float_state::is(const float_state& other) const noexcept { return word_ == other.word_; }
 

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/future.hpp>
 #include <muster/base/float_state.hpp>
 #include <muster/parallel/data.hpp>
 #include <muster/parallel/detail/function_core.hpp>
 #include <muster/parallel/detail/typed_function.hpp>
 #include <muster/parallel/row_selection.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/lane_route.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/pool_calls.hpp>
 #include <muster/pool/pool_submitter.hpp>
 #include <muster/pool/task_options.hpp>

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <filesystem>
 
+#include <muster/async/future.hpp>
 #include <muster/pool/basic_pool.hpp>
 #include <muster/pool/detail/process_engine.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster {
 

@@ -10,11 +10,12 @@
 #include <utility>
 #include <variant>
 
+#include <muster/async/detail/callback_pause.hpp>
+#include <muster/async/future.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_source.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster {
 

@@ -11,9 +11,11 @@
 //       std::vector<int> squares = pool.map(square, std::vector{1, 2, 3});
 //     }
 
-#include <muster/pool/as_completed.hpp>
+#include <muster/async/as_completed.hpp>
+#include <muster/async/future.hpp>
+#include <muster/async/when_all.hpp>
+#include <muster/async/when_any.hpp>
 #include <muster/pool/basic_process_pool.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/pool_options.hpp>
 #include <muster/pool/pool_statistics.hpp>
 #include <muster/pool/stream.hpp>
@@ -22,8 +24,6 @@
 #include <muster/pool/this_pool.hpp>
 #include <muster/pool/this_task.hpp>
 #include <muster/pool/this_worker.hpp>
-#include <muster/pool/when_all.hpp>
-#include <muster/pool/when_any.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/process/init.hpp>
 #include <muster/serialize/exception_type.hpp>

@@ -10,13 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include <muster/async/detail/dependent_call.hpp>
+#include <muster/async/future.hpp>
+#include <muster/async/when_all.hpp>
 #include <muster/pool/detail/context.hpp>
-#include <muster/pool/detail/dependent_call.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/feed.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/stream.hpp>
-#include <muster/pool/when_all.hpp>
 
 namespace muster {
 

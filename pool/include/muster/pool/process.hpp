@@ -15,12 +15,12 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/process_call.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/process/init.hpp>
 
 namespace muster {

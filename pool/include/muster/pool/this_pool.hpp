@@ -13,10 +13,11 @@
 #include <memory>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/invocation.hpp>
+#include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_task.hpp>
-#include <muster/pool/detail/nested_source.hpp>
-#include <muster/pool/future.hpp>
+#include <muster/pool/detail/task_source.hpp>
 #include <muster/queue/nested_end.hpp>
 #include <muster/serialize/callable.hpp>
 
@@ -34,8 +35,11 @@
 /// reason; ready() only looks. With more than 32 futures under way in one worker apply_async() runs the call at once.
 ///
 /// A future that is dropped lets its call run to its end. When the task around it dies, calls that nobody has begun are
-/// withdrawn. Futures are used in the task's own thread; then(), on_complete(), std(), when_all() and as_completed()
-/// are for the program, not for tasks.
+/// withdrawn. Futures are used in the task's own thread. Callbacks (then, on_complete, when_all, when_any,
+/// as_completed) run on that thread too, one after the other: while the task waits for what such callbacks make, and
+/// when it has returned, before its end is known; so a task waits for the calls that have callbacks. What they throw is
+/// logged. Nothing else notices those ends: std() and asynchronous operations of Boost.Asio throw
+/// errc::invalid_argument.
 ///
 /// In a task of a pool of threads they are calls to that pool, as pool_calls.hpp says, without the restrictions on
 /// futures; callables and arguments must be such as can be sent all the same.
@@ -53,15 +57,15 @@ auto apply_async(F f, Args&&... args) {
   detail::check_call<F, sent_as<Args>...>();
   using call = detail::invocation<F, sent_as<Args>...>;
   using result = typename call::result;
-  if (const auto* const thread = detail::local_worker::current()) {
-    thread->require_task();
-    return detail::submit_local(thread->core->shared_from_this(), {}, true, std::move(f), std::forward<Args>(args)...);
+  if (const auto core = detail::core_of_this_task()) {
+    return detail::submit_local(core, {}, true, std::move(f), std::forward<Args>(args)...);
   }
   auto& here = nested_end::require_current();
   detail::require_texts("argument", args...);
   auto frame = call::encode(here.memory(), here.functions(), transfer::reference, f, args...);
-  return detail::future_access::of_source<result>(nullptr, std::make_shared<detail::nested_source<result>>(here.submit(
-                                                               here.functions().encode(&call::run), std::move(frame))));
+  return detail::future_access::of_handle<result>(
+      {detail::submit_nested(here, here.functions().encode(&call::run), std::move(frame)),
+       detail::nested_source<result>});
 }
 
 /// Runs `f(args...)` in a worker of this pool, perhaps this one, and returns its value or throws its error.

@@ -8,18 +8,18 @@
 
 #include <cstddef>
 
-#include <muster/pool/as_completed.hpp>
+#include <muster/async/as_completed.hpp>
+#include <muster/async/future.hpp>
+#include <muster/async/when_all.hpp>
+#include <muster/async/when_any.hpp>
 #include <muster/pool/basic_pool.hpp>
 #include <muster/pool/detail/thread_engine.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/local_calls.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/pool/this_task.hpp>
 #include <muster/pool/this_worker.hpp>
 #include <muster/pool/thread_pool_options.hpp>
-#include <muster/pool/when_all.hpp>
-#include <muster/pool/when_any.hpp>
 #include <muster/serialize/shared_object.hpp>
 
 namespace muster {

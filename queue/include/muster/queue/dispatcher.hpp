@@ -17,12 +17,12 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include <muster/async/cancellation.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/cancellation.hpp>
 #include <muster/queue/dispatcher_options.hpp>
 #include <muster/queue/dispatcher_reports.hpp>
 #include <muster/queue/finished_list.hpp>

@@ -9,12 +9,13 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include <muster/async/cancellation.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/memory/arena.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/cancellation.hpp>
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/task_reply.hpp>
@@ -84,20 +85,45 @@ public:
   /// As future::cancel.
   bool cancel(cancellation how = cancellation::ask);
 
+  /// Waits until one of these has ended, of one worker; runs one that nobody has begun. False when `until` passed
+  /// first. Unblocked by, and throws: as wait().
+  static bool wait_for_any(std::span<nested_call* const> calls, deadline until = {});
+
 private:
   friend class nested_end;
   nested_call(std::shared_ptr<nested_end> end, std::size_t cell, std::uint64_t generation) noexcept
       : end_(std::move(end)), cell_(cell), generation_(generation) {}
   nested_call(std::shared_ptr<nested_end> end, task_reply reply) : end_(std::move(end)), local_(std::move(reply)) {}
 
+  enum class stage {
+    over,      ///< it has ended
+    again,     ///< another has just changed how it stands
+    elsewhere  ///< others have it
+  };
+
   [[nodiscard]] cell_word look() const noexcept;
   void require_this_thread() const;
+  /// `found`: what its cell says. `helps`: runs it if nobody has begun it.
+  stage advance(cell_word& found, bool helps);
   void settle(task_reply reply);
 
   std::shared_ptr<nested_end> end_;
   std::size_t cell_ = 0;
   std::uint64_t generation_ = 0;
   std::optional<task_reply> local_;  // it was run here
+};
+
+/// What is told, by the thread of a task, that the task has returned, while it can still make calls; before its end is
+/// published.
+///
+/// Thread safety: belongs to the worker's thread.
+class task_companion {
+public:
+  task_companion() = default;
+  task_companion(const task_companion&) = delete;
+  task_companion& operator=(const task_companion&) = delete;
+  virtual ~task_companion() = default;
+  virtual void task_returned() noexcept = 0;
 };
 
 /// The worker's side of calls that its tasks make to their own pool.
@@ -131,6 +157,15 @@ public:
   /// Throws errc::overflow when the calls are nested too deep.
   [[nodiscard]] nested_call submit(function_token function, outgoing_frame frame);
 
+  /// What is told when the task at hand returns, and later ones that are as deep inside of others; nullptr: nothing.
+  [[nodiscard]] std::shared_ptr<task_companion>& companion() {
+    if (companions_.size() <= depth_) companions_.resize(depth_ + 1);
+    return companions_[depth_];
+  }
+  void task_returned() const noexcept {
+    if (companions_.size() > depth_ && companions_[depth_] != nullptr) companions_[depth_]->task_returned();
+  }
+
   /// Calls that outlive the worker's end find nobody.
   void close() noexcept;
 
@@ -158,7 +193,11 @@ private:
   void complete(const posted_task& task, task_call& call);
   task_reply run(task_call& call);
   void ask_to_stop(std::size_t cell) noexcept;
-  void spin_or_sleep(std::size_t cell, cell_word seen, deadline until);
+  struct seen_cell {
+    std::size_t cell = 0;
+    cell_word word;
+  };
+  void spin_or_sleep(std::span<const seen_cell> seen, deadline until);
   void abandon(std::size_t cell, std::uint64_t generation) noexcept;
   void release(std::size_t cell) noexcept;
 
@@ -168,6 +207,7 @@ private:
   std::optional<token_encoder> functions_;  // made when first needed
   std::size_t next_cell_ = 0;               // where to look first
   std::size_t depth_ = 0;                   // calls that run inside of one another
+  std::vector<std::shared_ptr<task_companion>> companions_;  // by that depth
 };
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <muster/async/detail/future_home.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/wait/idle_set.hpp>
@@ -20,8 +21,8 @@
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/step_aside.hpp>
-#include <muster/pool/detail/future_home.hpp>
 #include <muster/pool/detail/lane_route.hpp>
+#include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_queue.hpp>
 #include <muster/pool/detail/local_waits.hpp>
 #include <muster/pool/detail/local_worker.hpp>
@@ -42,7 +43,7 @@ namespace muster::detail {
 /// Cost: a job pushed and popped is four atomic operations and no allocation.
 class local_core final : public future_home, public std::enable_shared_from_this<local_core> {
 public:
-  using context_maker = std::function<std::shared_ptr<void>(std::size_t worker)>;
+  using context_maker = local_context_maker;
 
   /// With threads, or, with none, for jobs that are run where they are submitted. Waits until initializers have run and
   /// contexts are there. Throws errc::invalid_argument, errc::start_failed with what one of them threw.
@@ -58,11 +59,7 @@ public:
 
   // ---- units: a task, or a map
 
-  enum class admission {
-    with_place,  ///< accepted; free_place() and end_unit() are owed
-    accepted,    ///< without one; end_unit() is owed
-    overflow     ///< not accepted: it is to fail with that
-  };
+  using admission = local_admission;
   /// Counts one more unit. Throws errc::pool_closed, and errc::overflow as the policy says; `limited`: it needs a place
   /// under max_pending, unless a task of the pool submits it.
   [[nodiscard]] admission begin_unit(bool limited);

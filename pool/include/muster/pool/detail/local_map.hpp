@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_core.hpp>
-#include <muster/pool/detail/local_state.hpp>
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/map_source.hpp>
 

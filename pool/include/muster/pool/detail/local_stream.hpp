@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include <muster/pool/as_completed.hpp>
+#include <muster/async/as_completed.hpp>
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster::detail {
 

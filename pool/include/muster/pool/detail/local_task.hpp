@@ -8,16 +8,23 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include <muster/async/cancellation.hpp>
+#include <muster/async/detail/end_notice.hpp>
+#include <muster/async/detail/future_source.hpp>
+#include <muster/async/detail/outcome.hpp>
+#include <muster/async/future.hpp>
+#include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/pool/detail/local_core.hpp>
-#include <muster/pool/detail/local_state.hpp>
+#include <muster/pool/detail/lane_route.hpp>
+#include <muster/pool/detail/local_access.hpp>
+#include <muster/pool/detail/local_job.hpp>
 #include <muster/pool/detail/owned_value.hpp>
-#include <muster/pool/future.hpp>
+#include <muster/pool/detail/stop_flag.hpp>
 #include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
@@ -67,69 +74,63 @@ private:
   std::atomic<int> runner_ = -1;
 };
 
-/// A task whose result is an `R`, whatever is called for it.
+/// A task of a pool of threads, but for its types.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Lifetime: borrows the core until it is done.
-template <class R>
-class local_task : public future_source<R>, public local_job {
+class untyped_local_task : public local_job {
 public:
-  local_task(local_core& core, lane_route route) noexcept : core_(core), route_(route) {}
+  untyped_local_task(local_core& core, lane_route route) noexcept : core_(core), route_(route) {}
 
   // As a job.
-  void run(local_worker& here) noexcept override {
-    if (progress_.try_begin()) execute(here);
-  }
-  void withdraw(const error_info& why) noexcept override {
-    if (progress_.try_begin()) fail(why);
-  }
+  void run(local_worker& here) noexcept final;
+  void withdraw(const error_info& why) noexcept final;
 
   /// It has a place under max_pending, which it gives back. Requires: it has not been posted.
   void take_place() noexcept { has_place_ = true; }
 
+protected:
   // As the source of a future.
-  bool wait(deadline until) override {
-    if (progress_.is_done()) return true;
-    if (auto* const here = core_.inside(route_); here != nullptr && progress_.try_begin()) {
-      execute(*here);  // nobody has begun it, and perhaps nobody else ever could
-      return true;
-    }
-    const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);
-    const auto* const here = until.is_never() ? core_.sleeper() : nullptr;
-    if (here == nullptr) return progress_.wait(core_, route_, until);
-    while (!progress_.wait_at(core_, *here, route_)) {
-      const auto why = core_.circle_error(*here);
-      if (progress_.try_begin()) fail(why);
-    }
-    return true;
-  }
-  [[nodiscard]] bool is_done() const override { return progress_.is_done(); }
+  bool wait_for_end(deadline until);
+  [[nodiscard]] bool has_ended() const noexcept { return progress_.is_done(); }
+  bool give_up(cancellation how);
+  [[nodiscard]] bool is_run_here() const noexcept;
+  void tell_of_end(std::unique_ptr<end_notice> notice) MUSTER_EXCLUDES(mutex_);
+
+private:
+  /// Calls what is to be called, keeps how it ended, and destroys the callable and its arguments.
+  virtual void call_and_keep() noexcept = 0;
+  /// Keeps that error instead.
+  virtual void keep_failure(const error_info& why) noexcept = 0;
+
+  void execute(local_worker& here) noexcept;
+  void fail(const error_info& why) noexcept;
+  void finish() noexcept;
+  void tell() noexcept MUSTER_EXCLUDES(mutex_);
+
+  local_core& core_;
+  local_progress progress_;
+  const lane_route route_;
+  bool has_place_ = false;
+  stop_flag stop_;
+  mutex mutex_;
+  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);  // written before ask_to_be_told()
+};
+
+/// A task whose result is an `R`, whatever is called for it.
+///
+/// Thread safety and lifetime: as untyped_local_task.
+template <class R>
+class local_task : public future_source<R>, public untyped_local_task {
+public:
+  using untyped_local_task::untyped_local_task;
+
+  bool wait(deadline until) override { return wait_for_end(until); }
+  [[nodiscard]] bool is_done() const override { return has_ended(); }
   outcome<R> take() override { return std::move(*outcome_); }
-
-  bool cancel(cancellation how) override {
-    if (progress_.is_done()) return false;
-    if (progress_.try_begin()) {
-      // Begun here, it must end here: also without memory for the text.
-      fail(
-          error_info::described(errc::cancelled, [] { return std::string("cancelled before a thread had begun it"); }));
-      return true;
-    }
-    if (how != cancellation::withdraw) stop_.request();
-    return false;
-  }
-
-  [[nodiscard]] bool runs_here() const noexcept override {
-    const auto* const here = core_.inside();
-    return here != nullptr && progress_.is_run_by(here->id);
-  }
-
-  void when_done(std::unique_ptr<end_notice> notice) override MUSTER_EXCLUDES(mutex_) {
-    {
-      const scoped_lock lock(mutex_);
-      notice_.swap(notice);
-    }
-    if (!progress_.ask_to_be_told()) tell();
-  }
+  bool cancel(cancellation how) override { return give_up(how); }
+  [[nodiscard]] bool runs_here() const noexcept override { return is_run_here(); }
+  void when_done(std::unique_ptr<end_notice> notice) override { tell_of_end(std::move(notice)); }
 
 protected:
   /// Calls what is to be called.
@@ -138,45 +139,17 @@ protected:
   virtual void forget_call() noexcept = 0;
 
 private:
-  void execute(local_worker& here) noexcept {
-    const local_worker::task_scope scope(here, stop_);
-    progress_.note_runner(here.id);
+  void call_and_keep() noexcept override {
     auto how = outcome<R>::of_call([this]() -> R { return call(); });
     forget_call();
-    finish(std::move(how));
-  }
-
-  void fail(const error_info& why) noexcept {
-    forget_call();
-    finish(outcome<R>::of_error(error_info::copy_of(why)));
-  }
-
-  void finish(outcome<R> how) noexcept {
     outcome_.emplace(std::move(how));
-    if (has_place_) core_.free_place();
-    if (progress_.finish()) tell();
-    core_.end_unit();
+  }
+  void keep_failure(const error_info& why) noexcept override {
+    forget_call();
+    outcome_.emplace(outcome<R>::of_error(error_info::copy_of(why)));
   }
 
-  // when_done() may be called again at the same time and find the task done: then it tells its notice itself, or finds
-  // that it was told here.
-  void tell() noexcept MUSTER_EXCLUDES(mutex_) {
-    std::unique_ptr<end_notice> notice;
-    {
-      const scoped_lock lock(mutex_);
-      notice.swap(notice_);
-    }
-    end_notice::tell(std::move(notice));
-  }
-
-  local_core& core_;
-  local_progress progress_;
-  const lane_route route_;
-  bool has_place_ = false;
-  stop_flag stop_;
-  std::optional<outcome<R>> outcome_;  // written by whoever began it, before progress_.finish()
-  mutex mutex_;
-  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);  // written before ask_to_be_told()
+  std::optional<outcome<R>> outcome_;  // written by whoever began it, before the end is published
 };
 
 /// A callable with its bound values, taken apart.
@@ -269,18 +242,19 @@ private:
 template <class F, class... Args>
 auto submit_local(const std::shared_ptr<local_core>& core, lane_route route, bool limited, F f, Args&&... args) {
   using call = local_call<F, sent_as<Args>...>;
+  using result = typename call::result;
   require_texts("argument", args...);
   auto task = std::make_shared<call>(*core, route, std::move(f), std::forward<Args>(args)...);
-  auto made = future_access::of_source<typename call::result>(core, task);
-  const auto admitted = core->begin_unit(limited);
-  if (admitted != local_core::admission::overflow) {
-    if (admitted == local_core::admission::with_place) task->take_place();
-    core->post(std::move(task), route);
+  auto made = future_access::of_source<result>(home_of(core), task);
+  const auto admitted = begin_unit(*core, limited);
+  if (admitted != local_admission::overflow) {
+    if (admitted == local_admission::with_place) task->take_place();
+    post(*core, std::move(task), route);
     return made;
   }
-  auto failed = std::make_shared<local_state<typename call::result>>();
-  failed->complete(outcome<typename call::result>::of_error(local_core::overflow_error()));
-  return future_access::of_source<typename call::result>(core, std::move(failed));
+  auto failed = std::make_shared<local_state<result>>();
+  failed->complete(outcome<result>::of_error(overflow_error()));
+  return future_access::of_source<result>(home_of(core), std::move(failed));
 }
 
 /// A unit that was accepted before it is known what it will call.
@@ -290,12 +264,12 @@ class local_unit {
 public:
   /// Throws what begin_unit throws.
   explicit local_unit(std::shared_ptr<local_core> core) : core_(std::move(core)) {
-    static_cast<void>(core_->begin_unit(false));  // not limited: it is accepted, or throws
+    static_cast<void>(begin_unit(*core_, false));  // not limited: it is accepted, or throws
   }
   local_unit(const local_unit&) = delete;
   local_unit& operator=(const local_unit&) = delete;
   ~local_unit() {
-    if (owed_) core_->end_unit();
+    if (owed_) end_unit(*core_);
   }
 
   /// Requires: called once.
@@ -303,9 +277,9 @@ public:
   auto submit(lane_route route, F f, Args&&... args) {
     using call = local_call<F, sent_as<Args>...>;
     auto task = std::make_shared<call>(*core_, route, std::move(f), std::forward<Args>(args)...);
-    auto made = future_access::of_source<typename call::result>(core_, task);
+    auto made = future_access::of_source<typename call::result>(home_of(core_), task);
     owed_ = false;
-    core_->post(std::move(task), route);
+    post(*core_, std::move(task), route);
     return made;
   }
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <memory>
 
+#include <muster/async/detail/delivery.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/detail/delivery.hpp>
 #include <muster/queue/dispatcher.hpp>
 
 namespace boost::asio {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/batch_run.hpp>
-#include <muster/pool/detail/local_state.hpp>
 #include <muster/pool/stream.hpp>
 
 namespace muster::detail {

@@ -6,10 +6,11 @@
 #include <memory>
 
 #include <muster/base/mutex.hpp>
-#include <muster/pool/detail/callback_executor.hpp>
 #include <muster/pool/output_choice.hpp>
 
 namespace muster::detail {
+
+class callback_executor;
 
 /// Brings the lines of workers from the supervisor's thread to the program's sink on the callback thread, and bounds
 /// what waits in between. However many wait, there is one job for them at the executor.

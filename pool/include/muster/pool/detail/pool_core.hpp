@@ -10,9 +10,9 @@
 #include <typeinfo>
 #include <vector>
 
+#include <muster/async/detail/future_home.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/pool/detail/future_home.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/loop_attendant.hpp>
 #include <muster/pool/detail/output_relay.hpp>
@@ -47,6 +47,8 @@ public:
   [[nodiscard]] token_encoder& functions() noexcept { return functions_; }
   [[nodiscard]] dispatcher& tasks() noexcept { return tasks_; }
   [[nodiscard]] start_notice& start() noexcept { return start_; }
+  void begin_listening() noexcept override { tasks_.begin_listening(); }
+  void end_listening() noexcept override { tasks_.end_listening(); }
   [[nodiscard]] std::shared_ptr<void> listen() override;
   /// Who drains on the program's loop; nullptr: there is none.
   [[nodiscard]] loop_attendant* attendant() const noexcept { return attendant_.get(); }

@@ -6,8 +6,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/pool/future.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/task_source.hpp>
 
 namespace muster::detail {
 
@@ -62,7 +64,7 @@ future<void> submit_process_call(const std::shared_ptr<pool_core>& core, F f, co
   require_texts("argument", args...);
   auto frame = call::encode(core->memory(), core->functions(), transfer::reference, callable, args...);
   auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited);
-  return future_access::of_task<void>(core, record);
+  return future_of_task<void>(core, record);
 }
 
 }  // namespace muster::detail

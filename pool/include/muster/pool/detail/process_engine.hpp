@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/detail/dependent_call.hpp>
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
-#include <muster/pool/detail/dependent_call.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
@@ -27,8 +28,8 @@
 #include <muster/pool/detail/sent_map.hpp>
 #include <muster/pool/detail/slow_stream.hpp>
 #include <muster/pool/detail/stream_engine.hpp>
+#include <muster/pool/detail/task_source.hpp>
 #include <muster/pool/detail/task_stream.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
@@ -211,7 +212,7 @@ private:
     const auto token = core->functions().encode(&call::run);
     if (core->names_functions()) core->name_function(token, typeid(typename call::sent::callable));
     auto& record = core->submit(token, std::move(frame), options, terms, route, admitted);
-    return future_access::of_task<typename call::result>(core, record);
+    return future_of_task<typename call::result>(core, record);
   }
   template <class F, class... Args>
   static auto send(const submission& how, admission admitted, const F& f, const Args&... args) {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/pool_core.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/pool_options.hpp>
 #include <muster/pool/pool_statistics.hpp>
 #include <muster/process/crew.hpp>

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/future.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster::detail {
 
@@ -136,17 +136,17 @@ public:
   }
 
 private:
-  // Tells that one has ended. Deletes itself when it is told anything.
-  class observer final : public end_observer {
+  // Tells that one has ended.
+  class observer final : public end_notice {
   public:
     observer(std::shared_ptr<sent_elements> of, std::size_t number) : of_(std::move(of)), number_(number) {}
-    void noticed() noexcept override {
-      of_->note_end(number_);
-      delete this;
-    }
-    void abandoned() noexcept override { delete this; }
 
   private:
+    void tell() noexcept override {
+      const std::unique_ptr<observer> self(this);
+      of_->note_end(number_);
+    }
+
     const std::shared_ptr<sent_elements> of_;
     const std::size_t number_;
   };

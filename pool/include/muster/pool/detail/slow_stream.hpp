@@ -10,12 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/sent_elements.hpp>
 #include <muster/pool/detail/stream_source.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster::detail {
 

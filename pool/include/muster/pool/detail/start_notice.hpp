@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/detail/local_state.hpp>
 
 namespace muster::detail {
 

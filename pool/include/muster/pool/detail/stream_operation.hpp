@@ -8,9 +8,9 @@
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 
+#include <muster/async/detail/async_operation.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/detail/async_operation.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
 namespace muster::detail {
@@ -124,7 +124,7 @@ private:
     if (what != news::none) return end(what);
     if (!patience) return;
     try {
-      static_cast<void>(steps->post_at(later(clock::now(), *patience), [weak = this->weak_from_this()] {
+      post_at(*steps, later(clock::now(), *patience), defer([weak = this->weak_from_this()] {
         if (const auto self = weak.lock()) self->lose_patience();
       }));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)

@@ -10,9 +10,9 @@
 #include <utility>
 #include <variant>
 
+#include <muster/async/detail/future_home.hpp>
+#include <muster/async/detail/future_source.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/pool/detail/future_home.hpp>
-#include <muster/pool/detail/local_state.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {

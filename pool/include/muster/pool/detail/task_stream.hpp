@@ -11,10 +11,10 @@
 #include <optional>
 #include <utility>
 
+#include <muster/async/detail/readiness.hpp>
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/input_pace.hpp>
-#include <muster/pool/detail/readiness.hpp>
 #include <muster/pool/detail/stream_source.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster::detail {
 

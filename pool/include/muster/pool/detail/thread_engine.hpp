@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <muster/pool/detail/dependent_call.hpp>
+#include <muster/async/detail/dependent_call.hpp>
+#include <muster/async/future.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
@@ -26,7 +27,6 @@
 #include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/detail/thread_host.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/local_core.hpp>
-#include <muster/pool/future.hpp>
 #include <muster/pool/thread_pool_options.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/serialize/shared_object.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/detail/callback_executor.hpp>
+#include <muster/async/detail/callback_executor.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -32,6 +32,8 @@ void log_shortly(const log_sink& log, const char* what) noexcept {
 
 }  // namespace
 
+void loop_room_disposal::operator()(loop_room* room) const noexcept { delete room; }
+
 callback_executor::~callback_executor() {
   // Its threads hold this object, so they have ended, or this is the last of them.
   for (auto& each : threads_) {
@@ -62,7 +64,7 @@ void callback_executor::prepare(deferred_call& call) {
 }
 
 void callback_executor::reserve(deferred_call& call) const {
-  if (loop_ != nullptr) call.room_ = std::make_unique<handler_room<128>>();
+  if (loop_ != nullptr) call.room_.reset(new loop_room);
 }
 
 void callback_executor::post(deferred_ptr call) noexcept {
@@ -81,6 +83,18 @@ bool callback_executor::try_post(deferred_ptr& call) noexcept {
   try_to_have_thread();
   changed_.notify_one();
   return true;
+}
+
+void callback_executor::run_posted() {
+  for (;;) {
+    deferred_ptr call;
+    {
+      const scoped_lock lock(mutex_);
+      call = calls_.pop_front();
+    }
+    if (call == nullptr) return;
+    run(*call);
+  }
 }
 
 bool callback_executor::post_at(clock::time_point when, deferred_ptr call) {
@@ -116,7 +130,7 @@ void callback_executor::log_lack() noexcept {
 }
 
 void callback_executor::require_thread() {
-  if (started_) return;
+  if (started_ || by_hand_) return;
   add_thread();
   started_ = true;
 }

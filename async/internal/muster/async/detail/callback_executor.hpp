@@ -9,10 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include <muster/async/detail/callback_pause.hpp>
+#include <muster/async/detail/deferred_call.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/handler_room.hpp>
 #include <muster/base/log.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/detail/deferred_call.hpp>
 
 namespace boost::asio {
 class io_context;
@@ -20,8 +22,11 @@ class io_context;
 
 namespace muster::detail {
 
-/// Where a pool runs the program's callbacks: one after the other, on a thread which is started by the first; or on a
-/// loop of the program's.
+/// Memory for one operation of Asio.
+struct loop_room : handler_room<128> {};
+
+/// Where a pool runs the program's callbacks: one after the other, on a thread which is started by the first; on a
+/// loop of the program's; or where somebody runs them by hand.
 ///
 /// A callback may do anything: call the pool, wait for a future, destroy the pool. What it throws is logged. While one
 /// waits (callback_pause), those behind it go on, on another thread; it goes on itself when none of them runs.
@@ -34,6 +39,9 @@ public:
   explicit callback_executor(log_sink log) : log_(callable(std::move(log))) {}
   /// Without a thread: `loop`, which must outlive stop().
   callback_executor(log_sink log, boost::asio::io_context& loop) : log_(callable(std::move(log))), loop_(&loop) {}
+  struct by_hand {};
+  /// Without either: what is posted runs in run_posted().
+  callback_executor(log_sink log, by_hand /*tag*/) : log_(callable(std::move(log))), by_hand_(true) {}
   callback_executor(const callback_executor&) = delete;
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();
@@ -72,6 +80,9 @@ public:
     return post_at(when, defer(std::move(f)));
   }
 
+  /// Runs what was posted, in the calling thread, and what that posts. Requires: by_hand; one thread at a time.
+  void run_posted() MUSTER_EXCLUDES(mutex_);
+
   /// Runs what was posted, then ends the threads and waits for them. Called by a callback it does not wait. What was
   /// posted to a loop runs when that does.
   void stop() MUSTER_EXCLUDES(mutex_);
@@ -95,6 +106,7 @@ private:
 
   const log_sink log_;
   boost::asio::io_context* const loop_ = nullptr;
+  const bool by_hand_ = false;
   mutex mutex_;
   condition changed_;  // for threads that have nothing to do
   condition turn_;     // for callbacks that have waited
@@ -110,29 +122,6 @@ private:
   std::size_t ready_ MUSTER_GUARDED_BY(mutex_) = 0;  // callbacks that have waited and are to go on
   std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
   std::size_t taken_ MUSTER_GUARDED_BY(mutex_) = 0;  // of these: the first ones, by who ends them
-};
-
-/// While it lives the callback that this thread runs, if it runs one, waits: what it waits for may be made by callbacks
-/// that are behind it. Make it before locks are taken that those may want.
-///
-/// Thread safety: belongs to the thread that made it.
-class callback_pause {
-public:
-  /// Throws errc::overflow when too many callbacks wait already, EAGAIN when no thread can be had for the others.
-  callback_pause();
-  /// For a wait until then: none, if that has passed. Throws as the constructor.
-  [[nodiscard]] static callback_pause until(deadline when);
-  /// For the end of a pool, which must not throw: none where those behind the callback cannot have a thread. What does
-  /// not wait for them ends all the same.
-  [[nodiscard]] static callback_pause if_possible() noexcept;
-  callback_pause(const callback_pause&) = delete;
-  callback_pause& operator=(const callback_pause&) = delete;
-  ~callback_pause();
-
-private:
-  explicit callback_pause(callback_executor* where);
-
-  callback_executor* const where_;
 };
 
 }  // namespace muster::detail

@@ -4,9 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include <boost/intrusive/slist.hpp>
-
-#include <muster/pool/detail/owning_list.hpp>
+#include <muster/async/detail/owning_list.hpp>
 
 namespace boost::asio {
 class io_context;
@@ -17,7 +15,7 @@ namespace muster::detail {
 /// An asynchronous operation that has ended: what calls its handler. Each function uses `self` up.
 ///
 /// Thread safety: distinct objects: safe.
-class delivery : public boost::intrusive::slist_base_hook<> {
+class delivery : public list_link<delivery> {
 public:
   delivery() = default;
   delivery(const delivery&) = delete;

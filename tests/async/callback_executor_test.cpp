@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/detail/callback_executor.hpp>
+#include <muster/async/detail/callback_executor.hpp>
 
 #include <atomic>
 #include <cerrno>

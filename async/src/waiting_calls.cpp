@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/detail/waiting_calls.hpp>
+#include <muster/async/detail/waiting_calls.hpp>
 
 #include <utility>
 

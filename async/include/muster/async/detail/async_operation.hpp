@@ -21,8 +21,9 @@
 #include <boost/asio/query.hpp>
 #include <boost/asio/system_executor.hpp>
 
-#include <muster/pool/detail/delivery.hpp>
-#include <muster/pool/future.hpp>
+#include <muster/async/detail/callbacks.hpp>
+#include <muster/async/detail/delivery.hpp>
+#include <muster/async/future.hpp>
 
 namespace muster::detail {
 
@@ -44,16 +45,11 @@ public:
 
   /// Allocates what post() needs for `call`, and starts the thread. Where none can be had, the call waits for one.
   void prepare(deferred_call& call) const {
-    if (thread_ == nullptr) return;
-    thread_->reserve(call);
-    try {
-      thread_->prepare();
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch): as callback_executor::post says
-    }
+    if (thread_ != nullptr) detail::prepare(*thread_, call);
   }
   /// Runs a call that was prepared, as execute() does; inside this call where there is neither a thread nor memory.
   void post(deferred_ptr call) const {
-    if (thread_ != nullptr && thread_->try_post(call)) return;
+    if (thread_ != nullptr && try_post(*thread_, call)) return;
     auto* const released = call.get();
     try {
       boost::asio::post(boost::asio::system_executor(), [released] { deferred_ptr(released)->run(); });
@@ -270,7 +266,7 @@ private:
     if constexpr (needs_callbacks) {
       otherwise_.post(std::move(self));
     } else {
-      if (auto* const steps = how_.steps(); steps != nullptr && steps->try_post(self)) return;
+      if (auto* const steps = how_.steps(); steps != nullptr && detail::try_post(*steps, self)) return;
       // The pool has ended, and there is neither memory nor a thread: the handler must be called all the same.
       while (!try_to_post()) std::this_thread::yield();
     }
@@ -323,70 +319,47 @@ private:
   std::atomic<unsigned> owners_ = 1;
 };
 
-/// How a task ended: decodes its reply, once.
+/// How a future ended: takes its outcome, once.
 template <class R>
-struct reply_ending {
-  std::shared_ptr<pool_core> core;  // the reply may be in its memory
-  task_reply reply{};
+struct future_ending {
+  future_handle of;
 
-  outcome<R> operator()() && { return decode_reply<R>(reply); }
-  [[nodiscard]] callback_executor* steps() const noexcept { return &core->steps(); }
-};
-
-/// How a future_source ended: takes its outcome, once.
-template <class R>
-struct source_ending {
-  std::shared_ptr<future_home> home;  // null for when_all of nothing, which belongs to no pool
-  std::shared_ptr<future_source<R>> source;
-
-  outcome<R> operator()() && { return take_outcome(*source); }
-  [[nodiscard]] callback_executor* steps() const noexcept { return home != nullptr ? &home->steps() : nullptr; }
-};
-
-/// An asynchronous wait for a task: what a future's wait is, without anything in between.
-///
-/// Thread safety: as async_operation.
-template <class R, class Form, class Handler>
-class async_task_operation final : public async_operation<Form, Handler, reply_ending<R>>, public reply_sink {
-public:
-  async_task_operation(Handler handler, const callback_thread& otherwise, std::shared_ptr<pool_core> core)
-      : async_operation<Form, Handler, reply_ending<R>>(std::move(handler), otherwise, {.core = std::move(core)}) {}
-
-  /// It belongs to the task from now on.
-  static void begin(std::unique_ptr<async_task_operation> self, task_record& record) noexcept {
-    const auto core = self->how().core;  // the operation may end meanwhile, and be its last owner
-    core->tasks().begin_listening();
-    core->tasks().hand_over(record, *self.release());
-  }
-
-  void keep(task_reply&& reply) noexcept override { this->how().reply = std::move(reply); }
-
-  // The caller keeps the dispatcher alive.
-  void ended() noexcept override {
-    auto& tasks = this->how().core->tasks();
-    delivery_scope::put_aside_or_send(std::unique_ptr<delivery>(this));
-    tasks.end_listening();  // now that it has its place in the loop
+  outcome<R> operator()() && { return take_outcome<R>(std::move(of)); }
+  [[nodiscard]] callback_executor* steps() const noexcept {
+    return of.home() != nullptr ? &of.home()->steps() : nullptr;
   }
 };
 
-/// An asynchronous wait for a future_source.
+/// An asynchronous wait for a future.
 ///
 /// Thread safety: as async_operation.
 template <class R, class Form, class Handler>
-class async_source_operation final : public async_operation<Form, Handler, source_ending<R>>, public end_notice {
+class async_future_operation final : public async_operation<Form, Handler, future_ending<R>>, public end_notice {
 public:
-  async_source_operation(Handler handler, const callback_thread& otherwise, source_ending<R> how)
-      : async_operation<Form, Handler, source_ending<R>>(std::move(handler), otherwise, std::move(how)),
-        listening_(this->how().home != nullptr ? this->how().home->listen() : nullptr) {}
+  async_future_operation(Handler handler, const callback_thread& otherwise)
+      : async_operation<Form, Handler, future_ending<R>>(std::move(handler), otherwise, {}) {}
+  ~async_future_operation() override {
+    if (listening_ != nullptr) listening_->end_listening();
+  }
+
+  static void begin(std::unique_ptr<async_future_operation> self, future_handle of) {
+    if (of.home() != nullptr) {
+      of.home()->begin_listening();
+      self->listening_ = of.home();
+    }
+    auto& kept = self->how().of;
+    kept = std::move(of);
+    kept.notify(std::move(self));
+  }
 
 private:
   void tell() noexcept override {
-    const auto home = this->how().home;
-    const auto until_it_has_its_place_in_the_loop = std::move(listening_);
+    const auto home = std::move(listening_);
     delivery_scope::put_aside_or_send(std::unique_ptr<delivery>(this));
+    if (home != nullptr) home->end_listening();  // now that it has its place in the loop
   }
 
-  std::shared_ptr<void> listening_;
+  std::shared_ptr<future_home> listening_;  // on its loop
 };
 
 /// The handler's arguments of futures that are waited for as they are: an exception or null, and the value.
@@ -440,7 +413,9 @@ class initiate_wait {
 public:
   using executor_type = callback_thread;
 
-  explicit initiate_wait(const future<R>& what) : otherwise_(future_access::thread_of(what)) {}
+  explicit initiate_wait(const future<R>& what)
+      : otherwise_(future_access::home_of(what) != nullptr ? future_access::home_of(what)->shared_callbacks()
+                                                           : nullptr) {}
   [[nodiscard]] executor_type get_executor() const noexcept { return otherwise_; }
 
   template <class Handler>
@@ -451,15 +426,9 @@ public:
         if (type != boost::asio::cancellation_type::none) cancel(cancellation_for(type));
       });
     }
-    if (auto [core, record] = future_access::take_task(what); record != nullptr) {
-      using operation = async_task_operation<R, Form, std::decay_t<Handler>>;
-      return operation::begin(std::make_unique<operation>(std::forward<Handler>(handler), otherwise_, std::move(core)),
-                              *record);
-    }
-    using operation = async_source_operation<R, Form, std::decay_t<Handler>>;
-    auto source = future_access::take_source(what);
-    source_ending<R> how{.home = future_access::home_of(what), .source = source};
-    source->when_done(std::make_unique<operation>(std::forward<Handler>(handler), otherwise_, std::move(how)));
+    using operation = async_future_operation<R, Form, std::decay_t<Handler>>;
+    operation::begin(std::make_unique<operation>(std::forward<Handler>(handler), otherwise_),
+                     future_access::take_handle(what));
   }
 
 private:

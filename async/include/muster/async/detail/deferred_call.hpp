@@ -4,12 +4,14 @@
 #include <memory>
 #include <utility>
 
-#include <boost/intrusive/slist.hpp>
-
-#include <muster/pool/detail/owning_list.hpp>
-#include <muster/process/detail/handler_room.hpp>
+#include <muster/async/detail/owning_list.hpp>
 
 namespace muster::detail {
+
+struct loop_room;
+struct loop_room_disposal {
+  void operator()(loop_room* room) const noexcept;
+};
 
 /// A call that a callback_executor makes later, on its own thread.
 ///
@@ -17,7 +19,7 @@ namespace muster::detail {
 /// by pointer only: passing it on allocates nothing, copies nothing, and destroys nothing that the program has given.
 /// The executor's thread destroys it.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class deferred_call : public boost::intrusive::slist_base_hook<> {
+class deferred_call : public list_link<deferred_call> {
 public:
   deferred_call() = default;
   deferred_call(const deferred_call&) = delete;
@@ -35,7 +37,7 @@ private:
   virtual void dispose() noexcept { delete this; }
 
   // For Asio's operation, where the executor is a loop of the program's: nothing else is allocated at the end.
-  std::unique_ptr<handler_room<128>> room_;
+  std::unique_ptr<loop_room, loop_room_disposal> room_;
 };
 
 struct deferred_disposal {
@@ -61,26 +63,5 @@ template <class F>
 [[nodiscard]] deferred_ptr defer(F f) {
   return deferred_ptr(new deferred_function<F>(std::move(f)));
 }
-
-/// Learns once that something has ended, from the thread that observes the end: often the supervisor.
-///
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
-class end_notice {
-public:
-  end_notice() = default;
-  end_notice(const end_notice&) = delete;
-  end_notice& operator=(const end_notice&) = delete;
-  /// Without a tell() before: whatever was to end is not going to say so.
-  virtual ~end_notice() = default;
-
-  /// Passes the news on. Runs no code of the program, and destroys nothing that the program has given.
-  static void tell(std::unique_ptr<end_notice> self) noexcept {
-    if (self != nullptr) self.release()->tell();
-  }
-
-private:
-  /// Owns itself from now on.
-  virtual void tell() noexcept = 0;
-};
 
 }  // namespace muster::detail

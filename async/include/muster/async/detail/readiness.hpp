@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <muster/async/future.hpp>
 #include <muster/base/mutex.hpp>
-#include <muster/pool/future.hpp>
 
 namespace muster::detail {
 
@@ -45,17 +45,19 @@ private:
   std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// Sets it when a future is done. Deletes itself when it is told anything.
-class readiness_observer final : public end_observer {
+/// Sets it when a future is done.
+///
+/// Thread safety: as end_notice.
+class readiness_observer final : public end_notice {
 public:
   explicit readiness_observer(std::shared_ptr<readiness> of) : of_(std::move(of)) {}
-  void noticed() noexcept override {
-    of_->set();
-    delete this;
-  }
-  void abandoned() noexcept override { delete this; }
 
 private:
+  void tell() noexcept override {
+    const std::unique_ptr<readiness_observer> self(this);
+    of_->set();
+  }
+
   const std::shared_ptr<readiness> of_;
 };
 

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <exception>
-#include <functional>
 #include <memory>
 #include <new>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
-#include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
-#include <muster/pool/detail/callback_executor.hpp>
-#include <muster/pool/detail/deferred_call.hpp>
-#include <muster/queue/cancellation.hpp>
 #include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/result.hpp>
 
@@ -164,117 +157,6 @@ private:
 
   // Errors are long and rare: values stay short for them.
   std::variant<stored, std::shared_ptr<const error_info>, std::exception_ptr> content_;
-};
-
-/// Where a future gets its value from, when that is not a single task.
-///
-/// Thread safety: distinct objects: safe. Shared objects: safe.
-template <class R>
-class future_source {
-public:
-  future_source() = default;
-  future_source(const future_source&) = delete;
-  future_source& operator=(const future_source&) = delete;
-  virtual ~future_source() = default;
-
-  /// False when `until` passed first.
-  virtual bool wait(deadline until) = 0;
-  [[nodiscard]] virtual bool is_done() const = 0;
-  /// Requires: is_done(); called once.
-  virtual outcome<R> take() = 0;
-  /// Tells `notice` once it is done, at once if it is already, on the thread that observes the end. A notice of before
-  /// is dropped. Called by the holder of the future. Allocates nothing.
-  virtual void when_done(std::unique_ptr<end_notice> notice) = 0;
-  /// As future::cancel.
-  virtual bool cancel(cancellation /*how*/) { return false; }
-  /// Whether the calling thread is inside of it: to wait for it would be to wait for itself.
-  [[nodiscard]] virtual bool runs_here() const noexcept { return false; }
-};
-
-/// How it ended; also what take() throws, for want of memory, is how.
-template <class R>
-[[nodiscard]] outcome<R> take_outcome(future_source<R>& from) noexcept {
-  try {
-    return from.take();
-  } catch (...) {
-    return outcome<R>::of_exception(std::current_exception());
-  }
-}
-
-/// Whether the calling thread is one of a pool of threads: what it waits for may be behind it.
-[[nodiscard]] bool is_local_worker() noexcept;
-
-/// The source of a future whose value a callback makes: of then(), when_all() and the like. Cancelling it is cancelling
-/// what it is made of; and a thread of a pool that waits for it waits for that first, since it may have to run it
-/// itself.
-///
-/// Thread safety: distinct objects: safe. Shared objects: safe.
-template <class R>
-class local_state final : public future_source<R> {
-public:
-  using canceller = std::function<void(cancellation)>;
-  /// Waits for what it is made of, until then at most.
-  using waiter = std::function<void(deadline)>;
-
-  local_state() = default;
-  /// Both may be called by any thread, at any time.
-  explicit local_state(canceller cancel, waiter wait = nullptr) : cancel_(std::move(cancel)), wait_(std::move(wait)) {}
-
-  /// Requires: called once.
-  void complete(outcome<R> how) noexcept MUSTER_EXCLUDES(mutex_) {
-    std::unique_ptr<end_notice> notice;
-    {
-      const scoped_lock lock(mutex_);
-      outcome_.emplace(std::move(how));
-      notice = std::move(notice_);
-      changed_.notify_all();
-    }
-    end_notice::tell(std::move(notice));
-  }
-
-  bool wait(deadline until) override MUSTER_EXCLUDES(mutex_) {
-    if (is_done()) return true;
-    if (wait_ && is_local_worker()) wait_(until);
-    const auto what_makes_it_may_be_behind_us = callback_pause::until(until);
-    scoped_lock lock(mutex_);
-    while (!outcome_ && changed_.wait_until(lock, until)) continue;
-    return outcome_.has_value();
-  }
-
-  [[nodiscard]] bool is_done() const override MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    return outcome_.has_value();
-  }
-
-  outcome<R> take() override MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    return std::move(*outcome_);
-  }
-
-  void when_done(std::unique_ptr<end_notice> notice) override MUSTER_EXCLUDES(mutex_) {
-    {
-      const scoped_lock lock(mutex_);
-      if (!outcome_) {
-        notice_.swap(notice);  // the one of before is dropped without the lock: its observer is told
-        return;
-      }
-    }
-    end_notice::tell(std::move(notice));
-  }
-
-  /// False: whether anything was withdrawn shows when it ends.
-  bool cancel(cancellation how) override MUSTER_EXCLUDES(mutex_) {
-    if (cancel_ && !is_done()) cancel_(how);
-    return false;
-  }
-
-private:
-  const canceller cancel_;
-  const waiter wait_;
-  mutable mutex mutex_;
-  condition changed_;
-  std::optional<outcome<R>> outcome_ MUSTER_GUARDED_BY(mutex_);
-  std::unique_ptr<end_notice> notice_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::detail

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <muster/async/detail/encoded_end.hpp>
+#include <muster/async/detail/future_handle.hpp>
+#include <muster/async/detail/future_source.hpp>
+#include <muster/async/detail/outcome.hpp>
+
+namespace muster::detail {
+
+/// A table of functions, and how its sources give a value of type R: once, when it is done.
+template <class R>
+struct typed_functions : source_functions {
+  outcome<R> (*take)(const held_source& which, const typed_functions& by);
+};
+
+/// How it ended; also what take() throws, for want of memory, is how.
+template <class R>
+[[nodiscard]] outcome<R> take_of_object(const held_source& which, const typed_functions<R>& /*by*/) {
+  try {
+    return static_cast<future_source<R>&>(*static_cast<untyped_source*>(which.what.get())).take();
+  } catch (...) {
+    return outcome<R>::of_exception(std::current_exception());
+  }
+}
+
+/// Decodes into an outcome.
+///
+/// Thread safety: as a value.
+template <class R>
+class outcome_reader final : public end_reader {
+public:
+  explicit outcome_reader(std::optional<outcome<R>>& into) noexcept : into_(into) {}
+  void read(const encoded_end& end) const noexcept override { into_.emplace(decode_end<R>(end)); }
+
+private:
+  std::optional<outcome<R>>& into_;
+};
+
+template <class R>
+[[nodiscard]] outcome<R> take_encoded(const held_source& which, const typed_functions<R>& by) {
+  std::optional<outcome<R>> how;
+  try {
+    by.read(which, outcome_reader<R>(how));
+  } catch (...) {
+    return outcome<R>::of_exception(std::current_exception());
+  }
+  return std::move(*how);
+}
+
+template <class R>
+inline constexpr typed_functions<R> object_source{object_functions, &take_of_object<R>};
+
+/// A handle of such a source.
+template <class R>
+[[nodiscard]] future_handle handle_of(std::shared_ptr<future_home> home, std::shared_ptr<future_source<R>> source) {
+  std::shared_ptr<untyped_source> untyped = std::move(source);
+  return {held_source{.home = std::move(home), .what = std::move(untyped)}, object_source<R>};
+}
+
+/// Uses the future up.
+template <class R>
+[[nodiscard]] outcome<R> take_outcome(future_handle from) {
+  const auto& functions = static_cast<const typed_functions<R>&>(from.functions());
+  return functions.take(from.release(), functions);
+}
+
+}  // namespace muster::detail
