@@ -100,7 +100,7 @@ std::uintptr_t address_of(Function what) {
 // `told`: by how many landings being told of the function comes first.
 std::vector<place> places(unsigned told) {
   const auto lent = address_of(&arena::borrow_into);
-  const auto ring = address_of(&detail::ring);
+  const auto ring = address_of(&muster::ring);
   const auto given_back = address_of(&detail::borrowing_source::end);
   std::vector<place> all = {
       {.name = "woken"},
