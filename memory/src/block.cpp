@@ -19,4 +19,6 @@ block_ref block::lend() noexcept {
 
 void block::release() noexcept { std::exchange(arena_, nullptr)->release(std::exchange(ref_, {})); }
 
+block allocate(arena& from, std::size_t bytes, unsigned copies) { return from.allocate(bytes, copies); }
+
 }  // namespace muster

@@ -3,11 +3,27 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include <muster/async/detail/callback_pause.hpp>
+#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_waits.hpp>
+#include <muster/pool/detail/local_worker.hpp>
 
 namespace muster::detail {
 
+struct local_map_run::runners {
+  local_worker_set all;
+};
+
 local_map_run::local_map_run(local_core& core, settings how)
-    : core_(core), settings_(std::move(how)), policy_(settings_.chunking) {}
+    : core_(core),
+      pool_stop_(core.stopping()),
+      settings_(std::move(how)),
+      policy_(settings_.chunking),
+      runners_(std::make_unique<runners>()) {}
+
+local_map_run::~local_map_run() = default;
 
 local_map_run::range local_map_run::take(const local_worker& here) {
   const scoped_lock lock(mutex_);
@@ -15,7 +31,7 @@ local_map_run::range local_map_run::take(const local_worker& here) {
   const range next{.first = untouched_, .count = policy_.next(settings_.count - untouched_)};
   untouched_ += next.count;
   ++running_;
-  runners_.set(static_cast<std::size_t>(here.id));
+  runners_->all.set(static_cast<std::size_t>(here.id));
   return next;
 }
 
@@ -26,7 +42,7 @@ void local_map_run::settle(const local_worker& here, const range& which, std::si
   {
     const scoped_lock lock(mutex_);
     --running_;
-    runners_.reset(static_cast<std::size_t>(here.id));
+    runners_->all.reset(static_cast<std::size_t>(here.id));
     policy_.observe(finished, elapsed);
     settled_ += which.count;
     keep(std::move(failures));
@@ -107,7 +123,7 @@ public:
     const scoped_lock lock(run_.mutex_);
     if (run_.is_done() || run_.hopeless_) return {};
     const auto route = run_.settings_.route;
-    return route.is_shared() || run_.given_up_ ? run_.runners_ : local_worker_set().set(route.worker());
+    return route.is_shared() || run_.given_up_ ? run_.runners_->all : local_worker_set().set(route.worker());
   }
 
   bool end_hope(bool rest) override {

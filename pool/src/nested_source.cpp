@@ -77,6 +77,12 @@ std::shared_ptr<task_home> home_of(nested_end& here) {
 
 }  // namespace
 
+nested_end& require_nested_end() { return nested_end::require_current(); }
+
+arena& memory_of(nested_end& here) noexcept { return here.memory(); }
+
+token_encoder& functions_of(nested_end& here) { return here.functions(); }
+
 held_source submit_nested(nested_end& here, function_token function, outgoing_frame frame) {
   auto home = home_of(here);
   return {.home = std::move(home), .what = std::make_shared<nested_work>(here.submit(function, std::move(frame)))};

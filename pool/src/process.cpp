@@ -9,6 +9,8 @@
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
+#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/pool_options.hpp>
 #include <muster/process/crew.hpp>
 #include <muster/process/supervisor.hpp>
 

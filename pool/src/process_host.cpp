@@ -16,7 +16,9 @@
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
+#include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/trace_writer.hpp>
+#include <muster/process/crew.hpp>
 #include <muster/process/init.hpp>
 
 #include "worker_loop.hpp"

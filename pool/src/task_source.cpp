@@ -37,11 +37,6 @@ static_assert(sizeof(notice_sink) <= sizeof(end_notice::room) && std::is_trivial
 
 }  // namespace
 
-// The record is the pool's.
-held_source hold_task(const std::shared_ptr<pool_core>& core, task_record& record) noexcept {
-  return {.home = core, .what = std::shared_ptr<void>(std::shared_ptr<void>(), &record)};
-}
-
 bool wait_for_task(const held_source& which, deadline until) { return tasks_of(which).wait(record_of(which), until); }
 
 bool task_is_done(const held_source& which) { return tasks_of(which).is_done(record_of(which)); }

@@ -2,6 +2,7 @@
 #include <muster/pool/this_task.hpp>
 
 #include <muster/pool/detail/local_worker.hpp>
+#include <muster/queue/stop_watch.hpp>
 #include <muster/queue/task_call.hpp>
 
 namespace muster {
@@ -15,7 +16,7 @@ bool this_task::stop_requested() noexcept {
 std::stop_token this_task::stop_token() {
   if (auto* const thread = detail::local_worker::current()) return thread->stop_token();
   auto* const call = task_call::current();
-  return call != nullptr ? call->stop_token() : std::stop_token();
+  return call != nullptr ? call->watch_stop().token() : std::stop_token();
 }
 
 unsigned this_task::attempt() noexcept {

@@ -8,6 +8,7 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
+#include <muster/pool/detail/local_core.hpp>
 #include <muster/pool/detail/thread_engine.hpp>
 
 namespace muster::detail {
@@ -72,8 +73,14 @@ void end_after_task(const std::shared_ptr<local_core>& core, std::chrono::nanose
 
 }  // namespace
 
+void thread_host::close() { core()->close(); }
+
+void thread_host::terminate() { core()->terminate(); }
+
+thread_pool_statistics thread_host::stats() const { return core()->read_statistics(); }
+
 thread_host::thread_host(const thread_pool_options& options, std::size_t threads,
-                         const local_core::context_maker& make_context)
+                         const local_context_maker& make_context)
     : owner_(::getpid()),
       grace_(options.destructor_grace),
       core_(std::make_shared<local_core>(options, threads, make_context)) {}

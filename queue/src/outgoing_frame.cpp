@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/queue/outgoing_frame.hpp>
 
+#include <muster/memory/arena.hpp>
+
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 

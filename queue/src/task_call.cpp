@@ -13,7 +13,13 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/arena.hpp>
+#include <muster/queue/board.hpp>
 #include <muster/queue/reply_block.hpp>
+#include <muster/queue/reply_seal.hpp>
+#include <muster/queue/stop_watch.hpp>
+#include <muster/queue/task_reply.hpp>
+#include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/archive.hpp>
 
 #include "current_call.hpp"
@@ -48,6 +54,57 @@ inner_call::inner_call(task_call& call) noexcept : outer_(std::exchange(running_
 inner_call::~inner_call() { running_call = outer_; }
 
 task_call* task_call::current() noexcept { return running_call; }
+
+task_call::task_call(task_slot& slot, const slot_word& claimed, worker_line& line, arena& memory,
+                     token_decoder& functions, worker_cache& cache, const process_mark& made_in) noexcept
+    : slot_(slot),
+      claimed_(claimed),
+      line_(line),
+      memory_(memory),
+      functions_(functions),
+      cache_(cache),
+      made_in_(made_in),
+      attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint32_t>(slot.reply_bytes) : 1) {}
+
+task_call::~task_call() {
+  if (carried_ != nullptr) give_back_carried();
+}
+
+void task_call::fail_with_current_exception() noexcept { fail(describe_current_exception()); }
+
+task_call::element_marker::element_marker(task_call& call) noexcept
+    : call_(call), mark_(call.line_.element), timed_(call.claimed_.has(slot_flag::timed)) {}
+
+bool task_call::stop_requested() const noexcept {
+  return slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::stop);
+}
+
+stop_watch& task_call::watch_stop() {
+  if (stop_watch_ == nullptr) stop_watch_ = std::make_unique<stop_watch>(slot_, claimed_);
+  return *stop_watch_;
+}
+
+unsigned task_call::attempt() const noexcept {
+  const bool later = first_element_ && *first_element_ != unseal_number(line_.element.load(std::memory_order_relaxed));
+  return later ? 1 : attempt_;
+}
+
+bool task_call::keep_borrowed() noexcept {
+  stop_watch_.reset();
+  return carried_ == nullptr || keep_all_borrowed();
+}
+
+bool task_call::owns_slot() const noexcept {
+  constexpr auto flags = slot_word::flag_bits(slot_flag{0xff});
+  return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
+}
+
+carried_blocks& task_call::blocks() {
+  if (carried_ == nullptr) carried_ = cache_.take_carried();
+  return *carried_;
+}
+
+std::size_t task_call::sent_count() const noexcept { return carried_ != nullptr ? carried_->sent.size() : 0; }
 
 void task_call::note_start() noexcept {
   if (slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::doomed)) await_death();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <muster/queue/task_timing.hpp>
 #include <muster/pool/pool_statistics.hpp>
 
 #include <unistd.h>

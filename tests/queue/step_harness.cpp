@@ -214,6 +214,10 @@ bool step_test::step(std::size_t worker, unsigned instructions) {
 
 phase step_test::phase_of(std::size_t worker) { return phase_of(worker, subject()); }
 
+void step_test::step_to(std::size_t worker, phase where, unsigned most) {
+  while (most-- > 0 && phase_held_by(worker) != where && step(worker)) continue;
+}
+
 phase step_test::phase_held_by(std::size_t worker) {
   for (const auto& each : watched_) {
     const auto where = phase_of(worker, each);

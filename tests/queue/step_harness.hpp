@@ -157,6 +157,9 @@ protected:
   void await_wake(std::size_t worker);
   /// Lets the worker go on for so many instructions; false when it sleeps.
   bool step(std::size_t worker, unsigned instructions = 1);
+  /// To the next instruction at which it is in that phase, of at most so many: for phases of few instructions, which
+  /// chance alone may miss.
+  void step_to(std::size_t worker, phase where, unsigned most);
   [[nodiscard]] bool is_asleep(std::size_t worker) const { return asleep_[worker]; }
   [[nodiscard]] phase phase_of(std::size_t worker);
   /// The same about whatever task the worker has.

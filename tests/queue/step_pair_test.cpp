@@ -66,6 +66,7 @@ TEST_F(StepPair, TwoThatDieTogetherAreRecoveredInAnyOrder) {
   for (unsigned pair = 0; pair < 100 && !HasFailure(); ++pair) {
     begin();
     step_both(some_instructions(), some_instructions());
+    if (pair % 7 == 0) step_to(victim, phase::claimed, longest);
     SCOPED_TRACE("pair " + std::to_string(pair));
     count_pair();
     kill(victim);
@@ -84,6 +85,7 @@ TEST_F(StepPair, OneThatDiesAfterTheOthersRecovery) {
     begin();
     const auto at_first = some_instructions();
     step_both(some_instructions(), at_first);
+    if (pair % 7 == 0) step_to(victim, phase::claimed, longest);
     SCOPED_TRACE("pair " + std::to_string(pair));
     count_pair();
     kill(victim);

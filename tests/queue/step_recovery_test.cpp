@@ -32,10 +32,11 @@ protected:
     post_plain({.number = 7, .lane = 1, .retries = 2});
     step(victim, some_instructions());
     step(other, some_instructions());
+    if (begun_++ % 7 == 0) step_to(other, phase::claimed, longest);
     kill(victim);
   }
 
-  unsigned some_instructions() { return static_cast<unsigned>(random_() % 600); }
+  unsigned some_instructions() { return static_cast<unsigned>(random_() % longest); }
 
   // Recovers the victim in a thread that stands still after so many instructions while `meanwhile` is done.
   unsigned recover_stepped(unsigned instructions, const std::function<void()>& meanwhile) {
@@ -96,7 +97,9 @@ protected:
   }
 
   test::thread_stepper stepper_;
+  static constexpr unsigned longest = 600;
   std::minstd_rand random_{1};
+  unsigned begun_ = 0;
 };
 
 TEST_F(StepRecovery, AnotherMayDieMeanwhile) {

@@ -14,6 +14,7 @@
 #define MUSTER_CAPABILITY(name) MUSTER_THREAD_ATTRIBUTE(capability(name))
 #define MUSTER_SCOPED_CAPABILITY MUSTER_THREAD_ATTRIBUTE(scoped_lockable)
 #define MUSTER_GUARDED_BY(mutex) MUSTER_THREAD_ATTRIBUTE(guarded_by(mutex))
+#define MUSTER_PT_GUARDED_BY(mutex) MUSTER_THREAD_ATTRIBUTE(pt_guarded_by(mutex))
 #define MUSTER_REQUIRES(...) MUSTER_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define MUSTER_EXCLUDES(...) MUSTER_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define MUSTER_ACQUIRE(...) MUSTER_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))

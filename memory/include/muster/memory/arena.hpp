@@ -21,6 +21,7 @@
 #include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/unique_fd.hpp>
+#include <muster/memory/arena_statistics.hpp>
 #include <muster/memory/block.hpp>
 #include <muster/memory/block_table.hpp>
 #include <muster/memory/extent_map.hpp>
@@ -63,14 +64,6 @@ struct participant_memory {
   std::uint32_t pid = 0;
   std::size_t held_bytes = 0;  ///< extents in its name: its blocks, small ones' extents, and what it keeps warm
   std::size_t warm_bytes = 0;  ///< of those, freed runs
-};
-
-/// Whether memory in big pieces is made of huge pages (2 MiB).
-enum class huge_pages : std::uint8_t {
-  none,
-  /// Where the kernel gives them: fewer page faults and smaller page tables in all processes, for some milliseconds
-  /// more per piece when it is populated first. Where it does not, pages are small, and only arena::statistics tells.
-  where_possible
 };
 
 /// One process's allocator over the shared arena.
@@ -116,18 +109,7 @@ public:
   /// What a process keeps warm in any case, if it has freed as much.
   static constexpr std::size_t least_warm_bytes = std::size_t{1} << 20U;
 
-  struct statistics {
-    std::size_t live_blocks = 0;   ///< allocated or adopted here, and not yet released, lent or shared
-    std::size_t holds = 0;         ///< of this process, on blocks that are shared
-    std::size_t held_bytes = 0;    ///< extents claimed by all processes
-    std::size_t cached_bytes = 0;  ///< of those, freed runs kept warm by this one
-    std::size_t slab_bytes = 0;    ///< of those, extents that this one has divided into small blocks, free or not
-    std::size_t huge_bytes = 0;    ///< made of huge pages by this process so far
-    std::size_t warm_bytes = 0;  ///< of those held, freed runs kept warm by all processes; read_participants(): by whom
-
-    /// Of those held: blocks, and extents of small ones.
-    [[nodiscard]] std::size_t in_use_bytes() const noexcept { return held_bytes - std::min(held_bytes, warm_bytes); }
-  };
+  using statistics = arena_statistics;
 
   /// Lifetime: borrows the tables and the memory; `memfd` is the file behind `bytes`.
   arena(extent_map extents, block_table blocks, std::span<std::byte> bytes, const unique_fd& memfd, options settings);

@@ -12,7 +12,7 @@
 #include <muster/pool/pool_calls.hpp>
 #include <muster/pool/pool_submitter.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/process/crew.hpp>
+#include <muster/process/worker_info.hpp>
 #include <muster/serialize/shared_object.hpp>
 
 namespace muster {
@@ -39,7 +39,7 @@ public:
   /// The same calls for one worker: `pool.on(2).apply(f, x)`. See pool_submitter::on.
   /// Throws errc::invalid_argument when there is no worker with that index.
   [[nodiscard]] pool_submitter<Engine, Adapter> on(std::size_t worker) const {
-    return {host_.core(), {}, host_.core()->route_to(worker)};
+    return {host_.core(), {}, route_to(*host_.core(), worker)};
   }
   /// The same calls, with maps that give a result for every element instead of throwing the first error.
   [[nodiscard]] pool_submitter<Engine, Adapter, map_failures::collected> collect_errors() const {

@@ -38,14 +38,14 @@ public:
 
 private:
   // Each thread takes its own, while the constructor waits.
-  static detail::local_core::context_maker giver(std::vector<C>& contexts) {
+  static detail::local_context_maker giver(std::vector<C>& contexts) {
     return [&contexts](std::size_t worker) -> std::shared_ptr<void> {
       return std::make_shared<C>(std::move(contexts[worker]));
     };
   }
 
   template <class F>
-  static detail::local_core::context_maker maker(F factory) {
+  static detail::local_context_maker maker(F factory) {
     detail::require_factory<C, F>();
     auto shared = std::make_shared<detail::local_callable<F>>(std::move(factory));
     return [shared](std::size_t worker) {

@@ -24,7 +24,6 @@
 #include <muster/pool/this_pool.hpp>
 #include <muster/pool/this_task.hpp>
 #include <muster/pool/this_worker.hpp>
-#include <muster/process/crew.hpp>
 #include <muster/process/init.hpp>
 #include <muster/serialize/exception_type.hpp>
 #include <muster/serialize/shared_object.hpp>

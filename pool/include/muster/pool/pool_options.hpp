@@ -8,12 +8,12 @@
 #include <string>
 
 #include <muster/base/log.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/arena_statistics.hpp>
 #include <muster/pool/device_choice.hpp>
 #include <muster/pool/output_choice.hpp>
 #include <muster/pool/pinning.hpp>
 #include <muster/pool/worker_task.hpp>
-#include <muster/queue/dispatcher.hpp>
+#include <muster/queue/overflow_policy.hpp>
 
 namespace muster {
 

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include <muster/memory/arena.hpp>
-#include <muster/process/crew.hpp>
+#include <muster/memory/arena_statistics.hpp>
+#include <muster/process/worker_info.hpp>
 #include <muster/queue/dispatcher_reports.hpp>
-#include <muster/queue/task_timing.hpp>
+#include <muster/queue/slow_task.hpp>
 
 namespace muster {
 
@@ -42,7 +42,7 @@ struct pool_statistics {
   crew_statistics workers;
   /// Of the domain, which pools share: in_use_bytes() and warm_bytes are of all processes together, cached_bytes is
   /// what the program itself keeps warm of that.
-  arena::statistics memory;
+  arena_statistics memory;
   std::size_t pending = 0;  ///< accepted and not ended
   std::vector<worker_statistics> each_worker{};
   std::vector<slow_task> slowest{};  ///< the slowest few of those that were timed, the slowest first

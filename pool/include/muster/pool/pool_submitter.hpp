@@ -36,7 +36,7 @@ public:
   /// The same calls for one worker: its tasks, and the chunks of its maps and streams, wait for that worker, also while
   /// it is being replaced, and no other runs them; they come before those that any worker may run.
   /// Throws errc::invalid_argument when the pool has no worker with that index.
-  [[nodiscard]] pool_submitter on(std::size_t worker) const { return {core_, options_, core_->route_to(worker)}; }
+  [[nodiscard]] pool_submitter on(std::size_t worker) const { return {core_, options_, route_to(*core_, worker)}; }
   /// The same, with maps that collect errors instead of throwing the first.
   [[nodiscard]] pool_submitter<Engine, Adapter, map_failures::collected> collect_errors() const {
     return {core_, options_, route_};
@@ -46,7 +46,7 @@ private:
   friend class pool_calls<pool_submitter, Engine, Adapter>;
   static constexpr bool map_fails_fast = Failures == map_failures::thrown;
   [[nodiscard]] Engine make_engine() const {
-    core_->require_here();
+    require_here(*core_);
     return {core_, options_, route_};
   }
 

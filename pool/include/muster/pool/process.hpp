@@ -19,7 +19,6 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
-#include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/process_call.hpp>
 #include <muster/process/init.hpp>
 

@@ -15,10 +15,12 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/batch.hpp>
+#include <muster/pool/detail/batch_access.hpp>
+#include <muster/pool/detail/batch_reader.hpp>
+#include <muster/pool/detail/core_access.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/owned_value.hpp>
-#include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 #include <muster/pool/input.hpp>
 #include <muster/serialize/result.hpp>
@@ -26,60 +28,6 @@
 namespace muster {
 
 namespace detail {
-
-/// Goes over the results of a finished batch in order.
-template <class R>
-class batch_reader {
-public:
-  explicit batch_reader(const batch_run& run) : run_(run) {}
-
-  [[nodiscard]] bool at_end() const noexcept { return index_ == run_.count(); }
-
-  result<streamed<R>> next() {
-    const auto index = index_++;
-    const auto& failures = run_.failures();
-    while (failure_ < failures.size() && index >= failures[failure_].first + failures[failure_].count) ++failure_;
-    if (failure_ < failures.size() && index >= failures[failure_].first) return failures[failure_].error;
-    return value_at(index);
-  }
-
-private:
-  result<streamed<R>> value_at(std::size_t index) {
-    if constexpr (std::is_void_v<R>) {
-      return std::monostate{};
-    } else if constexpr (array_element<R>) {
-      return codec<R>::decode_value(run_.result_array().subspan(index * sizeof(R), sizeof(R)));
-    } else {
-      const auto& pieces = run_.pieces();
-      while (index >= pieces[piece_].first + pieces[piece_].count) {
-        ++piece_;
-        offset_ = 0;
-      }
-      const auto& piece = pieces[piece_];
-      const std::span<const std::byte> results = piece.results.bytes();
-      const auto encoded = results.subspan(std::min(offset_, results.size()));
-      std::uint64_t bytes = 0;
-      if (encoded.size() >= sizeof bytes) std::memcpy(&bytes, encoded.data(), sizeof bytes);
-      if (encoded.size() < result_prefix_bytes || bytes > encoded.size() - result_prefix_bytes) {
-        return error_info(errc::corrupted, "the worker's results do not lie in their block");
-      }
-      offset_ += result_prefix_bytes + round_up(bytes, frame_alignment);
-      try {
-        return codec<R>::decode_value(encoded.subspan(result_prefix_bytes, bytes));
-      } catch (const error& failure) {
-        return of_element(result<R>(error_info(errc::not_serializable, failure.what())), run_.first_element() + index);
-      } catch (...) {  // of a serialize function
-        return of_element(result<R>(capture_current_exception()), run_.first_element() + index);
-      }
-    }
-  }
-
-  const batch_run& run_;
-  std::size_t index_ = 0;
-  std::size_t failure_ = 0;
-  std::size_t piece_ = 0;
-  std::size_t offset_ = 0;
-};
 
 /// A range that is gone over once; nothing is produced before it is wanted.
 template <std::ranges::view View>
@@ -166,10 +114,10 @@ private:
     taken found{.batch = {}, .count = 0, .ended = false};
     found.ended = !walk_.next(pace_, [&](auto&& element) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(element)>, T>) {
-        found.batch = make_batch<T, R>(core_->memory(), std::addressof(element), 1, how_);
+        found.batch = make_batch<T, R>(memory_of(*core_), std::addressof(element), 1, how_);
       } else {
         const T value(to_own<T>(std::forward<decltype(element)>(element)));
-        found.batch = make_batch<T, R>(core_->memory(), std::addressof(value), 1, how_);
+        found.batch = make_batch<T, R>(memory_of(*core_), std::addressof(value), 1, how_);
       }
       found.count = 1;
     });
@@ -194,9 +142,9 @@ private:
   packed_batch batch_of(const std::vector<gathered>& elements) {
     if constexpr (stay) {
       const auto all = elements | std::views::transform([](const T* each) -> const T& { return *each; });
-      return make_batch<T, R>(core_->memory(), all.begin(), elements.size(), how_);
+      return make_batch<T, R>(memory_of(*core_), all.begin(), elements.size(), how_);
     } else {
-      return make_batch<T, R>(core_->memory(), elements.begin(), elements.size(), how_);
+      return make_batch<T, R>(memory_of(*core_), elements.begin(), elements.size(), how_);
     }
   }
 
@@ -211,31 +159,31 @@ private:
 template <class R>
 class batch_stream final : public stream_source<R> {
 public:
-  batch_stream(std::shared_ptr<future_home> home, std::unique_ptr<stream_engine> engine)
+  batch_stream(std::shared_ptr<future_home> home, stream_engine_ptr engine)
       : home_(std::move(home)), engine_(std::move(engine)) {}
 
   std::optional<result<streamed<R>>> next() override {
     while (!reader_ || reader_->at_end()) {
       reader_.reset();
-      batch_ = engine_->next_batch(std::exchange(consumed_, 0));
+      batch_ = next_batch(*engine_, std::exchange(consumed_, 0));
       if (batch_ == nullptr) return std::nullopt;
-      reader_.emplace(*batch_);
+      reader_.emplace(results_of(*batch_));
     }
     ++consumed_;
     return reader_->next();
   }
 
   std::optional<std::chrono::nanoseconds> when_ready(std::function<void()> then) override {
-    if (!reader_ || reader_->at_end()) return engine_->when_next(std::exchange(consumed_, 0), std::move(then));
+    if (!reader_ || reader_->at_end()) return when_next(*engine_, std::exchange(consumed_, 0), std::move(then));
     then();
     return std::nullopt;
   }
-  void pull_one() override { engine_->pull_one(); }
+  void pull_one() override { detail::pull_one(*engine_); }
   [[nodiscard]] std::shared_ptr<future_home> home() const override { return home_; }
 
 private:
   const std::shared_ptr<future_home> home_;
-  std::unique_ptr<stream_engine> engine_;
+  stream_engine_ptr engine_;
   std::shared_ptr<batch_run> batch_;
   std::optional<batch_reader<R>> reader_;  // of batch_
   std::size_t consumed_ = 0;

@@ -18,7 +18,6 @@
 #include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/task_source.hpp>
-#include <muster/queue/nested_end.hpp>
 #include <muster/serialize/callable.hpp>
 
 /// Calls to the pool that the calling task runs in.
@@ -60,11 +59,11 @@ auto apply_async(F f, Args&&... args) {
   if (const auto core = detail::core_of_this_task()) {
     return detail::submit_local(core, {}, true, std::move(f), std::forward<Args>(args)...);
   }
-  auto& here = nested_end::require_current();
+  auto& here = detail::require_nested_end();
   detail::require_texts("argument", args...);
-  auto frame = call::encode(here.memory(), here.functions(), transfer::reference, f, args...);
+  auto frame = call::encode(detail::memory_of(here), detail::functions_of(here), transfer::reference, f, args...);
   return detail::future_access::of_handle<result>(
-      {detail::submit_nested(here, here.functions().encode(&call::run), std::move(frame)),
+      {detail::submit_nested(here, detail::functions_of(here).encode(&call::run), std::move(frame)),
        detail::nested_source<result>});
 }
 

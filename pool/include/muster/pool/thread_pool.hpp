@@ -32,7 +32,7 @@ template <class Adapter>
 class basic_thread_pool : public basic_pool<detail::thread_engine, Adapter> {
 protected:
   explicit basic_thread_pool(const thread_pool_options& options, std::size_t threads,
-                             const detail::local_core::context_maker& make_context = {})
+                             const detail::local_context_maker& make_context = {})
       : basic_pool<detail::thread_engine, Adapter>(detail::lane_route(), options, threads, make_context) {}
   /// As close, then terminate after thread_pool_options::destructor_grace; then waits for tasks that run, because a
   /// thread cannot be ended from outside: a task that never ends and never looks at this_task::stop_requested() holds

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <muster/base/log.hpp>
-#include <muster/queue/dispatcher_options.hpp>
+#include <muster/queue/overflow_policy.hpp>
 
 namespace muster {
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
-#include <muster/memory/arena.hpp>
+#include <muster/memory/block.hpp>
 #include <muster/queue/attachment_list.hpp>
-#include <muster/queue/board.hpp>
+#include <muster/queue/frame_layout.hpp>
 #include <muster/serialize/codec.hpp>
 #include <muster/serialize/transfer.hpp>
 
@@ -65,7 +65,7 @@ public:
 
   /// Room for `bytes` bytes, which the caller fills.
   outgoing_frame(arena& memory, std::size_t bytes) : size_(bytes) {
-    if (bytes > inline_argument_bytes) payload_ = memory.allocate(bytes, 1);
+    if (bytes > inline_argument_bytes) payload_ = allocate(memory, bytes, 1);
   }
 
   /// A frame that is in a block already.

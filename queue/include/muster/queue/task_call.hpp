@@ -2,27 +2,32 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
-#include <vector>
 
 #include <muster/base/fork_count.hpp>
 #include <muster/base/kept_for_next_task.hpp>
-#include <muster/memory/arena.hpp>
-#include <muster/queue/board.hpp>
-#include <muster/queue/reply_seal.hpp>
+#include <muster/memory/block.hpp>
+#include <muster/queue/frame_layout.hpp>
+#include <muster/queue/seal_number.hpp>
 #include <muster/queue/slot_word.hpp>
-#include <muster/queue/stop_watch.hpp>
-#include <muster/queue/task_reply.hpp>
-#include <muster/queue/worker_cache.hpp>
-#include <muster/serialize/error_info.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/attachments.hpp>
 
 namespace muster {
+
+class arena;
+class error_info;
+class stop_watch;
+class task_reply;
+class token_decoder;
+class worker_cache;
+struct carried_blocks;
+struct task_slot;
+struct worker_line;
 
 /// One execution of a task, as its function in the worker sees it: arguments in, reply out.
 ///
@@ -34,20 +39,10 @@ public:
 
   /// Lifetime: borrows everything.
   task_call(task_slot& slot, const slot_word& claimed, worker_line& line, arena& memory, token_decoder& functions,
-            worker_cache& cache, const process_mark& made_in) noexcept
-      : slot_(slot),
-        claimed_(claimed),
-        line_(line),
-        memory_(memory),
-        functions_(functions),
-        cache_(cache),
-        made_in_(made_in),
-        attempt_(claimed.has(slot_flag::again) ? static_cast<std::uint32_t>(slot.reply_bytes) : 1) {}
+            worker_cache& cache, const process_mark& made_in) noexcept;
   task_call(const task_call&) = delete;
   task_call& operator=(const task_call&) = delete;
-  ~task_call() {
-    if (carried_ != nullptr) give_back_carried();
-  }
+  ~task_call();
 
   /// The encoded arguments, where they lie. Throws errc::corrupted when the slot refers to no block.
   [[nodiscard]] std::span<const std::byte> arguments() const;
@@ -84,7 +79,7 @@ public:
   [[nodiscard]] error_info describe_current_exception() const noexcept;
   /// Ends the task with an error. Never throws: what does not fit is cut short.
   void fail(const error_info& error) noexcept;
-  void fail_with_current_exception() noexcept { fail(describe_current_exception()); }
+  void fail_with_current_exception() noexcept;
 
   /// Ends the process, with a message, if it is a child that the task has forked: it has come back from user code.
   void end_forked_child() const noexcept {
@@ -99,8 +94,7 @@ public:
   /// that what it needs is at hand for each element.
   class element_marker {
   public:
-    explicit element_marker(task_call& call) noexcept
-        : call_(call), mark_(call.line_.element), timed_(call.claimed_.has(slot_flag::timed)) {}
+    explicit element_marker(task_call& call) noexcept;
     void at(std::uint64_t index) const noexcept {
       if (timed_) call_.note_start();
       mark_.store(seal_number(index), std::memory_order_release);
@@ -112,24 +106,15 @@ public:
     const bool timed_;
   };
 
-  [[nodiscard]] bool stop_requested() const noexcept {
-    return slot_word(slot_.word.load(std::memory_order_relaxed)).has(slot_flag::stop);
-  }
-  /// The same as a token. Cost: the first time, a thread.
-  [[nodiscard]] std::stop_token stop_token() {
-    if (stop_watch_ == nullptr) stop_watch_ = std::make_unique<stop_watch>(slot_, claimed_);
-    return stop_watch_->token();
-  }
+  [[nodiscard]] bool stop_requested() const noexcept;
+  /// What gives the same as a token. Cost: the first time, a thread.
+  [[nodiscard]] stop_watch& watch_stop();
   [[nodiscard]] arena& memory() const noexcept { return memory_; }
   [[nodiscard]] token_decoder& functions() const noexcept { return functions_; }
   [[nodiscard]] worker_cache& cache() const noexcept { return cache_; }
 
   /// Which attempt at the task this is, or, in a chunk, at the element that it is at; from 1.
-  [[nodiscard]] unsigned attempt() const noexcept {
-    const bool later =
-        first_element_ && *first_element_ != unseal_number(line_.element.load(std::memory_order_relaxed));
-    return later ? 1 : attempt_;
-  }
+  [[nodiscard]] unsigned attempt() const noexcept;
   /// Says that this is a chunk: only its first element can have been tried before.
   void begin_chunk(std::uint64_t first_element) noexcept { first_element_ = first_element; }
 
@@ -153,10 +138,7 @@ private:
 
   /// To be called when user code has returned: what it has kept of the borrowed blocks becomes its own. False when that
   /// was impossible; then this process must end, since the parent will let go of them.
-  [[nodiscard]] bool keep_borrowed() noexcept {
-    stop_watch_.reset();
-    return carried_ == nullptr || keep_all_borrowed();
-  }
+  [[nodiscard]] bool keep_borrowed() noexcept;
   /// What the reply says of itself in the slot's word. Lends the reply's block.
   [[nodiscard]] slot_flag finish() noexcept;
   /// The reply, for whoever waits for it in this very process. The slot has nothing of it then.
@@ -164,22 +146,16 @@ private:
 
   /// Whether the slot's word still names this execution. If it does not, somebody has overwritten it, and the slot may
   /// belong to another task by now: nothing must be written there any more.
-  [[nodiscard]] bool owns_slot() const noexcept {
-    constexpr auto flags = slot_word::flag_bits(slot_flag{0xff});
-    return ((slot_.word.load(std::memory_order_relaxed) ^ claimed_.bits()) & ~flags) == 0;
-  }
+  [[nodiscard]] bool owns_slot() const noexcept;
   [[noreturn]] static void end_child() noexcept;
   [[nodiscard]] std::span<std::byte> line_room(std::size_t bytes) noexcept;
   [[nodiscard]] std::span<std::byte> make_reply_with(std::size_t bytes, std::size_t attachments);
   [[nodiscard]] task_reply take_reply_with(bool failed);
   [[nodiscard]] bool keep_all_borrowed() noexcept;
 
-  [[nodiscard]] carried_blocks& blocks() {
-    if (carried_ == nullptr) carried_ = cache_.take_carried();
-    return *carried_;
-  }
+  [[nodiscard]] carried_blocks& blocks();
   void give_back_carried() noexcept;
-  [[nodiscard]] std::size_t sent_count() const noexcept { return carried_ != nullptr ? carried_->sent.size() : 0; }
+  [[nodiscard]] std::size_t sent_count() const noexcept;
   /// They will not arrive.
   void drop_sent() noexcept;
 

@@ -19,14 +19,9 @@ struct typed_functions : source_functions {
   outcome<R> (*take)(const held_source& which, const typed_functions& by);
 };
 
-/// How it ended; also what take() throws, for want of memory, is how.
 template <class R>
 [[nodiscard]] outcome<R> take_of_object(const held_source& which, const typed_functions<R>& /*by*/) {
-  try {
-    return static_cast<future_source<R>&>(*static_cast<untyped_source*>(which.what.get())).take();
-  } catch (...) {
-    return outcome<R>::of_exception(std::current_exception());
-  }
+  return static_cast<future_source<R>&>(*static_cast<untyped_source*>(which.what.get())).take();
 }
 
 /// Decodes into an outcome.
@@ -45,11 +40,7 @@ private:
 template <class R>
 [[nodiscard]] outcome<R> take_encoded(const held_source& which, const typed_functions<R>& by) {
   std::optional<outcome<R>> how;
-  try {
-    by.read(which, outcome_reader<R>(how));
-  } catch (...) {
-    return outcome<R>::of_exception(std::current_exception());
-  }
+  by.read(which, outcome_reader<R>(how));
   return std::move(*how);
 }
 
@@ -63,11 +54,16 @@ template <class R>
   return {held_source{.home = std::move(home), .what = std::move(untyped)}, object_source<R>};
 }
 
-/// Uses the future up.
+/// How it ended; also what the source throws, for want of memory, is how. Uses the future up.
 template <class R>
-[[nodiscard]] outcome<R> take_outcome(future_handle from) {
+[[nodiscard]] outcome<R> take_outcome(future_handle from) noexcept {
   const auto& functions = static_cast<const typed_functions<R>&>(from.functions());
-  return functions.take(from.release(), functions);
+  const auto which = from.release();
+  try {
+    return functions.take(which, functions);
+  } catch (...) {
+    return outcome<R>::of_exception(std::current_exception());
+  }
 }
 
 }  // namespace muster::detail

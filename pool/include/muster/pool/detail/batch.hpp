@@ -14,7 +14,7 @@
 #include <span>
 #include <type_traits>
 
-#include <muster/memory/arena.hpp>
+#include <muster/memory/block.hpp>
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/serialize/codec.hpp>
 
@@ -82,7 +82,7 @@ template <class T, class R, std::input_iterator Iterator>
   const auto results_bytes = result_array_bytes<R>(count);
   if (results_bytes > 0) header.results_offset = results_at;
   packed_batch batch{
-      .memory = memory.allocate(results_at + results_bytes, 1), .attachments = {}, .referenced_bytes = 0};
+      .memory = allocate(memory, results_at + results_bytes, 1), .attachments = {}, .referenced_bytes = 0};
   std::memcpy(batch.memory.data(), &header, sizeof header);
 
   auto* const elements = batch.memory.data() + header.elements_offset;

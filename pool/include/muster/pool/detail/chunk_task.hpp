@@ -16,6 +16,7 @@
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/queue/task_call.hpp>
+#include <muster/queue/worker_cache.hpp>
 
 namespace muster::detail {
 

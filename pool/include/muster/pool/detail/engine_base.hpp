@@ -22,7 +22,7 @@ public:
       : core_(core), options_(options), route_(route) {}
 
 protected:
-  [[nodiscard]] std::size_t workers() const noexcept { return core_->workers(); }
+  [[nodiscard]] std::size_t workers() const noexcept { return worker_count(*core_); }
 
   const std::shared_ptr<core_type>& core_;
   const task_options& options_;

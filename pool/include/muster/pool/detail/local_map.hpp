@@ -20,9 +20,10 @@
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_task.hpp>
-#include <muster/pool/detail/map_source.hpp>
+#include <muster/pool/detail/map_ending.hpp>
+#include <muster/pool/detail/stop_flag.hpp>
 
 namespace muster::detail {
 
@@ -55,6 +56,7 @@ public:
   local_map_run(local_core& core, settings how);
   local_map_run(const local_map_run&) = delete;
   local_map_run& operator=(const local_map_run&) = delete;
+  ~local_map_run();
 
   /// The next elements for that worker to work on; an empty range when nobody is to begin any more.
   [[nodiscard]] range take(const local_worker& here) MUSTER_EXCLUDES(mutex_);
@@ -87,10 +89,13 @@ public:
   [[nodiscard]] error_info describe(const failure& which) const;
 
   [[nodiscard]] local_core& core() const noexcept { return core_; }
+  /// Whether the pool was terminated. Cost: one load.
+  [[nodiscard]] bool pool_stops() const noexcept { return pool_stop_.is_requested(); }
   [[nodiscard]] lane_route route() const noexcept { return settings_.route; }
 
 private:
   friend class local_map_wait;
+  struct runners;
 
   bool sleep(deadline until) MUSTER_EXCLUDES(mutex_);
   void wait_at(const local_worker& here) MUSTER_EXCLUDES(mutex_);
@@ -104,6 +109,7 @@ private:
   void announce(ending end) MUSTER_EXCLUDES(mutex_);
 
   local_core& core_;
+  const stop_flag& pool_stop_;  // the core's
   const settings settings_;
   bool has_place_ = false;
   stop_flag stop_;
@@ -112,9 +118,9 @@ private:
   mutex mutex_;
   condition changed_;
   chunk_policy policy_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;  // the first element that nobody has taken
-  std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // ranges that were taken and not settled
-  local_worker_set runners_ MUSTER_GUARDED_BY(mutex_);   // who has those
+  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;                  // the first element that nobody has taken
+  std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;                    // ranges that were taken and not settled
+  const std::unique_ptr<runners> runners_ MUSTER_PT_GUARDED_BY(mutex_);  // who has those
   std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool hopeless_ MUSTER_GUARDED_BY(mutex_) = false;  // who waits is to give it up
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);
@@ -182,7 +188,7 @@ public:
   bool work(local_callable<F>& callable, local_worker& here) {
     const auto chunk = take(here);
     if (chunk.count == 0) return false;
-    const local_worker::task_scope scope(here, stop());
+    const local_task_scope scope(here, stop());
     const auto start = clock::now();
     std::vector<failure> failures;
     auto index = chunk.first;
@@ -198,7 +204,7 @@ public:
 private:
   // Nobody else tells a map whose helpers all run that the pool was terminated.
   bool must_stop() {
-    if (core().is_stopping() && !is_stopped()) give_up(local_core::terminated_error());
+    if (pool_stops() && !is_stopped()) give_up(terminated_error());
     return is_stopped();
   }
 
@@ -246,7 +252,7 @@ public:
 
   void run(local_worker& here) noexcept override {
     while (work_->work(callable_, here)) {
-      if (work_->core().has_waiting(here)) return work_->core().post(this->shared_from_this(), work_->route());
+      if (has_waiting(work_->core(), here)) return post(work_->core(), this->shared_from_this(), work_->route());
     }
   }
   void withdraw(const error_info& why) noexcept override { work_->give_up(why); }
@@ -316,7 +322,9 @@ public:
   explicit local_map_source(std::shared_ptr<Work> work) : work_(std::move(work)) {}
 
   bool wait(deadline until) override {
-    if (auto* const here = work_->core().inside(work_->route()); here != nullptr && !work_->is_done()) help(*here);
+    if (auto* const here = worker_here(work_->core(), work_->route()); here != nullptr && !work_->is_done()) {
+      help(*here);
+    }
     return work_->wait(until);
   }
   [[nodiscard]] bool is_done() const override { return work_->is_done(); }

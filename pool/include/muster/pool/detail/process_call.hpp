@@ -7,8 +7,8 @@
 #include <utility>
 
 #include <muster/async/future.hpp>
+#include <muster/pool/detail/core_access.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/task_source.hpp>
 
 namespace muster::detail {
@@ -62,9 +62,9 @@ future<void> submit_process_call(const std::shared_ptr<pool_core>& core, F f, co
   const auto callable = of_process(std::move(f));
   using call = invocation<std::remove_const_t<decltype(callable)>, sent_as<Args>...>;
   require_texts("argument", args...);
-  auto frame = call::encode(core->memory(), core->functions(), transfer::reference, callable, args...);
-  auto& record = core->submit(core->functions().encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited);
-  return future_of_task<void>(core, record);
+  auto frame = call::encode(memory_of(*core), functions_of(*core), transfer::reference, callable, args...);
+  return future_of_task<void>(
+      submit_task(core, functions_of(*core).encode(&call::run), std::move(frame), {}, {}, {}, admission::unlimited));
 }
 
 }  // namespace muster::detail

@@ -14,20 +14,18 @@
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
 #include <muster/pool/detail/batch.hpp>
-#include <muster/pool/detail/batch_run.hpp>
+#include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/core_access.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/make_as.hpp>
-#include <muster/pool/detail/map_source.hpp>
-#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/map_ending.hpp>
 #include <muster/pool/detail/process_host.hpp>
-#include <muster/pool/detail/progress.hpp>
 #include <muster/pool/detail/sent_map.hpp>
 #include <muster/pool/detail/slow_stream.hpp>
-#include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_source.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/input.hpp>
@@ -116,15 +114,10 @@ public:
   template <class F, class... Args>
   auto submit_later(F f, Args&&... args) const {
     // Accepted now: until it is submitted the pool is not empty.
-    struct acceptance {
-      submission what;
-      dispatcher::reservation reserved;
-    };
-    auto accepted = std::make_shared<acceptance>(acceptance{.what = for_later(), .reserved = core_->tasks().reserve()});
     return submit_when_ready(
-        core_,
-        [accepted = std::move(accepted), f = std::move(f)](const auto&... values) {
-          return send(accepted->what, admission::reserved, f, values...);
+        home_of(core_),
+        [what = for_later(), reserved = reserve_task(core_), f = std::move(f)](const auto&... values) {
+          return send(what, admission::reserved, f, values...);
         },
         std::forward<Args>(args)...);
   }
@@ -149,7 +142,7 @@ public:
     using ending = std::conditional_t<FailsFast, all_or_error<R>, each_result<R>>;
     const auto terms = terms_of(options_);
     auto job = make_job<Unpack, F, T>(*core_, f, FailsFast, options_);
-    auto made = start_job<ending>(std::move(job), terms, batch_of_range<T, R>(core_->memory(), options_.transfer, xs),
+    auto made = start_job<ending>(std::move(job), terms, batch_of_range<T, R>(memory_of(*core_), options_.transfer, xs),
                                   options_.progress ? meter_of(xs, options_) : nullptr);
     hand_over<Xs>(options_.transfer, xs);
     return made;
@@ -168,19 +161,11 @@ public:
       if (one_by_one && !options_.progress) return stream_tasks<Unpack, R>(std::move(f), std::forward<Xs>(xs));
     }
     auto progress = options_.progress ? meter_of(xs, options_) : nullptr;
-    auto engine = std::make_unique<stream_engine>(
+    auto engine = make_stream_engine(
         core_, make_job<Unpack, F, T>(*core_, f, false, options_),
         make_as<stream_input, range_input<T, R, view>>(core_, options_.transfer, std::views::all(std::forward<Xs>(xs))),
-        stream_engine::settings{.ordered = Ordered,
-                                .retries = options_.retries,
-                                .terms = terms_of(options_),
-                                .urgency = options_.priority,
-                                .label = std::string(options_.label.view()),
-                                .chunk = options_.chunk,
-                                .window = options_.window,
-                                .route = route_,
-                                .progress = std::move(progress)});
-    return stream<R>(make_as<stream_source<R>, batch_stream<R>>(core_, std::move(engine)));
+        Ordered, options_, terms_of(options_), route_, std::move(progress));
+    return stream<R>(make_as<stream_source<R>, batch_stream<R>>(home_of(core_), std::move(engine)));
   }
 
   /// What makes a task of an element of type T; it may outlive this engine.
@@ -197,7 +182,7 @@ public:
   }
   /// How many elements of a stream are ahead of the results.
   [[nodiscard]] std::size_t window() const {
-    return options_.window != 0 ? options_.window : stream_engine::batches_per_worker * route_.workers(workers());
+    return options_.window != 0 ? options_.window : batches_per_worker * route_.workers(workers());
   }
   /// Whether a feed that is destroyed waits for what runs.
   static constexpr bool feed_waits = false;
@@ -208,11 +193,11 @@ private:
                    lane_route route, admission admitted, const F& f, const Args&... args) {
     using call = invocation<F, sent_as<Args>...>;
     require_texts("argument", args...);
-    auto frame = call::encode(core->memory(), core->functions(), options.transfer, f, args...);
-    const auto token = core->functions().encode(&call::run);
-    if (core->names_functions()) core->name_function(token, typeid(typename call::sent::callable));
-    auto& record = core->submit(token, std::move(frame), options, terms, route, admitted);
-    return future_of_task<typename call::result>(core, record);
+    auto frame = call::encode(memory_of(*core), functions_of(*core), options.transfer, f, args...);
+    const auto code = functions_of(*core).encode(&call::run);
+    note_name(*core, code, typeid(typename call::sent::callable));
+    return future_of_task<typename call::result>(
+        submit_task(core, code, std::move(frame), options, terms, route, admitted));
   }
   template <class F, class... Args>
   static auto send(const submission& how, admission admitted, const F& f, const Args&... args) {
@@ -225,22 +210,10 @@ private:
 
   template <class Ending>
   auto start_job(std::shared_ptr<map_job> job, const task_terms& terms, packed_batch batch,
-                 const std::shared_ptr<progress_meter>& progress) const {
-    auto run = std::make_shared<batch_run>(core_, std::move(job), std::move(batch),
-                                           batch_run::settings{.retries = options_.retries,
-                                                               .terms = terms,
-                                                               .urgency = options_.priority,
-                                                               .label = std::string(options_.label.view()),
-                                                               .first_element = 0,
-                                                               .chunking = {.workers = route_.workers(workers()),
-                                                                            .given = options_.chunk,
-                                                                            .most = core_->max_tasks_per_worker()},
-                                                               .route = route_,
-                                                               .needs_place = true,
-                                                               .progress = progress});
-    auto source = std::make_shared<map_source<Ending>>(std::move(run));
-    source->start();
-    return future_access::of_source<typename Ending::type>(core_, std::move(source));
+                 std::shared_ptr<progress_meter> progress) const {
+    return future_access::of_handle<typename Ending::type>(
+        {start_map_of(core_, std::move(job), std::move(batch), options_, terms, route_, std::move(progress)),
+         map_source_of<Ending>});
   }
 
   template <bool Unpack, class R, class F, class Xs>
@@ -248,7 +221,7 @@ private:
     using input = range_walk<std::views::all_t<Xs>>;
     auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
     return stream<R>(make_as<stream_source<R>, task_stream<R, input, decltype(submit)>>(
-        core_, input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window()));
+        home_of(core_), input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window()));
   }
 
   template <bool Unpack, bool Ordered, class R, class F, class Xs>
@@ -256,9 +229,9 @@ private:
     using input = range_walk<std::views::all_t<Xs>>;
     auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
     using source = slow_stream<R, input, decltype(submit)>;
-    return stream<R>(
-        make_as<stream_source<R>, source>(core_, input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
-                                          typename source::settings{.ordered = Ordered, .window = window()}));
+    return stream<R>(make_as<stream_source<R>, source>(
+        home_of(core_), input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
+        typename source::settings{.ordered = Ordered, .window = window()}));
   }
 };
 

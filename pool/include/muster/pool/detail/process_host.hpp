@@ -9,10 +9,10 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/pool/detail/pool_core.hpp>
+#include <muster/pool/detail/core_access.hpp>
 #include <muster/pool/pool_options.hpp>
 #include <muster/pool/pool_statistics.hpp>
-#include <muster/process/crew.hpp>
+#include <muster/process/worker_info.hpp>
 #include <muster/serialize/shared_object.hpp>
 
 namespace muster::detail {
@@ -34,14 +34,14 @@ public:
 
   /// Throws errc::forked in a forked child.
   [[nodiscard]] const std::shared_ptr<pool_core>& core() const {
-    core_->require_here();
+    require_here(*core_);
     return core_;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return core_->workers(); }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_count(*core_); }
 
   template <class T>
   [[nodiscard]] shared_object<T> share(const T& value) const {
-    return muster::share(value, core()->shared());
+    return muster::share(value, domain_of(*core()));
   }
 
   [[nodiscard]] future<void> started() const;

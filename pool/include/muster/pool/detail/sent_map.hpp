@@ -16,36 +16,25 @@
 #include <vector>
 
 #include <muster/pool/detail/batch.hpp>
-#include <muster/pool/detail/batch_run.hpp>
+#include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
+#include <muster/pool/detail/core_access.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/owned_value.hpp>
-#include <muster/pool/detail/pool_core.hpp>
-#include <muster/pool/detail/progress.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
-
-/// What runs for the chunks of a map, and how it ends.
-struct job_terms {
-  function_token code;
-  const std::type_info& callable;
-  bool fail_fast = true;
-  const task_options& options;
-};
 
 /// A job with that state: what the callable sends of itself, and its bound values.
 template <class... State>
 std::shared_ptr<map_job> encode_job(pool_core& core, const job_terms& terms, const State&... state) {
   using frame = codec<State...>;
   const bool attaches = terms.options.transfer != transfer::copy;
-  const bool stops = terms.fail_fast && !(terms.options.retries > 0 && terms.options.retry_on.after_exceptions());
   const auto needed = frame::measure(attaches, state...);
-  if (core.names_functions()) core.name_function(terms.code, terms.callable);
-  auto job = std::make_shared<map_job>(core.memory(), needed.bytes, terms.code, terms.fail_fast, stops);
-  attachment_lender attachments(core.memory(), job->attachments(), needed.attachments);
-  frame::encode_with(job->state().first(needed.bytes), attaches ? &attachments : nullptr, state...);
+  auto job = make_map_job(core, terms, needed.bytes);
+  attachment_lender attachments(memory_of(core), attachments_of(*job), needed.attachments);
+  frame::encode_with(state_of(*job).first(needed.bytes), attaches ? &attachments : nullptr, state...);
   return job;
 }
 
@@ -53,11 +42,11 @@ std::shared_ptr<map_job> encode_job(pool_core& core, const job_terms& terms, con
 template <bool Unpack, class F, class T>
 std::shared_ptr<map_job> make_job(pool_core& core, const F& callable, bool fail_fast, const task_options& options) {
   using sent = sent_callable<F>;
-  const job_terms terms{.code = core.functions().encode(&chunk_code<Unpack, F, T>::run),
+  const job_terms terms{.code = functions_of(core).encode(&chunk_code<Unpack, F, T>::run),
                         .callable = typeid(typename sent::callable),
                         .fail_fast = fail_fast,
                         .options = options};
-  return sent::send(callable, core.functions(),
+  return sent::send(callable, functions_of(core),
                     [&](const auto&... state) { return encode_job(core, terms, state...); });
 }
 
@@ -83,7 +72,7 @@ template <class Xs>
 std::shared_ptr<progress_meter> meter_of(const Xs& xs, const task_options& options) {
   std::optional<std::size_t> total;
   if constexpr (std::ranges::sized_range<const Xs>) total = static_cast<std::size_t>(std::ranges::size(xs));
-  return std::make_shared<progress_meter>(std::string(options.label.view()), total);
+  return make_meter(options, total);
 }
 
 }  // namespace muster::detail

@@ -3,7 +3,9 @@
 
 // Futures of tasks in worker processes, and of calls that such tasks make: their values come encoded.
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include <muster/async/detail/typed_source.hpp>
 #include <muster/async/future.hpp>
@@ -12,12 +14,9 @@
 
 namespace muster {
 
-class task_record;
 class nested_end;
 
 namespace detail {
-
-class pool_core;
 
 // Of held_sources that are tasks of a pool_core.
 bool wait_for_task(const held_source& which, deadline until);
@@ -42,11 +41,9 @@ inline constexpr typed_functions<R> task_source{{.wait = &wait_for_task,
                                                  .read = &read_task},
                                                 &take_encoded<R>};
 
-[[nodiscard]] held_source hold_task(const std::shared_ptr<pool_core>& core, task_record& record) noexcept;
-
 template <class R>
-[[nodiscard]] future<R> future_of_task(const std::shared_ptr<pool_core>& core, task_record& record) {
-  return future_access::of_handle<R>({hold_task(core, record), task_source<R>});
+[[nodiscard]] future<R> future_of_task(held_source task) {
+  return future_access::of_handle<R>({std::move(task), task_source<R>});
 }
 
 // Of held_sources that are calls of a task.
@@ -72,6 +69,10 @@ inline constexpr typed_functions<R> nested_source{{.wait = &wait_for_nested,
                                                    .read = &read_nested},
                                                   &take_encoded<R>};
 
+/// As nested_end::require_current, memory and functions.
+[[nodiscard]] nested_end& require_nested_end();
+[[nodiscard]] arena& memory_of(nested_end& here) noexcept;
+[[nodiscard]] token_encoder& functions_of(nested_end& here);
 /// Has the call run. Throws as nested_end::submit.
 [[nodiscard]] held_source submit_nested(nested_end& here, function_token function, outgoing_frame frame);
 

@@ -14,17 +14,17 @@
 
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
+#include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_map.hpp>
 #include <muster/pool/detail/local_stream.hpp>
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/make_as.hpp>
 #include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/slow_stream.hpp>
-#include <muster/pool/detail/stream_engine.hpp>
 #include <muster/pool/detail/task_stream.hpp>
 #include <muster/pool/detail/thread_host.hpp>
 #include <muster/pool/input.hpp>
@@ -88,7 +88,7 @@ public:
     auto submit = [place = std::move(place), route = route_, callable = std::move(f)](auto&&... values) mutable {
       return place->submit(route, std::move(callable), std::forward<decltype(values)>(values)...);
     };
-    return submit_when_ready(core_, std::move(submit), std::forward<Args>(args)...);
+    return submit_when_ready(home_of(core_), std::move(submit), std::forward<Args>(args)...);
   }
 
   /// One task for each worker.
@@ -98,7 +98,7 @@ public:
     std::vector<decltype(submit_local(core_, route_, true, callable, args...))> all;
     all.reserve(workers());
     for (std::size_t worker = 0; worker < workers(); ++worker) {
-      all.push_back(submit_local(core_, core_->route_to(worker), true, callable, args...));
+      all.push_back(submit_local(core_, detail::route_to(*core_, worker), true, callable, args...));
     }
     return all;
   }
@@ -114,7 +114,7 @@ public:
     auto made = std::make_shared<work>(*core_, map_settings(count, FailsFast), std::move(f), std::move(elements));
     auto source = make_as<future_source<typename ending::type>, local_map_source<work, F, ending>>(made);
     begin_map<local_map_helper<work, F>>(made);
-    return future_access::of_source<typename ending::type>(core_, std::move(source));
+    return future_access::of_source<typename ending::type>(home_of(core_), std::move(source));
   }
 
   template <bool Unpack, bool Ordered, class F, class Xs>
@@ -124,22 +124,22 @@ public:
     using input = range_walk<std::views::all_t<Xs>>;
     auto submit = element_submitter<Unpack, T>(std::move(f));
     input elements(std::views::all(std::forward<Xs>(xs)));
-    auto inside = [core = core_] { return core->inside() != nullptr; };
+    auto inside = [core = core_] { return worker_here(*core) != nullptr; };
     if constexpr (input::speed == input_speed::slow) {
       using source = slow_stream<R, input, decltype(submit)>;
-      if (!core_->is_serial()) {
+      if (!is_serial(*core_)) {
         return stream<R>(make_as<stream_source<R>, source>(
-            core_, std::move(elements), std::move(submit),
+            home_of(core_), std::move(elements), std::move(submit),
             typename source::settings{
                 .ordered = Ordered, .window = window(), .waits = true, .inside = std::move(inside)}));
       }
     }
     if constexpr (Ordered) {
       return stream<R>(make_as<stream_source<R>, task_stream<R, input, decltype(submit)>>(
-          core_, std::move(elements), std::move(submit), window(), true));
+          home_of(core_), std::move(elements), std::move(submit), window(), true));
     } else {
       return stream<R>(make_as<stream_source<R>, unordered_task_stream<R, input, decltype(submit)>>(
-          core_, std::move(elements), std::move(submit), window(), std::move(inside)));
+          home_of(core_), std::move(elements), std::move(submit), window(), std::move(inside)));
     }
   }
 
@@ -162,7 +162,7 @@ public:
   /// by being ahead.
   [[nodiscard]] std::size_t window() const {
     if (options_.window != 0) return options_.window;
-    return core_->is_serial() ? 1 : stream_engine::batches_per_worker * route_.workers(workers());
+    return is_serial(*core_) ? 1 : batches_per_worker * route_.workers(workers());
   }
   /// Whether a feed that is destroyed waits for what runs: that may refer to what belongs to the caller.
   static constexpr bool feed_waits = true;
@@ -187,18 +187,18 @@ private:
   template <class Helper, class Work>
   void begin_map(const std::shared_ptr<Work>& work) const {
     const auto helpers = make_helpers<Helper>(work);
-    switch (core_->begin_unit(true)) {
-      case local_core::admission::with_place: work->take_place(); break;
-      case local_core::admission::accepted: break;
-      case local_core::admission::overflow: {
-        const auto why = local_core::overflow_error();
-        static_cast<void>(core_->begin_unit(false));  // not limited: it is accepted, or throws
+    switch (begin_unit(*core_, true)) {
+      case local_admission::with_place: work->take_place(); break;
+      case local_admission::accepted: break;
+      case local_admission::overflow: {
+        const auto why = overflow_error();
+        static_cast<void>(begin_unit(*core_, false));  // not limited: it is accepted, or throws
         work->give_up(why);
         return;
       }
     }
     work->end_if_empty();
-    for (const auto& each : helpers) core_->post(each, route_);
+    for (const auto& each : helpers) post(*core_, each, route_);
   }
 };
 

@@ -10,9 +10,9 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/pool/detail/local_core.hpp>
+#include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/thread_pool_options.hpp>
-#include <muster/process/crew.hpp>
+#include <muster/process/worker_info.hpp>
 #include <muster/serialize/shared_object.hpp>
 
 namespace muster::detail {
@@ -29,32 +29,32 @@ public:
   using core_type = local_core;
   using statistics = thread_pool_statistics;
 
-  thread_host(const thread_pool_options& options, std::size_t threads, const local_core::context_maker& make_context);
+  thread_host(const thread_pool_options& options, std::size_t threads, const local_context_maker& make_context);
   thread_host(const thread_host&) = delete;
   thread_host& operator=(const thread_host&) = delete;
   ~thread_host();
 
   /// Throws errc::forked in a forked child.
   [[nodiscard]] const std::shared_ptr<local_core>& core() const {
-    core_->require_here();
+    require_here(*core_);
     return core_;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return core_->workers(); }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_count(*core_); }
 
   template <class T>
   [[nodiscard]] shared_object<T> share(const T& value) const {
-    core_->require_here();
+    require_here(*core_);
     return muster::share(value);
   }
 
   [[nodiscard]] future<void> started() const;
-  void close() { core()->close(); }
+  void close();
   bool drain_until(deadline until);
   [[nodiscard]] future<void> drain_async();
-  void terminate() { core()->terminate(); }
+  void terminate();
   bool join_until(deadline until);
   [[nodiscard]] std::vector<worker_info> workers() const;
-  [[nodiscard]] thread_pool_statistics stats() const { return core()->read_statistics(); }
+  [[nodiscard]] thread_pool_statistics stats() const;
 
 private:
   const pid_t owner_;

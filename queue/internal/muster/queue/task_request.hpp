@@ -5,19 +5,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include <muster/queue/admission.hpp>
 #include <muster/queue/outgoing_frame.hpp>
 #include <muster/queue/task_record.hpp>
 #include <muster/queue/task_terms.hpp>
 #include <muster/serialize/function_token.hpp>
 
 namespace muster {
-
-/// On what grounds a dispatcher accepts a task.
-enum class admission {
-  limited,    ///< if there is room under max_pending
-  unlimited,  ///< in any case, until close()
-  reserved    ///< in any case, until stop(): somebody has a dispatcher::reservation for it
-};
 
 /// One task to run.
 ///

@@ -12,6 +12,7 @@
 
 #include <muster/base/mutex.hpp>
 #include <muster/memory/block.hpp>
+#include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/pool_core.hpp>
@@ -71,18 +72,8 @@ public:
     std::shared_ptr<progress_meter> progress{};  ///< told of every element; shown while somebody waits
   };
 
-  /// Elements [first, first + count) with results: in the batch's array, or encoded in `results`.
-  struct piece {
-    std::size_t first = 0;
-    std::size_t count = 0;
-    block results;
-  };
-  /// Elements that failed, all in the same way.
-  struct failure {
-    std::size_t first = 0;
-    std::size_t count = 0;
-    error_info error;
-  };
+  using piece = batch_piece;
+  using failure = batch_failure;
 
   batch_run(std::shared_ptr<pool_core> core, std::shared_ptr<map_job> job, packed_batch batch, settings how);
   ~batch_run();

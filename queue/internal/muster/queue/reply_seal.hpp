@@ -12,6 +12,7 @@
 
 #include <muster/memory/block.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/seal_number.hpp>
 #include <muster/queue/slot_word.hpp>
 
 namespace muster {
@@ -34,14 +35,5 @@ namespace muster {
   const auto mixed = (ref.handle() ^ ref.size_bytes * 0xff51afd7ed558ccdU) * 0x9e3779b97f4a7c15U;
   return (mixed ^ mixed >> 32U) ^ seal_of_line(short_generation, failed, 0);
 }
-
-/// A number in a worker's line that only that worker writes: what somebody else leaves there is far out of range.
-[[nodiscard]] constexpr std::uint64_t seal_number(std::uint64_t number) noexcept {
-  return number * 0x9e3779b97f4a7c15U;
-}
-[[nodiscard]] constexpr std::uint64_t unseal_number(std::uint64_t sealed) noexcept {
-  return sealed * 0xf1de83e19937733dU;  // the inverse modulo 2^64
-}
-static_assert(unseal_number(seal_number(12345)) == 12345);
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/queue/slow_task.hpp>
 #include <muster/queue/task_labels.hpp>
 #include <muster/serialize/function_token.hpp>
 
@@ -51,17 +52,6 @@ struct task_event {
   clock::time_point end{};
 };
 static_assert(sizeof(task_event) == 64);  // they come fast, and many may wait to be written
-
-/// A task that took long.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct slow_task {
-  std::string label;
-  std::uint64_t task = 0;  ///< its number
-  std::uint64_t elements = 1;
-  std::chrono::nanoseconds time{};
-  std::size_t worker = 0;
-};
 
 /// What a dispatcher keeps of tasks whose times are taken.
 ///

@@ -14,34 +14,12 @@
 #include <vector>
 
 #include <muster/base/mutex.hpp>
+#include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 
 namespace muster::detail {
-
-/// Where a stream takes its elements from.
-class stream_input {
-public:
-  stream_input() = default;
-  stream_input(const stream_input&) = delete;
-  stream_input& operator=(const stream_input&) = delete;
-  virtual ~stream_input() = default;
-
-  struct taken {
-    packed_batch batch;
-    std::size_t count = 0;
-    bool ended = false;  ///< there is nothing behind it
-  };
-
-  /// A batch of at most `most` elements; fewer where the input ends, or fails at the next one. Nothing is taken beyond
-  /// those. An exception of the input comes out when it is called again.
-  virtual taken pull(std::size_t most) = 0;
-  /// Whether it may make wait for an element: then it is asked for one at a time.
-  [[nodiscard]] virtual bool may_be_slow() const noexcept = 0;
-  /// As input_pace::patience, of such an input.
-  [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
-};
 
 /// What drives imap: takes elements from the input as the consumer asks for results, a bounded number ahead, and hands
 /// out finished batches, in order or as they come.
@@ -49,9 +27,6 @@ public:
 /// Thread safety: distinct objects: safe. Shared objects: unsafe; the consumer's thread drives everything.
 class stream_engine {
 public:
-  /// The window, where nobody gave one: enough batches that no worker ever waits for the consumer.
-  static constexpr std::size_t batches_per_worker = 4;
-
   struct settings {
     bool ordered = true;
     unsigned retries = 0;

@@ -98,6 +98,7 @@ public:
   void terminate();
   /// Whether terminate() was called. Cost: one load.
   [[nodiscard]] bool is_stopping() const noexcept { return stopping_.is_requested(); }
+  [[nodiscard]] const stop_flag& stopping() const noexcept { return stopping_; }
   /// What then becomes of what has not begun.
   [[nodiscard]] static error_info terminated_error() noexcept;
   bool wait_until_empty(deadline until) MUSTER_EXCLUDES(end_mutex_);

@@ -8,15 +8,9 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/device.hpp>
+#include <muster/queue/overflow_policy.hpp>
 
 namespace muster {
-
-/// What happens to a task that would be one too many.
-enum class overflow_policy {
-  block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
-  throw_error,  ///< the call throws errc::overflow
-  fail_task     ///< the task fails with errc::overflow
-};
 
 /// How a dispatcher treats what it is given, and whom it tells.
 ///

@@ -17,6 +17,7 @@
 #include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/queue/completion_ring.hpp>
+#include <muster/queue/frame_layout.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/ring_news.hpp>
@@ -27,16 +28,6 @@ namespace muster {
 
 /// The most workers of one board.
 inline constexpr std::size_t most_workers = 1000;
-
-/// How much of a call's frame fits into its slot, and of a reply.
-inline constexpr std::size_t inline_argument_bytes = 48;
-inline constexpr std::size_t inline_reply_bytes = 56;
-inline constexpr std::size_t small_reply_bytes = 8;
-
-/// A chunk's reply line ends with the handles of so many blocks that go with it; 0: none. They are there while the
-/// chunk runs too, so that they are found if its worker dies.
-inline constexpr std::size_t attached_blocks = 2;
-inline constexpr std::size_t attached_handles_offset = inline_reply_bytes - attached_blocks * sizeof(std::uint64_t);
 
 /// One task in flight: two pairs of cache lines that a process touches one at a time. The first is written by the
 /// parent and read by the worker, who puts a small reply in place of the token; the second is written by the worker

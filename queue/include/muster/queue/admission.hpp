@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+namespace muster {
+
+/// On what grounds a dispatcher accepts a task.
+enum class admission {
+  limited,    ///< if there is room under max_pending
+  unlimited,  ///< in any case, until close()
+  reserved    ///< in any case, until stop(): somebody has a dispatcher::reservation for it
+};
+
+}  // namespace muster

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+namespace muster {
+
+/// What happens to a task that would be one too many.
+enum class overflow_policy {
+  block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
+  throw_error,  ///< the call throws errc::overflow
+  fail_task     ///< the task fails with errc::overflow
+};
+
+}  // namespace muster
