@@ -5,6 +5,7 @@
 
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 
 #include "fd_peer.hpp"
