@@ -23,16 +23,16 @@ void future_handle::require_noticed() const {
 
 void future_handle::notify(std::unique_ptr<end_notice> notice) const {
   const auto kept = which_;  // this object may be the notice's
-  functions_->notify(kept, std::move(notice));
+  functions().notify(kept, std::move(notice));
 }
 
 void future_handle::drop() noexcept {
-  const auto& functions = *functions_;
+  const auto& what_to_do = functions();
   auto which = release();
   if (which.home != nullptr && !which.home->is_here()) [[unlikely]] {
     leave_to_parent(std::move(which.home), std::move(which.what));
   } else {
-    functions.drop(which);
+    what_to_do.drop(which);
   }
 }
 

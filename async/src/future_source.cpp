@@ -18,8 +18,6 @@ task_thread* only_thread_of(const held_source& which) noexcept {
 
 constinit thread_local bool helps_here = false;
 
-}  // namespace
-
 bool wait_for_object(const held_source& which, deadline until) {
   auto& source = object_of(which);
   auto* const here = only_thread_of(which);
@@ -45,6 +43,18 @@ std::function<void(cancellation)> canceller_of_object(const held_source& which) 
 std::function<void(deadline)> waiter_of_object(const held_source& which) {
   return [which](deadline until) { static_cast<void>(wait_for_object(which, until)); };
 }
+
+}  // namespace
+
+const source_functions object_functions{.wait = &wait_for_object,
+                                        .is_done = &object_is_done,
+                                        .cancel = &cancel_object,
+                                        .notify = &notify_of_object,
+                                        .drop = &drop_object,
+                                        .runs_here = &object_runs_here,
+                                        .canceller = &canceller_of_object,
+                                        .waiter = &waiter_of_object,
+                                        .read = nullptr};
 
 bool helps_while_waiting() noexcept { return helps_here; }
 

@@ -32,14 +32,14 @@ void waiting_call::enter() {
   arrived();
 }
 
-// Once, for whoever comes first: the last argument, or the end of the pool.
+// Once: the last argument or the end of the pool, whichever comes first.
 void waiting_call::arrived() {
   if (missing_.fetch_sub(1, std::memory_order_acq_rel) > 1 || !try_begin()) return;
   if (registered_) home_->waiting().remove(*registered_);
   submit();
 }
 
-// Nobody wants the arguments any more.
+// The arguments are for this call alone.
 void waiting_call::end_for(const error_info& why) {
   if (!try_begin()) return;
   give_up(why);
@@ -65,7 +65,7 @@ void waiting_call::became(const future_handle& task) {
   if (asked) task.cancel(*asked);
 }
 
-// The arguments are wanted by nobody else.
+// The arguments are for this call alone.
 void waiting_call::cancel(cancellation how) {
   std::function<void(cancellation)> task;
   {

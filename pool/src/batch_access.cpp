@@ -16,7 +16,7 @@ namespace muster::detail {
 
 namespace {
 
-/// The source of map_async's future. Results are decoded by whoever takes them.
+/// The source of map_async's future. Results are decoded by the thread that takes them.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class map_source final : public untyped_source, public std::enable_shared_from_this<map_source> {

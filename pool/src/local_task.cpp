@@ -106,7 +106,7 @@ void untyped_local_task::withdraw(const error_info& why) noexcept {
 bool untyped_local_task::wait_for_end(deadline until) {
   if (progress_.is_done()) return true;
   if (auto* const here = core_.inside(route_); here != nullptr && progress_.try_begin()) {
-    execute(*here);  // nobody has begun it, and perhaps nobody else ever could
+    execute(*here);  // no thread has begun it, and perhaps no other ever could
     return true;
   }
   const auto what_it_waits_for_may_be_behind_us = callback_pause::until(until);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Futures of calls that a task makes to its own pool. The task's thread notices their ends, and runs their callbacks.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,7 +15,7 @@ namespace muster::detail {
 
 namespace {
 
-/// A call, and who wants to know of its end.
+/// A call, and the notice of its end.
 ///
 /// Thread safety: as nested_call.
 struct nested_work {
@@ -75,19 +76,6 @@ std::shared_ptr<task_home> home_of(nested_end& here) {
   return std::static_pointer_cast<task_home>(companion);
 }
 
-}  // namespace
-
-nested_end& require_nested_end() { return nested_end::require_current(); }
-
-arena& memory_of(nested_end& here) noexcept { return here.memory(); }
-
-token_encoder& functions_of(nested_end& here) { return here.functions(); }
-
-held_source submit_nested(nested_end& here, function_token function, outgoing_frame frame) {
-  auto home = home_of(here);
-  return {.home = std::move(home), .what = std::make_shared<nested_work>(here.submit(function, std::move(frame)))};
-}
-
 bool wait_for_nested(const held_source& which, deadline until) { return work_of(which).call.wait(until); }
 
 bool nested_is_done(const held_source& which) { return work_of(which).call.is_done(); }
@@ -120,6 +108,29 @@ void read_nested(const held_source& which, const end_reader& reader) {
   std::optional<error_info> failure;
   if (!reply.succeeded()) failure.emplace(reply.error());
   reader.read({.bytes = reply.bytes(), .attachments = &attachments, .failure = failure ? &*failure : nullptr});
+}
+
+}  // namespace
+
+const source_functions nested_functions{.wait = &wait_for_nested,
+                                        .is_done = &nested_is_done,
+                                        .cancel = &cancel_nested,
+                                        .notify = &notify_of_nested,
+                                        .drop = &drop_nested,
+                                        .runs_here = &nested_runs_here,
+                                        .canceller = &canceller_of_nested,
+                                        .waiter = &waiter_of_nested,
+                                        .read = &read_nested};
+
+nested_end& require_nested_end() { return nested_end::require_current(); }
+
+arena& memory_of(nested_end& here) noexcept { return here.memory(); }
+
+token_encoder& functions_of(nested_end& here) { return here.functions(); }
+
+held_source submit_nested(nested_end& here, function_token function, outgoing_frame frame) {
+  auto home = home_of(here);
+  return {.home = std::move(home), .what = std::make_shared<nested_work>(here.submit(function, std::move(frame)))};
 }
 
 }  // namespace muster::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/pool/detail/task_source.hpp>
 
+#include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -35,8 +37,6 @@ private:
 };
 static_assert(sizeof(notice_sink) <= sizeof(end_notice::room) && std::is_trivially_destructible_v<notice_sink>);
 
-}  // namespace
-
 bool wait_for_task(const held_source& which, deadline until) { return tasks_of(which).wait(record_of(which), until); }
 
 bool task_is_done(const held_source& which) { return tasks_of(which).is_done(record_of(which)); }
@@ -68,5 +68,17 @@ void read_task(const held_source& which, const end_reader& reader) {
   if (!reply.succeeded()) failure.emplace(reply.error());
   reader.read({.bytes = reply.bytes(), .attachments = &attachments, .failure = failure ? &*failure : nullptr});
 }
+
+}  // namespace
+
+const source_functions task_functions{.wait = &wait_for_task,
+                                      .is_done = &task_is_done,
+                                      .cancel = &cancel_task,
+                                      .notify = &notify_of_task,
+                                      .drop = &drop_task,
+                                      .runs_here = &task_runs_here,
+                                      .canceller = &canceller_of_task,
+                                      .waiter = &waiter_of_task,
+                                      .read = &read_task};
 
 }  // namespace muster::detail

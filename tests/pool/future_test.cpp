@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/async/std_future.hpp>
 #include <muster/async/future.hpp>
+#include <muster/async/std_future.hpp>
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/task_timing.hpp>
 #include <muster/pool/pool_statistics.hpp>
+#include <muster/queue/task_timing.hpp>
 
 #include <unistd.h>
 

@@ -404,8 +404,8 @@ class StepKillSpinning : public test::step_test {
 protected:
   StepKillSpinning() : step_test(2, std::chrono::hours(24)) {}
 
-  // One spins, the other sleeps. A worker does not spin beside its caller on one processor: here nobody says where that
-  // runs, and one that has gone to sleep for it is woken.
+  // One spins, the other sleeps. A worker does not spin beside its caller on one processor: here the board does not say
+  // where that runs, and one that has gone to sleep for it is woken.
   std::size_t spinner() {
     auto& board = shared_board();
     const auto is_parked = [&](std::size_t worker) { return board.line(worker).parked != 0; };

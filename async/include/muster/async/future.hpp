@@ -168,9 +168,9 @@ public:
   /// inside this call (unless the pool is gone already); a failure skips it and goes on to the returned future.
   /// Callbacks run one after the other. One may wait for any future: while it waits for what other callbacks make,
   /// those run, on another thread; at most 255 can wait so, then get() throws errc::overflow. Not so where the pool was
-  /// given a loop: who waits there for a callback of that loop keeps it from running it; co_await instead. The future
-  /// is used up. Throws errc::invalid_argument when it is not valid(), EAGAIN when there is no thread for callbacks and
-  /// none can be had; then it is as it was. Cancelling the returned future cancels this task.
+  /// given a loop: a thread of that loop that waits for a callback keeps the loop from running it; co_await instead.
+  /// The future is used up. Throws errc::invalid_argument when it is not valid(), EAGAIN when there is no thread for
+  /// callbacks and none can be had; then it is as it was. Cancelling the returned future cancels this task.
   template <class F>
   [[nodiscard]] auto then(F next);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 // Futures as std::future: `std::future<int> sum = pool.apply_async(add, 1, 2).std();`
+//
+// Thread safety: as future.
 
 #include <future>
 #include <utility>

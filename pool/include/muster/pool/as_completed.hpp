@@ -2,4 +2,6 @@
 #pragma once
 
 // Its place is muster/async/as_completed.hpp.
+//
+// Thread safety: as there.
 #include <muster/async/as_completed.hpp>

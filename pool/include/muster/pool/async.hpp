@@ -7,6 +7,8 @@
 //     while (auto page = co_await pages.async_next(asio::use_awaitable)) send(*page);
 //
 // A wait for a stream's next result completes as one for a future does; cancelled, it just ends (stream::async_next).
+//
+// Thread safety: as streams.
 
 #include <utility>
 

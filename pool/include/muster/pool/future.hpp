@@ -2,4 +2,6 @@
 #pragma once
 
 // Its place is muster/async/future.hpp.
+//
+// Thread safety: as there.
 #include <muster/async/future.hpp>

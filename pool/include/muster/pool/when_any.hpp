@@ -2,4 +2,6 @@
 #pragma once
 
 // Its place is muster/async/when_any.hpp.
+//
+// Thread safety: as there.
 #include <muster/async/when_any.hpp>

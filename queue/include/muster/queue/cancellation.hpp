@@ -2,4 +2,6 @@
 #pragma once
 
 // Its place is muster/async/cancellation.hpp.
+//
+// Thread safety: as there.
 #include <muster/async/cancellation.hpp>

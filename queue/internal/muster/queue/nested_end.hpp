@@ -85,7 +85,7 @@ public:
   /// As future::cancel.
   bool cancel(cancellation how = cancellation::ask);
 
-  /// Waits until one of these has ended, of one worker; runs one that nobody has begun. False when `until` passed
+  /// Waits until one of these has ended, of one worker; runs one that no worker has begun. False when `until` passed
   /// first. Unblocked by, and throws: as wait().
   static bool wait_for_any(std::span<nested_call* const> calls, deadline until = {});
 
@@ -103,7 +103,7 @@ private:
 
   [[nodiscard]] cell_word look() const noexcept;
   void require_this_thread() const;
-  /// `found`: what its cell says. `helps`: runs it if nobody has begun it.
+  /// `found`: what its cell says. `helps`: runs it if no worker has begun it.
   stage advance(cell_word& found, bool helps);
   void settle(task_reply reply);
 

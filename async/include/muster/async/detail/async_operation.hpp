@@ -14,62 +14,16 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/query.hpp>
-#include <boost/asio/system_executor.hpp>
 
+#include <muster/async/detail/callback_thread.hpp>
 #include <muster/async/detail/callbacks.hpp>
 #include <muster/async/detail/delivery.hpp>
+#include <muster/async/detail/working_executor.hpp>
 #include <muster/async/future.hpp>
 
 namespace muster::detail {
-
-/// Where the pool runs callbacks, on its thread or on the program's loop, as an executor of Asio: that of handlers that
-/// have none of their own.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe.
-class callback_thread {
-public:
-  explicit callback_thread(std::shared_ptr<callback_executor> thread) noexcept : thread_(std::move(thread)) {}
-
-  /// Runs `what` there soon; without a thread (the pool is gone) on Asio's system executor. Never inside this call.
-  template <class F>
-  void execute(F&& what) const {
-    auto call = defer([held = std::decay_t<F>(std::forward<F>(what))]() mutable { std::move(held)(); });
-    prepare(*call);
-    post(std::move(call));
-  }
-
-  /// Allocates what post() needs for `call`, and starts the thread. Where none can be had, the call waits for one.
-  void prepare(deferred_call& call) const {
-    if (thread_ != nullptr) detail::prepare(*thread_, call);
-  }
-  /// Runs a call that was prepared, as execute() does; inside this call where there is neither a thread nor memory.
-  void post(deferred_ptr call) const {
-    if (thread_ != nullptr && try_post(*thread_, call)) return;
-    auto* const released = call.get();
-    try {
-      boost::asio::post(boost::asio::system_executor(), [released] { deferred_ptr(released)->run(); });
-      static_cast<void>(call.release());
-    } catch (const std::bad_alloc&) {
-      call->run();
-    }
-  }
-
-  [[nodiscard]] static constexpr boost::asio::execution::blocking_t query(
-      boost::asio::execution::blocking_t /*which*/) noexcept {
-    return boost::asio::execution::blocking.never;
-  }
-  [[nodiscard]] callback_thread require(boost::asio::execution::blocking_t::never_t /*is it*/) const { return *this; }
-
-  friend bool operator==(const callback_thread& a, const callback_thread& b) noexcept = default;
-
-private:
-  std::shared_ptr<callback_executor> thread_;
-};
 
 /// What ends an asynchronous wait for a future: runs on the handler's executor, once, and decodes the value there.
 ///
@@ -96,56 +50,6 @@ public:
 private:
   Handler handler_;
   How how_;
-};
-
-/// An executor, and work outstanding on it. (Boost's guard keeps the executor twice.)
-///
-/// Thread safety: distinct objects: safe.
-template <class Executor, bool IsOfTheStandardModel = boost::asio::execution::is_executor<Executor>::value>
-class working_executor {
-public:
-  explicit working_executor(const Executor& executor)
-      : executor_(boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked)) {}
-  [[nodiscard]] const auto& get() const noexcept { return executor_; }
-
-  /// Whether a handler may be called by the thread that runs `loop`, inside of another handler, as dispatch would do.
-  [[nodiscard]] bool may_run_inside(const boost::asio::io_context& loop) const noexcept {
-    if constexpr (is_polymorphic) {
-      const auto* const found = executor_.template target<tracked_loop>();
-      return found != nullptr && is_of(*found, loop);
-    } else if constexpr (std::is_same_v<tracked, tracked_loop>) {
-      return is_of(executor_, loop);
-    } else {
-      return false;
-    }
-  }
-
-private:
-  template <class E>
-  using tracked_of =
-      std::decay_t<decltype(boost::asio::prefer(std::declval<E>(), boost::asio::execution::outstanding_work.tracked))>;
-  using tracked = tracked_of<Executor>;
-  using tracked_loop = tracked_of<boost::asio::io_context::executor_type>;
-  static constexpr bool is_polymorphic =
-      requires(const tracked& executor) { executor.template target<tracked_loop>(); };
-
-  static bool is_of(const tracked_loop& executor, const boost::asio::io_context& loop) noexcept {
-    using boost::asio::execution::blocking;
-    return &boost::asio::query(executor, boost::asio::execution::context) == &loop &&
-           boost::asio::query(executor, blocking) == blocking.possibly;
-  }
-
-  tracked executor_;
-};
-template <class Executor>
-class working_executor<Executor, false> {
-public:
-  explicit working_executor(const Executor& executor) : work_(executor) {}
-  [[nodiscard]] Executor get() const { return work_.get_executor(); }
-  [[nodiscard]] static constexpr bool may_run_inside(const boost::asio::io_context& /*loop*/) noexcept { return false; }
-
-private:
-  boost::asio::executor_work_guard<Executor> work_;
 };
 
 /// An asynchronous wait under way: keeps the handler, and work on its executor.

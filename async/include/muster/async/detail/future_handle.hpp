@@ -34,7 +34,7 @@ struct source_functions {
   /// Tells `notice` once it is done, at once if it is already, on the thread that observes the end. A notice of before
   /// is dropped. Called by the holder of the future. Allocates nothing. `which` may be gone when it returns.
   void (*notify)(const held_source& which, std::unique_ptr<end_notice> notice);
-  /// Nobody will take the value. Not called where it was taken.
+  /// The future is dropped, and its value with it. Not called where the value was taken.
   void (*drop)(const held_source& which) noexcept;
   /// Whether the calling thread is inside of it: to wait for it would be to wait for itself.
   bool (*runs_here)(const held_source& which) noexcept;
@@ -46,6 +46,13 @@ struct source_functions {
   void (*read)(const held_source& which, const end_reader& reader);
 };
 
+/// What the functions are found by: the base of a table that knows the value's type (typed_source.hpp).
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct source_table {
+  const source_functions* functions;
+};
+
 /// A future without the type of its value.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
@@ -53,50 +60,50 @@ class future_handle {
 public:
   /// Refers to nothing.
   future_handle() noexcept = default;
-  future_handle(held_source which, const source_functions& functions) noexcept
-      : which_(std::move(which)), functions_(&functions) {}
+  future_handle(held_source which, const source_table& table) noexcept : which_(std::move(which)), table_(&table) {}
   future_handle(future_handle&& other) noexcept
-      : which_(std::move(other.which_)), functions_(std::exchange(other.functions_, nullptr)) {}
+      : which_(std::move(other.which_)), table_(std::exchange(other.table_, nullptr)) {}
   future_handle& operator=(future_handle&& other) noexcept {
     future_handle(std::move(other)).swap(*this);
     return *this;
   }
   /// In a forked child it leaves what it holds to the parent.
   ~future_handle() {
-    if (functions_ != nullptr) drop();
+    if (table_ != nullptr) drop();
   }
 
-  [[nodiscard]] bool valid() const noexcept { return functions_ != nullptr; }
+  [[nodiscard]] bool valid() const noexcept { return table_ != nullptr; }
   /// Throws errc::invalid_argument when it refers to nothing, errc::forked in a forked child.
   void require_valid() const;
   /// Throws errc::invalid_argument also where ends are noticed only by a thread that waits for them with muster.
   void require_noticed() const;
   // These require valid().
-  bool wait(deadline until) const { return functions_->wait(which_, until); }
-  [[nodiscard]] bool is_done() const { return functions_->is_done(which_); }
-  bool cancel(cancellation how) const { return functions_->cancel(which_, how); }
-  [[nodiscard]] bool runs_here() const noexcept { return functions_->runs_here(which_); }
+  bool wait(deadline until) const { return functions().wait(which_, until); }
+  [[nodiscard]] bool is_done() const { return functions().is_done(which_); }
+  bool cancel(cancellation how) const { return functions().cancel(which_, how); }
+  [[nodiscard]] bool runs_here() const noexcept { return functions().runs_here(which_); }
   void notify(std::unique_ptr<end_notice> notice) const;
-  [[nodiscard]] std::function<void(cancellation)> canceller() const { return functions_->canceller(which_); }
-  [[nodiscard]] std::function<void(deadline)> waiter() const { return functions_->waiter(which_); }
-  [[nodiscard]] const source_functions& functions() const noexcept { return *functions_; }
+  [[nodiscard]] std::function<void(cancellation)> canceller() const { return functions().canceller(which_); }
+  [[nodiscard]] std::function<void(deadline)> waiter() const { return functions().waiter(which_); }
+  [[nodiscard]] const source_table& table() const noexcept { return *table_; }
   [[nodiscard]] const std::shared_ptr<future_home>& home() const noexcept { return which_.home; }
 
-  /// The caller's from now on, who takes the value or has it dropped. It refers to nothing then.
+  /// What it held, for the caller to take the value of, or to drop. It refers to nothing then.
   [[nodiscard]] held_source release() noexcept {
-    functions_ = nullptr;
+    table_ = nullptr;
     return std::move(which_);
   }
   void swap(future_handle& other) noexcept {
     std::swap(which_, other.which_);
-    std::swap(functions_, other.functions_);
+    std::swap(table_, other.table_);
   }
 
 private:
+  [[nodiscard]] const source_functions& functions() const noexcept { return *table_->functions; }
   void drop() noexcept;
 
   held_source which_;
-  const source_functions* functions_ = nullptr;
+  const source_table* table_ = nullptr;
 };
 
 }  // namespace muster::detail

@@ -35,7 +35,7 @@ public:
   /// The thread of a worker's task, where that is what runs callbacks and notices ends; else nullptr.
   [[nodiscard]] virtual task_thread* only_thread() noexcept { return nullptr; }
 
-  /// Somebody on a loop of the program's waits for an end, from now until he was told of it.
+  /// An operation on a loop of the program's waits for an end, from now until it was told of it.
   virtual void begin_listening() noexcept {}
   virtual void end_listening() noexcept {}
   /// Both, as long as what is returned exists; nothing where there is no loop.

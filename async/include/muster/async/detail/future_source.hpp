@@ -45,24 +45,7 @@ public:
 };
 
 /// Of held_sources whose `what` is an untyped_source.
-bool wait_for_object(const held_source& which, deadline until);
-[[nodiscard]] bool object_is_done(const held_source& which);
-bool cancel_object(const held_source& which, cancellation how);
-void notify_of_object(const held_source& which, std::unique_ptr<end_notice> notice);
-void drop_object(const held_source& which) noexcept;
-[[nodiscard]] bool object_runs_here(const held_source& which) noexcept;
-[[nodiscard]] std::function<void(cancellation)> canceller_of_object(const held_source& which);
-[[nodiscard]] std::function<void(deadline)> waiter_of_object(const held_source& which);
-
-inline constexpr source_functions object_functions{.wait = &wait_for_object,
-                                                   .is_done = &object_is_done,
-                                                   .cancel = &cancel_object,
-                                                   .notify = &notify_of_object,
-                                                   .drop = &drop_object,
-                                                   .runs_here = &object_runs_here,
-                                                   .canceller = &canceller_of_object,
-                                                   .waiter = &waiter_of_object,
-                                                   .read = nullptr};
+extern const source_functions object_functions;
 
 /// Whether the calling thread may have to run itself what it waits for: one of a pool of threads.
 [[nodiscard]] bool helps_while_waiting() noexcept;

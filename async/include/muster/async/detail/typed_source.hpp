@@ -15,7 +15,7 @@ namespace muster::detail {
 
 /// A table of functions, and how its sources give a value of type R: once, when it is done.
 template <class R>
-struct typed_functions : source_functions {
+struct typed_functions : source_table {
   outcome<R> (*take)(const held_source& which, const typed_functions& by);
 };
 
@@ -40,12 +40,12 @@ private:
 template <class R>
 [[nodiscard]] outcome<R> take_encoded(const held_source& which, const typed_functions<R>& by) {
   std::optional<outcome<R>> how;
-  by.read(which, outcome_reader<R>(how));
+  by.functions->read(which, outcome_reader<R>(how));
   return std::move(*how);
 }
 
 template <class R>
-inline constexpr typed_functions<R> object_source{object_functions, &take_of_object<R>};
+inline constexpr typed_functions<R> object_source{{&object_functions}, &take_of_object<R>};
 
 /// A handle of such a source.
 template <class R>
@@ -57,10 +57,10 @@ template <class R>
 /// How it ended; also what the source throws, for want of memory, is how. Uses the future up.
 template <class R>
 [[nodiscard]] outcome<R> take_outcome(future_handle from) noexcept {
-  const auto& functions = static_cast<const typed_functions<R>&>(from.functions());
+  const auto& table = static_cast<const typed_functions<R>&>(from.table());
   const auto which = from.release();
   try {
-    return functions.take(which, functions);
+    return table.take(which, table);
   } catch (...) {
     return outcome<R>::of_exception(std::current_exception());
   }

@@ -65,7 +65,7 @@ private:
   const std::shared_ptr<future_home> home_;
   std::atomic<bool> begun_ = false;
   std::optional<std::uint64_t> registered_;
-  std::atomic<std::size_t> missing_ = 1;  // and who begins it
+  std::atomic<std::size_t> missing_ = 1;  // and the beginning itself
   std::vector<used_future> arguments_;
   mutex mutex_;
   condition changed_;  // there is a task, or there will be none

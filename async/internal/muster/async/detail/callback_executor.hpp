@@ -26,7 +26,7 @@ namespace muster::detail {
 struct loop_room : handler_room<128> {};
 
 /// Where a pool runs the program's callbacks: one after the other, on a thread which is started by the first; on a
-/// loop of the program's; or where somebody runs them by hand.
+/// loop of the program's; or, by hand, in run_posted().
 ///
 /// A callback may do anything: call the pool, wait for a future, destroy the pool. What it throws is logged. While one
 /// waits (callback_pause), those behind it go on, on another thread; it goes on itself when none of them runs.

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-/// A thread that has nobody beside it: of a task in a worker process. It notices the ends of what it has asked for, and
+/// The one thread of a task in a worker process. It notices the ends of what it has asked for, and
 /// runs callbacks, where it waits, and when its task has returned.
 ///
 /// Thread safety: an object belongs to its thread.
@@ -44,7 +44,7 @@ protected:
   ~task_thread() = default;
 
 private:
-  /// Waits until at least one of the calls has ended of which somebody wants to know, and tells those. False when there
+  /// Waits until at least one of the calls with a notice has ended, and tells those notices. False when there
   /// are none, or `until` passed first.
   virtual bool await_some(deadline until) = 0;
 

@@ -28,7 +28,7 @@ class pool_core;
 class progress_meter;
 class stream_engine;
 
-/// The window of a stream, where nobody gave one: enough batches that no worker ever waits for the consumer.
+/// The window of a stream, where the options give none: enough batches that no worker ever waits for the consumer.
 inline constexpr std::size_t batches_per_worker = 4;
 
 /// What runs for the chunks of a map, and how it ends.

@@ -33,7 +33,7 @@ void require_here(const pool_core& core);
 [[nodiscard]] arena& memory_of(pool_core& core) noexcept;
 [[nodiscard]] const std::shared_ptr<domain>& domain_of(const pool_core& core) noexcept;
 [[nodiscard]] token_encoder& functions_of(pool_core& core) noexcept;
-/// Says what code is called, by the type of the callable, if somebody wants to know.
+/// Says what code is called, by the type of the callable, while a trace is taken.
 void note_name(pool_core& core, function_token code, const std::type_info& callable);
 
 /// Accepts a single task for a future. `terms`: of `options`, as they were when the call began.

@@ -19,9 +19,9 @@ public:
   local_job& operator=(const local_job&) = delete;
   virtual ~local_job() = default;
 
-  /// Does it, unless somebody has begun it already.
+  /// Does it, unless another thread has begun it.
   virtual void run(local_worker& here) noexcept = 0;
-  /// Instead of run(): it ends with that error, unless somebody has begun it already.
+  /// Instead of run(): it ends with that error, unless a thread has begun it.
   virtual void withdraw(const error_info& why) noexcept = 0;
 
 private:

@@ -118,9 +118,9 @@ private:
   mutex mutex_;
   condition changed_;
   chunk_policy policy_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;                  // the first element that nobody has taken
+  std::size_t untouched_ MUSTER_GUARDED_BY(mutex_) = 0;                  // the first element that no thread has taken
   std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;                    // ranges that were taken and not settled
-  const std::unique_ptr<runners> runners_ MUSTER_PT_GUARDED_BY(mutex_);  // who has those
+  const std::unique_ptr<runners> runners_ MUSTER_PT_GUARDED_BY(mutex_);  // the threads that have those
   std::size_t settled_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool hopeless_ MUSTER_GUARDED_BY(mutex_) = false;  // who waits is to give it up
   std::vector<failure> failures_ MUSTER_GUARDED_BY(mutex_);

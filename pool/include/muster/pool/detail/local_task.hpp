@@ -149,7 +149,7 @@ private:
     outcome_.emplace(outcome<R>::of_error(error_info::copy_of(why)));
   }
 
-  std::optional<outcome<R>> outcome_;  // written by whoever began it, before the end is published
+  std::optional<outcome<R>> outcome_;  // written by the thread that began it, before the end is published
 };
 
 /// A callable with its bound values, taken apart.

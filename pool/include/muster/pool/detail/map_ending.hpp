@@ -75,6 +75,6 @@ template <class Ending>
 }
 
 template <class Ending>
-inline constexpr typed_functions<typename Ending::type> map_source_of{object_functions, &take_map<Ending>};
+inline constexpr typed_functions<typename Ending::type> map_source_of{{&object_functions}, &take_map<Ending>};
 
 }  // namespace muster::detail
