@@ -23,6 +23,7 @@
 #include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/queue/board.hpp>
 
 #include "processes.hpp"
 #include "seed.hpp"
