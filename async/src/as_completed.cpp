@@ -4,51 +4,84 @@
 #include <utility>
 
 #include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/owning_list.hpp>
 #include <muster/async/detail/task_thread.hpp>
+#include <muster/base/mutex.hpp>
 
 namespace muster::detail {
 
-void arrivals::add(std::unique_ptr<entry> arrival) noexcept {
-  std::function<void()> then;
-  {
+class arrivals {
+public:
+  /// Enters one future, and is its entry here.
+  class entry : public list_link<entry> {
+  public:
+    explicit entry(std::size_t index) noexcept : index_(index) {}
+    virtual ~entry() = default;
+    [[nodiscard]] std::size_t index() const noexcept { return index_; }
+
+  private:
+    const std::size_t index_;
+  };
+
+  void add(std::unique_ptr<entry> arrival) noexcept MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
     arrived_.push_back(std::move(arrival));
     changed_.notify_one();
-    then.swap(then_);
   }
-  if (then) then();
-}
 
-void arrivals::when_some(std::function<void()> then) {
-  {
+  [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
-    if (arrived_.empty()) {
-      then_.swap(then);
-      return;
-    }
+    return !arrived_.empty();
   }
-  then();
+
+  // Unblocked by: add().
+  std::size_t take_next(future_home* home) MUSTER_EXCLUDES(mutex_) {
+    wait_for_some(home);
+    const scoped_lock lock(mutex_);
+    return arrived_.pop_front()->index();
+  }
+
+private:
+  void wait_for_some(future_home* home) MUSTER_EXCLUDES(mutex_) {
+    if (has_some()) return;
+    auto* const here = home != nullptr ? home->only_thread() : nullptr;
+    if (here != nullptr && here->wait_until([this] { return has_some(); }, deadline::never())) return;
+    const auto what_makes_them_may_be_behind_us = callback_pause::until(deadline::never());
+    scoped_lock lock(mutex_);
+    while (arrived_.empty()) changed_.wait(lock);
+  }
+
+  mutex mutex_;
+  condition changed_;
+  owning_list<entry> arrived_ MUSTER_GUARDED_BY(mutex_);
+};
+
+namespace {
+
+// Thread safety: as end_notice.
+class arrival_observer final : public end_notice, public arrivals::entry {
+public:
+  arrival_observer(std::shared_ptr<arrivals> where, std::size_t index) : entry(index), where_(std::move(where)) {}
+
+private:
+  void tell() noexcept override {
+    const auto where = std::move(where_);  // which owns this object from now on
+    where->add(std::unique_ptr<entry>(this));
+  }
+
+  std::shared_ptr<arrivals> where_;
+};
+
+}  // namespace
+
+std::shared_ptr<arrivals> make_arrivals() { return std::make_shared<arrivals>(); }
+
+std::unique_ptr<end_notice> arrival_notice(std::shared_ptr<arrivals> where, std::size_t index) {
+  return std::make_unique<arrival_observer>(std::move(where), index);
 }
 
-bool arrivals::has_some() {
-  const scoped_lock lock(mutex_);
-  return !arrived_.empty();
-}
+bool has_some(arrivals& all) { return all.has_some(); }
 
-bool arrivals::wait_for_some(deadline until, future_home* home) {
-  if (has_some()) return true;
-  auto* const here = home != nullptr ? home->only_thread() : nullptr;
-  if (here != nullptr && here->wait_until([this] { return has_some(); }, until)) return true;
-  const auto what_makes_them_may_be_behind_us = callback_pause::until(until);
-  scoped_lock lock(mutex_);
-  while (arrived_.empty() && changed_.wait_until(lock, until)) continue;
-  return !arrived_.empty();
-}
-
-std::size_t arrivals::wait_for_next(future_home* home) {
-  static_cast<void>(wait_for_some(deadline::never(), home));
-  const scoped_lock lock(mutex_);
-  return arrived_.pop_front()->index();
-}
+std::size_t take_next(arrivals& all, future_home* home) { return all.take_next(home); }
 
 }  // namespace muster::detail

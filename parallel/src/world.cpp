@@ -58,7 +58,7 @@ void world::close() {
   end(*core_);
 }
 
-void world::trace_to(const std::filesystem::path& file) {
+void world::trace_to(const std::string& file) {
   core_->require_here();
   core_->trace().begin(file, core_->options().name, ranks());
 }

@@ -89,7 +89,7 @@ device_choice device_choice::automatic() {
   return all;
 }
 
-device_choice device_choice::on_machine(fs::path system_root) const {
+device_choice device_choice::on_machine(std::string system_root) const {
   auto there = *this;
   there.system_root_ = std::move(system_root);
   return there;

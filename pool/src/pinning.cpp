@@ -2,6 +2,7 @@
 #include <muster/pool/pinning.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -45,12 +46,22 @@ public:
   explicit resolver(const fs::path& system_root)
       : system_root_(system_root), system_(system_root / "sys"), allowed_(process_cpus()) {}
 
-  std::vector<cpu_list> operator()(const none& /*nothing*/) const { return {}; }
+  [[nodiscard]] std::vector<cpu_list> lists_of(const pinning& given) const {
+    switch (given.choice_) {
+      case choice::none: return {};
+      case choice::as_caller: return {allowed_cpus()};
+      case choice::each_cpu: return each_cpu();
+      case choice::each_node: return each_node();
+      case choice::one_node: return of_node(given.node_);
+      case choice::near_device: return near_device(given.address_);
+      case choice::lists: return usable_of(given.lists_);
+    }
+    return {};
+  }
 
-  std::vector<cpu_list> operator()(const caller& /*whichever*/) const { return {allowed_cpus()}; }
-
+private:
   // Processors of one core share what makes it fast.
-  std::vector<cpu_list> operator()(const each_cpu& /*one each*/) const {
+  [[nodiscard]] std::vector<cpu_list> each_cpu() const {
     std::map<unsigned, unsigned> taken;  // of each core
     std::vector<std::pair<unsigned, unsigned>> order;
     for (const auto cpu : allowed_) {
@@ -66,7 +77,7 @@ public:
   }
 
   // Some nodes have memory only, or processors that others use.
-  std::vector<cpu_list> operator()(const each_node& /*one each*/) const {
+  [[nodiscard]] std::vector<cpu_list> each_node() const {
     const auto nodes = read_cpus(system_ / "devices/system/node/online").value_or(cpu_list());
     std::vector<cpu_list> lists;
     for (const auto node : nodes) {
@@ -77,19 +88,19 @@ public:
     return lists;
   }
 
-  std::vector<cpu_list> operator()(const one_node& which) const {
-    const auto cpus = cpus_of(which.number);
-    if (!cpus) refuse(text("there is no NUMA node ", which.number));
-    return {usable(*cpus, text("NUMA node ", which.number, " has processors ", describe(*cpus)))};
+  [[nodiscard]] std::vector<cpu_list> of_node(unsigned number) const {
+    const auto cpus = cpus_of(number);
+    if (!cpus) refuse(text("there is no NUMA node ", number));
+    return {usable(*cpus, text("NUMA node ", number, " has processors ", describe(*cpus)))};
   }
 
-  std::vector<cpu_list> operator()(const device& which) const {
-    const auto cpus = detail::cpus_near(system_root_, which.address);
-    if (!cpus) refuse(text("there is no PCI device '", which.address, "' (one would be 0000:3b:00.0)"));
-    return {usable(*cpus, text("PCI device ", which.address, " is near processors ", describe(*cpus)))};
+  [[nodiscard]] std::vector<cpu_list> near_device(const std::string& address) const {
+    const auto cpus = detail::cpus_near(system_root_, address);
+    if (!cpus) refuse(text("there is no PCI device '", address, "' (one would be 0000:3b:00.0)"));
+    return {usable(*cpus, text("PCI device ", address, " is near processors ", describe(*cpus)))};
   }
 
-  std::vector<cpu_list> operator()(const std::vector<cpu_list>& given) const {
+  [[nodiscard]] std::vector<cpu_list> usable_of(const std::vector<cpu_list>& given) const {
     std::vector<cpu_list> lists;
     for (auto each : given) {
       std::sort(each.begin(), each.end());
@@ -98,7 +109,6 @@ public:
     return lists;
   }
 
-private:
   [[nodiscard]] std::optional<cpu_list> cpus_of(unsigned node) const {
     return read_cpus(system_ / text("devices/system/node/node", node, "/cpulist"));
   }
@@ -118,13 +128,12 @@ private:
   const cpu_list allowed_;
 };
 
-unsigned pinning::processors(const fs::path& system_root) const {
-  return std::holds_alternative<caller>(choice_) ? effective_cpus_of(allowed_cpus(), system_root)
-                                                 : effective_cpus(system_root);
+unsigned pinning::processors(const std::string& system_root) const {
+  return choice_ == choice::as_caller ? effective_cpus_of(allowed_cpus(), system_root) : effective_cpus(system_root);
 }
 
-std::vector<cpu_list> pinning::resolve(const fs::path& system_root) const {
-  return std::visit(resolver(system_root), choice_);
+std::vector<cpu_list> pinning::resolve(const std::string& system_root) const {
+  return resolver(system_root).lists_of(*this);
 }
 
 }  // namespace muster

@@ -452,7 +452,7 @@ pool_statistics process_host::stats() const {
           .slowest = core_->tasks().read_slowest()};
 }
 
-void process_host::trace_to(const std::filesystem::path& file) { own().trace_to(file); }
+void process_host::trace_to(const std::string& file) { own().trace_to(file); }
 
 void process_host::end_trace() { own().end_trace(); }
 

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <iterator>
 #include <memory>
-#include <ranges>
 #include <utility>
 #include <vector>
 
-#include <muster/async/detail/owning_list.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/range_concepts.hpp>
+#include <muster/base/view_over.hpp>
 
 namespace muster {
 
@@ -19,60 +16,17 @@ namespace detail {
 
 /// Which of some futures are done and have not been looked at yet.
 ///
-/// Thread safety: distinct objects: safe. Shared objects: safe. Cost: adding one allocates nothing.
-class arrivals {
-public:
-  /// Enters one future, and is its entry here.
-  class entry : public list_link<entry> {
-  public:
-    explicit entry(std::size_t index) noexcept : index_(index) {}
-    virtual ~entry() = default;
-    [[nodiscard]] std::size_t index() const noexcept { return index_; }
+/// Thread safety: safe; for one thread that takes them.
+class arrivals;
 
-  private:
-    const std::size_t index_;
-  };
-
-  arrivals() = default;
-  arrivals(const arrivals&) = delete;
-  arrivals& operator=(const arrivals&) = delete;
-
-  void add(std::unique_ptr<entry> arrival) noexcept MUSTER_EXCLUDES(mutex_);
-
-  /// Calls `then` once wait_for_next() would not wait, at once if it would not now. An earlier `then` is dropped.
-  void when_some(std::function<void()> then) MUSTER_EXCLUDES(mutex_);
-
-  /// Whether wait_for_next() would not wait, or does not by then. Throws as callback_pause. `home`: of one of them.
-  bool wait_for_some(deadline until, future_home* home = nullptr) MUSTER_EXCLUDES(mutex_);
-
-  /// Requires: no other thread takes any. Throws as callback_pause.
-  std::size_t wait_for_next(future_home* home = nullptr) MUSTER_EXCLUDES(mutex_);
-
-  /// Whether wait_for_next() would not wait.
-  [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_);
-
-private:
-  mutex mutex_;
-  condition changed_;
-  owning_list<entry> arrived_ MUSTER_GUARDED_BY(mutex_);
-  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
-};
-
-/// Tells arrivals that a future is done.
-///
-/// Thread safety: as end_notice.
-class arrival_observer final : public end_notice, public arrivals::entry {
-public:
-  arrival_observer(std::shared_ptr<arrivals> where, std::size_t index) : entry(index), where_(std::move(where)) {}
-
-private:
-  void tell() noexcept override {
-    const auto where = std::move(where_);  // which owns this object from now on
-    where->add(std::unique_ptr<entry>(this));
-  }
-
-  std::shared_ptr<arrivals> where_;
-};
+[[nodiscard]] std::shared_ptr<arrivals> make_arrivals();
+/// Tells `where` that future `index` is done.
+[[nodiscard]] std::unique_ptr<end_notice> arrival_notice(std::shared_ptr<arrivals> where, std::size_t index);
+/// Whether take_next() would not wait.
+[[nodiscard]] bool has_some(arrivals& all);
+/// The index of the one that was done first of those that are left. `home`: of one of them.
+/// Throws as callback_pause. Unblocked by: the end of any of them.
+[[nodiscard]] std::size_t take_next(arrivals& all, future_home* home);
 
 }  // namespace detail
 
@@ -91,7 +45,7 @@ public:
     iterator() = default;
     explicit iterator(completed_range& range) : range_(&range) { ++*this; }
 
-    [[nodiscard]] value_type& operator*() const { return range_->futures_[as_difference(index_)]; }
+    [[nodiscard]] value_type& operator*() const { return range_->at(index_); }
     /// Waits for the next one, in a callback too, as future::then() says. Unblocked by: the end of any of them.
     iterator& operator++() {
       done_ = range_->missing_ == 0;
@@ -112,7 +66,7 @@ public:
     for (auto& each : futures_) detail::future_access::require_valid(each);
     for (auto& each : futures_) {
       home_ = detail::future_access::home_of(each);
-      detail::future_access::observe(each, std::make_unique<detail::arrival_observer>(arrivals_, missing_++));
+      detail::future_access::observe(each, detail::arrival_notice(arrivals_, missing_++));
     }
     came_up_.resize(missing_);
   }
@@ -125,7 +79,7 @@ private:
 
   std::size_t next() {
     if (detail::helps_while_waiting()) run_one();
-    const auto index = arrivals_->wait_for_next(home_.get());
+    const auto index = detail::take_next(*arrivals_, home_.get());
     came_up_[index] = true;
     --missing_;
     return index;
@@ -133,15 +87,17 @@ private:
 
   // A thread of a pool may have to run one of them itself.
   void run_one() {
-    for (std::size_t index = 0; index < came_up_.size() && !arrivals_->has_some(); ++index) {
-      if (!came_up_[index]) static_cast<void>(futures_[as_difference(index)].wait_until(deadline(clock::time_point())));
+    for (std::size_t index = 0; index < came_up_.size() && !detail::has_some(*arrivals_); ++index) {
+      if (!came_up_[index]) static_cast<void>(at(index).wait_until(deadline(clock::time_point())));
     }
   }
 
-  static auto as_difference(std::size_t index) { return static_cast<std::ranges::range_difference_t<Futures>>(index); }
+  [[nodiscard]] auto& at(std::size_t index) {
+    return std::ranges::begin(futures_)[static_cast<std::ranges::range_difference_t<Futures>>(index)];
+  }
 
   Futures futures_;
-  std::shared_ptr<detail::arrivals> arrivals_ = std::make_shared<detail::arrivals>();
+  std::shared_ptr<detail::arrivals> arrivals_ = detail::make_arrivals();
   std::shared_ptr<detail::future_home> home_;  // of one of them
   std::size_t missing_ = 0;
   std::vector<bool> came_up_;  // which may be used or moved since
@@ -153,8 +109,7 @@ private:
 /// when one of them refers to nothing. Thread safety: safe for distinct futures.
 template <std::ranges::random_access_range Futures>
 [[nodiscard]] auto as_completed(Futures&& futures) {
-  using view = std::views::all_t<Futures>;
-  return completed_range<view>(std::views::all(std::forward<Futures>(futures)));
+  return completed_range<detail::view_of<Futures>>(detail::view_over(std::forward<Futures>(futures)));
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include <muster/async/detail/future_source.hpp>
 #include <muster/async/detail/outcome.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 #include <muster/serialize/result.hpp>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <type_traits>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/float_state.hpp>
 
 namespace muster {
@@ -26,7 +25,8 @@ class deadline {
 public:
   constexpr deadline() noexcept = default;
   /// Points before the clock's start are that start: the kernel refuses earlier ones.
-  constexpr explicit deadline(clock::time_point when) noexcept : when_(std::max(when, clock::time_point())) {}
+  constexpr explicit deadline(clock::time_point when) noexcept
+      : when_(when < clock::time_point() ? clock::time_point() : when) {}
 
   [[nodiscard]] static constexpr deadline never() noexcept { return {}; }
 
@@ -35,7 +35,7 @@ public:
   [[nodiscard]] static deadline after(std::chrono::duration<Rep, Period> wait) {
     const auto now = clock::now();
     if constexpr (std::is_same_v<std::chrono::duration<Rep, Period>, clock::duration>) {
-      return deadline(later(now, std::max(wait, clock::duration::zero())));
+      return deadline(later(now, wait < clock::duration::zero() ? clock::duration::zero() : wait));
     } else {
       return in_fixed_float_state([&] { return after(now, wait); });
     }
@@ -47,7 +47,9 @@ public:
   /// From now until then, but not more than `most`; not positive when it has expired. Cost: a reading of the clock,
   /// unless it never ends.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds most) const noexcept {
-    return is_never() ? most : std::min<std::chrono::nanoseconds>(most, when_ - clock::now());
+    if (is_never()) return most;
+    const std::chrono::nanoseconds until = when_ - clock::now();
+    return until < most ? until : most;
   }
 
 private:

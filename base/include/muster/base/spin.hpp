@@ -3,10 +3,10 @@
 
 #include <sched.h>
 
-#include <chrono>
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 
 namespace muster {
 

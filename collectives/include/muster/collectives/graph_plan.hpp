@@ -3,7 +3,6 @@
 
 // What one rank does, with the memory it needs for that.
 
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <span>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/collectives/detail/graph_nodes.hpp>
 #include <muster/collectives/graph_link.hpp>
 #include <muster/collectives/graph_schedule.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -11,6 +10,7 @@
 #include <span>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {

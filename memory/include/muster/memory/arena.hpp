@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/base/known_descriptor.hpp>
 #include <muster/base/mutex.hpp>

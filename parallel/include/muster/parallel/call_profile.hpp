@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <vector>
+
+#include <muster/base/duration.hpp>
 
 namespace muster {
 

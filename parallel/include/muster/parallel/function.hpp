@@ -4,7 +4,6 @@
 // Functions of a world: see world.hpp for how they are made.
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include <muster/async/future.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/float_state.hpp>
 #include <muster/parallel/data.hpp>
 #include <muster/parallel/detail/function_core.hpp>

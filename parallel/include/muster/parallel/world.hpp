@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -151,7 +150,7 @@ public:
   /// slices, one after the other. Times are microseconds of CLOCK_MONOTONIC. A trace that was begun before ends first.
   /// Throws muster::error when the file cannot be written, with its name and the cause; there is no trace then.
   /// Cost: of each call some microseconds; nothing while there is no trace.
-  void trace_to(const std::filesystem::path& file);
+  void trace_to(const std::string& file);
   /// Ends the trace: its file is complete when this returns. Nothing, if there is none. Throws muster::error, with the
   /// file's name, when not everything could be written.
   void end_trace();

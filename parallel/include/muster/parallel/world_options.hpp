@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/device_choice.hpp>
 #include <muster/pool/output_choice.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/pool_calls.hpp>
 #include <muster/pool/pool_submitter.hpp>

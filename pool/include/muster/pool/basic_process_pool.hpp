@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
+#include <string>
 
 #include <muster/async/future.hpp>
 #include <muster/pool/basic_pool.hpp>
@@ -45,7 +45,7 @@ public:
   /// Throws muster::error when the file cannot be written, with its name and the cause, and EAGAIN when no thread can
   /// be had for that; there is no trace then. Thread safety: safe. Cost: as pool_options::timing, and what it takes to
   /// write some 500 bytes per run, on a thread of its own; a million events wait for that at most.
-  void trace_to(const std::filesystem::path& file) { this->host().trace_to(file); }
+  void trace_to(const std::string& file) { this->host().trace_to(file); }
   /// Ends the trace: its file is complete when this returns. Nothing, if there is none.
   /// Throws muster::error when not everything could be written. (The destructor logs that instead.)
   void end_trace() { this->host().end_trace(); }

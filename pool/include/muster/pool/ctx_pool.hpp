@@ -8,12 +8,12 @@
 //     muster::ctx_pool<model> pool([] { return model("weights.bin"); }, {.workers = 4});
 //     auto scores = pool.map([](model& m, const std::string& text) { return m.score(text); }, texts);
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/context.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <filesystem>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include <muster/base/device.hpp>
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] static device_choice automatic();
 
   /// The same on a machine whose /proc, /sys and /dev are below `system_root`: a test passes a made-up one.
-  [[nodiscard]] device_choice on_machine(std::filesystem::path system_root) const;
+  [[nodiscard]] device_choice on_machine(std::string system_root) const;
 
   /// The same machine, but these devices; workers see those of `seen` too, behind all others.
   [[nodiscard]] device_choice choosing(std::vector<device> these, std::vector<device> seen = {}) const;
@@ -55,7 +55,7 @@ private:
   bool automatic_ = false;
   std::vector<device> these_;
   std::vector<device> seen_;
-  std::filesystem::path system_root_ = "/";
+  std::string system_root_ = "/";
 };
 
 }  // namespace muster

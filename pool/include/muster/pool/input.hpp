@@ -6,24 +6,20 @@
 //     for (double each : pool.imap(work_out, muster::quick(points | std::views::transform(scaled)))) use(each);
 //     for (auto& each : pool.imap(examine, muster::slow(std::views::istream<std::string>(std::cin)))) show(each);
 
-#include <array>
-#include <cstddef>
-#include <ranges>
-#include <type_traits>
 #include <utility>
 
+#include <muster/base/range_concepts.hpp>
+#include <muster/base/view_over.hpp>
 #include <muster/pool/detail/generated_view.hpp>
+#include <muster/pool/detail/view_traits.hpp>
 
 namespace muster {
-
-/// How the elements of an input come: at once; as they may, so that taking one may make wait; or by themselves, slowly.
-enum class input_speed { quick, unknown, slow };
 
 /// A range with word of how its elements come, and otherwise that range: what quick() and slow() return.
 ///
 /// Thread safety: as the range.
 template <std::ranges::view View, input_speed Speed>
-class paced_view : public std::ranges::view_interface<paced_view<View, Speed>> {
+class paced_view : public std::ranges::view_base {
 public:
   explicit paced_view(View base) : base_(std::move(base)) {}
 
@@ -51,84 +47,9 @@ private:
 
 namespace detail {
 
-/// Containers: what has an allocator keeps its elements.
-template <class Range>
-concept container = std::ranges::forward_range<Range> && requires { typename Range::allocator_type; };
-
-/// How the elements of a view come, as far as its type says.
-template <class View>
-inline constexpr input_speed speed_of = std::ranges::contiguous_range<View> ? input_speed::quick : input_speed::unknown;
-template <class First, class Last>
-inline constexpr input_speed speed_of<std::ranges::iota_view<First, Last>> = input_speed::quick;
-template <container Range>
-inline constexpr input_speed speed_of<std::ranges::ref_view<Range>> = input_speed::quick;
-template <container Range>
-inline constexpr input_speed speed_of<std::ranges::owning_view<Range>> = input_speed::quick;
-template <class View>
-inline constexpr input_speed speed_of<std::ranges::take_view<View>> = speed_of<View>;
-template <class View>
-inline constexpr input_speed speed_of<std::ranges::drop_view<View>> = speed_of<View>;
-template <class View>
-inline constexpr input_speed speed_of<std::ranges::reverse_view<View>> = speed_of<View>;
-template <class View>
-inline constexpr input_speed speed_of<std::ranges::common_view<View>> = speed_of<View>;
-template <class View, std::size_t Index>
-inline constexpr input_speed speed_of<std::ranges::elements_view<View, Index>> = speed_of<View>;
-template <class View, input_speed Speed>
-inline constexpr input_speed speed_of<paced_view<View, Speed>> = Speed;
-
-/// Whether a range has its elements to itself, so that whoever was given the range may move them: containers, what
-/// std::views makes of those that were moved in, and what generators give.
-template <class Range>
-inline constexpr bool owns_elements = container<Range>;
-template <class T, std::size_t Size>
-inline constexpr bool owns_elements<std::array<T, Size>> = true;
-template <class Range>
-inline constexpr bool owns_elements<std::ranges::owning_view<Range>> = owns_elements<Range>;
-template <class View>
-inline constexpr bool owns_elements<std::ranges::take_view<View>> = owns_elements<View>;
-template <class View>
-inline constexpr bool owns_elements<std::ranges::drop_view<View>> = owns_elements<View>;
-template <class View>
-inline constexpr bool owns_elements<std::ranges::reverse_view<View>> = owns_elements<View>;
-template <class View>
-inline constexpr bool owns_elements<std::ranges::common_view<View>> = owns_elements<View>;
-template <class View, input_speed Speed>
-inline constexpr bool owns_elements<paced_view<View, Speed>> = owns_elements<View>;
-template <class Generator>
-inline constexpr bool owns_elements<generated_view<Generator>> = true;
-
-/// An element of a range `Range` of which each is taken once: moved where the range owns it.
-template <class Range, class Iterator>
-[[nodiscard]] decltype(auto) element_at(Iterator& at) {
-  if constexpr (owns_elements<Range>) {
-    return std::ranges::iter_move(at);
-  } else {
-    return *at;
-  }
-}
-
-/// Whether elements lie where they are until the range is changed, as those of containers do.
-template <class View>
-inline constexpr bool keeps_elements = std::ranges::contiguous_range<View>;
-template <container Range>
-inline constexpr bool keeps_elements<std::ranges::ref_view<Range>> = true;
-template <container Range>
-inline constexpr bool keeps_elements<std::ranges::owning_view<Range>> = true;
-template <class View>
-inline constexpr bool keeps_elements<std::ranges::take_view<View>> = keeps_elements<View>;
-template <class View>
-inline constexpr bool keeps_elements<std::ranges::drop_view<View>> = keeps_elements<View>;
-template <class View>
-inline constexpr bool keeps_elements<std::ranges::reverse_view<View>> = keeps_elements<View>;
-template <class View>
-inline constexpr bool keeps_elements<std::ranges::common_view<View>> = keeps_elements<View>;
-template <class View, input_speed Speed>
-inline constexpr bool keeps_elements<paced_view<View, Speed>> = keeps_elements<View>;
-
 template <input_speed Speed, stream_elements Xs>
 [[nodiscard]] auto paced(Xs&& xs) {
-  auto view = std::views::all(as_elements(std::forward<Xs>(xs)));
+  auto view = view_over(as_elements(std::forward<Xs>(xs)));
   return paced_view<decltype(view), Speed>(std::move(view));
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <muster/base/cpu_list.hpp>
@@ -30,42 +29,47 @@ public:
   pinning() noexcept = default;
   /// Wherever the thread may that makes the pool, for all workers; `workers = 0` is as many as that thread may keep
   /// busy.
-  [[nodiscard]] static pinning as_caller() { return pinning(caller()); }
+  [[nodiscard]] static pinning as_caller() { return pinning(choice::as_caller); }
   /// A processor for each worker: one of every core first, then the cores' others, then from the start again.
-  [[nodiscard]] static pinning one_each() { return pinning(each_cpu()); }
+  [[nodiscard]] static pinning one_each() { return pinning(choice::each_cpu); }
   /// All processors of one NUMA node for each worker, in turn.
-  [[nodiscard]] static pinning node_each() { return pinning(each_node()); }
+  [[nodiscard]] static pinning node_each() { return pinning(choice::each_node); }
   /// All processors of that NUMA node for all workers.
-  [[nodiscard]] static pinning to_node(unsigned node) { return pinning(one_node{node}); }
+  [[nodiscard]] static pinning to_node(unsigned node) {
+    pinning made(choice::one_node);
+    made.node_ = node;
+    return made;
+  }
   /// Those that are nearest to a PCI device, by its address as lspci -D says it, for all workers.
-  [[nodiscard]] static pinning near_device(std::string address) { return pinning(device{std::move(address)}); }
+  [[nodiscard]] static pinning near_device(std::string address) {
+    pinning made(choice::near_device);
+    made.address_ = std::move(address);
+    return made;
+  }
   /// These, for each worker in turn: `to({{0, 1}, {2, 3}})`.
-  [[nodiscard]] static pinning to(std::vector<cpu_list> lists) { return pinning(std::move(lists)); }
+  [[nodiscard]] static pinning to(std::vector<cpu_list> lists) {
+    pinning made(choice::lists);
+    made.lists_ = std::move(lists);
+    return made;
+  }
 
   /// What that is on this machine: worker `i` gets list `i` modulo their number; none: no worker is bound.
   /// Throws errc::invalid_argument when a list has no processor that the program may use, and says which those are.
   /// Cost: reads a few files of /sys; `system_root` is where it is, a test passes a made-up one.
-  [[nodiscard]] std::vector<cpu_list> resolve(const std::filesystem::path& system_root = "/") const;
+  [[nodiscard]] std::vector<cpu_list> resolve(const std::string& system_root = "/") const;
   /// How many processors may be kept busy: by the process, or, as_caller(), by the calling thread. As effective_cpus().
-  [[nodiscard]] unsigned processors(const std::filesystem::path& system_root = "/") const;
+  [[nodiscard]] unsigned processors(const std::string& system_root = "/") const;
 
 private:
-  struct none {};
-  struct caller {};
-  struct each_cpu {};
-  struct each_node {};
-  struct one_node {
-    unsigned number = 0;
-  };
-  struct device {
-    std::string address;
-  };
-  using choice = std::variant<none, caller, each_cpu, each_node, one_node, device, std::vector<cpu_list>>;
+  enum class choice : std::uint8_t { none, as_caller, each_cpu, each_node, one_node, near_device, lists };
   class resolver;
 
-  explicit pinning(choice made) : choice_(std::move(made)) {}
+  explicit pinning(choice made) noexcept : choice_(made) {}
 
-  choice choice_;
+  choice choice_ = choice::none;
+  unsigned node_ = 0;            // one_node
+  std::string address_;          // near_device
+  std::vector<cpu_list> lists_;  // lists
 };
 
 }  // namespace muster

@@ -25,7 +25,7 @@
 #include <muster/pool/this_task.hpp>
 #include <muster/pool/this_worker.hpp>
 #include <muster/process/init.hpp>
-#include <muster/serialize/exception_type.hpp>
+#include <muster/serialize/exceptions.hpp>
 #include <muster/serialize/shared_object.hpp>
 
 namespace muster {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/memory/arena_statistics.hpp>
 #include <muster/pool/device_choice.hpp>
@@ -72,7 +71,7 @@ struct pool_options {
   /// worker, and the error of its task says why (error_info::crash). Version 2, with `memory` in the directory's
   /// cgroup.subtree_control, or version 1's memory controller. A program that is killed leaves empty groups behind,
   /// which the next one in the same place removes.
-  std::filesystem::path worker_cgroup{};
+  std::string worker_cgroup{};
   /// What becomes of what workers write to stdout and stderr: by default it goes where the program's goes. See
   /// output_choice.
   output_choice output{};

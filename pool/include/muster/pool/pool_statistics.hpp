@@ -3,13 +3,13 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/memory/arena_statistics.hpp>
 #include <muster/process/worker_info.hpp>
 #include <muster/queue/dispatcher_reports.hpp>

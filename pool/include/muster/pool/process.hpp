@@ -8,7 +8,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/detail/process_call.hpp>

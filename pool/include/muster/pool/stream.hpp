@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
+#include <muster/base/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/batch_reader.hpp>
@@ -68,6 +67,23 @@ public:
 private:
   View view_;
   std::optional<std::ranges::iterator_t<View>> at_;  // those of some input ranges have no default
+};
+
+/// Goes over what pointers point to.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: unsafe.
+template <class T>
+class pointed_to {
+public:
+  explicit pointed_to(const T* const* at) noexcept : at_(at) {}
+  [[nodiscard]] const T& operator*() const noexcept { return **at_; }
+  pointed_to& operator++() noexcept {
+    ++at_;
+    return *this;
+  }
+
+private:
+  const T* const* at_;
 };
 
 /// A range as the input of a stream.
@@ -141,8 +157,7 @@ private:
 
   packed_batch batch_of(const std::vector<gathered>& elements) {
     if constexpr (stay) {
-      const auto all = elements | std::views::transform([](const T* each) -> const T& { return *each; });
-      return make_batch<T, R>(memory_of(*core_), all.begin(), elements.size(), how_);
+      return make_batch<T, R>(memory_of(*core_), pointed_to<T>(elements.data()), elements.size(), how_);
     } else {
       return make_batch<T, R>(memory_of(*core_), elements.begin(), elements.size(), how_);
     }

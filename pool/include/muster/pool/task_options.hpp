@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
 
+#include <muster/base/duration.hpp>
 #include <muster/pool/priority.hpp>
 #include <muster/queue/task_terms.hpp>
 #include <muster/serialize/transfer.hpp>
@@ -26,8 +25,8 @@ public:
   template <std::convertible_to<std::string_view> Text>
   constexpr task_label(const Text& text) noexcept {  // NOLINT: reads like a string
     const std::string_view name = text;
-    size_ = static_cast<unsigned char>(std::min(name.size(), most_bytes));
-    std::copy_n(name.begin(), size_, bytes_.begin());
+    size_ = static_cast<unsigned char>(name.size() < most_bytes ? name.size() : most_bytes);
+    name.copy(bytes_.data(), size_);
   }
 
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {bytes_.data(), size_}; }

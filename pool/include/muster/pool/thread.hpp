@@ -7,7 +7,6 @@
 //     reader.join();
 //     reader.watch();   // throws what read threw
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 
 namespace muster {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/queue/overflow_policy.hpp>
 

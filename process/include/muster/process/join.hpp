@@ -3,13 +3,13 @@
 
 // Takes part in the domain of another program: see listener.hpp.
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <typeinfo>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/process/detail/offered.hpp>
 

@@ -11,12 +11,12 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/process/detail/offered.hpp>
 #include <muster/process/supervisor.hpp>

@@ -8,7 +8,6 @@
 //     if (!muster::any_of(done, muster::all_of(first, second)).wait_for(1s)) …
 
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/memory/shared_block.hpp>
 #include <muster/serialize/archive.hpp>

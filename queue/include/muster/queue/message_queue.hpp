@@ -3,7 +3,6 @@
 
 // What shared_queue and p2p_queue have in common.
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/pending_work.hpp>
 #include <muster/queue/incoming_message.hpp>
 #include <muster/queue/message_ring.hpp>

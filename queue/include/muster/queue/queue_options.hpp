@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
+
+#include <muster/base/duration.hpp>
 
 namespace muster {
 

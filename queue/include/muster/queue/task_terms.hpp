@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
-
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/queue/retry_reasons.hpp>
 
 namespace muster {

@@ -5,7 +5,6 @@
 //
 // Thread safety: types only.
 
-#include <chrono>
 #include <compare>
 
 #include <muster/base/device.hpp>
@@ -37,23 +36,4 @@ template <>
 inline constexpr bool is_plain_bytes<std::weak_ordering> = true;
 template <>
 inline constexpr bool is_plain_bytes<std::partial_ordering> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::day> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::month> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::year> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::weekday> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::weekday_indexed> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::month_day> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::year_month> = true;
-template <>
-inline constexpr bool is_plain_bytes<std::chrono::year_month_day> = true;
-template <class Duration>
-inline constexpr bool is_plain_bytes<std::chrono::hh_mm_ss<Duration>> = true;
-
 }  // namespace muster

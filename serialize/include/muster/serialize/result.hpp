@@ -3,8 +3,9 @@
 
 #include <type_traits>
 #include <utility>
-#include <variant>
+#include <variant>  // std::monostate
 
+#include <muster/serialize/detail/value_or.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster {
@@ -21,47 +22,45 @@ public:
 
   result()
     requires std::is_void_v<R>
-      : content_(std::in_place_index<0>) {}
+      : content_(std::in_place) {}
   result(stored value)  // NOLINT(google-explicit-constructor): a value is a result
     requires(!std::is_void_v<R>)
-      : content_(std::in_place_index<0>, std::move(value)) {}
-  result(error_info error) : content_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: so is an error
+      : content_(std::in_place, std::move(value)) {}
+  result(error_info error) : content_(detail::other_tag(), std::move(error)) {}  // NOLINT: so is an error
 
-  [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
+  [[nodiscard]] bool has_value() const noexcept { return content_.has_value(); }
   [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
 
   /// The value; throws what get() of the future would have thrown.
   std::add_lvalue_reference_t<R> value() & {
     require_value();
-    if constexpr (!std::is_void_v<R>) return std::get<0>(content_);
+    if constexpr (!std::is_void_v<R>) return content_.value();
   }
   std::add_lvalue_reference_t<std::add_const_t<R>> value() const& {
     require_value();
-    if constexpr (!std::is_void_v<R>) return std::get<0>(content_);
+    if constexpr (!std::is_void_v<R>) return content_.value();
   }
   R value() && {
     require_value();
-    if constexpr (!std::is_void_v<R>) return std::move(std::get<0>(content_));
+    if constexpr (!std::is_void_v<R>) return std::move(content_.value());
   }
 
   /// Requires: has_value().
-  [[nodiscard]] std::add_lvalue_reference_t<stored> operator*() & noexcept { return *std::get_if<0>(&content_); }
-  [[nodiscard]] std::add_lvalue_reference_t<const stored> operator*() const& noexcept {
-    return *std::get_if<0>(&content_);
-  }
-  [[nodiscard]] stored&& operator*() && noexcept { return std::move(*std::get_if<0>(&content_)); }
-  [[nodiscard]] stored* operator->() noexcept { return std::get_if<0>(&content_); }
-  [[nodiscard]] const stored* operator->() const noexcept { return std::get_if<0>(&content_); }
+  [[nodiscard]] std::add_lvalue_reference_t<stored> operator*() & noexcept { return content_.value(); }
+  [[nodiscard]] std::add_lvalue_reference_t<const stored> operator*() const& noexcept { return content_.value(); }
+  [[nodiscard]] stored&& operator*() && noexcept { return std::move(content_.value()); }
+  [[nodiscard]] stored* operator->() noexcept { return &content_.value(); }
+  [[nodiscard]] const stored* operator->() const noexcept { return &content_.value(); }
 
   /// Requires: !has_value().
-  [[nodiscard]] const error_info& error() const noexcept { return *std::get_if<1>(&content_); }
+  [[nodiscard]] const error_info& error() const noexcept { return content_.other(); }
 
 private:
   void require_value() const {
     if (!has_value()) error().raise();
   }
 
-  std::variant<stored, error_info> content_;
+  detail::value_or<stored, error_info> content_;
 };
 
 }  // namespace muster

@@ -5,27 +5,11 @@
 //
 // Thread safety: types only.
 
-#include <array>
 #include <concepts>
-#include <cstddef>
-#include <deque>
-#include <forward_list>
-#include <list>
-#include <map>
 #include <memory>
-#include <optional>
-#include <queue>
-#include <set>
-#include <stack>
 #include <string>
-#include <tuple>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
-#include <valarray>
-#include <variant>
-#include <vector>
 
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/detail/null_arguments.hpp>
@@ -48,15 +32,13 @@ consteval auto judge();
 template <class T>
 using verdict_on = decltype(judge<T>());
 
-template <class T>
-concept known_to_cereal = cereal::traits::is_output_serializable<T, output_archive>::value &&
-                          cereal::traits::is_input_serializable<T, input_archive>::value;
+inline constexpr auto is_sent = []<class T>() { return writable<T> && readable<T>; };
 
 }  // namespace detail
 
-/// Types that cereal can take apart and put together again.
+/// Types that can be taken apart and put together again.
 template <class T>
-concept archivable = std::is_object_v<T> && std::default_initializable<T> && detail::known_to_cereal<T> &&
+concept archivable = std::is_object_v<T> && std::default_initializable<T> && detail::is_sent.template operator()<T>() &&
                      detail::verdict_on<T>::why == detail::refusal::none;
 
 namespace detail {
@@ -91,30 +73,32 @@ template <class... Ts>
 using all_made_first = typename first_refusal<decltype(judge_made_first<Ts>())...>::type;
 
 /// The parts that decide whether a type can be sent, and whether they fit.
-template <class T>
+template <class T, standard_form Form = standard_form_of<T>>
 struct parts_of {
   using verdict = accepted;
   static consteval bool all_fit() { return true; }
 };
 
 template <class T>
-struct sequence_parts {
+struct element_parts {
   using verdict = all_made_first<T>;
   static consteval bool all_fit() { return parts_of<T>::all_fit(); }
 };
-template <class T, class Allocator>
-struct parts_of<std::deque<T, Allocator>> : sequence_parts<T> {};
-template <class T, class Allocator>
-struct parts_of<std::list<T, Allocator>> : sequence_parts<T> {};
-template <class T, class Allocator>
-struct parts_of<std::forward_list<T, Allocator>> : sequence_parts<T> {};
 template <class T>
-struct parts_of<std::valarray<T>> : sequence_parts<T> {};
-template <class T, std::size_t N>
-struct parts_of<std::array<T, N>> : sequence_parts<T> {};
-template <class T, class Allocator>
-struct parts_of<std::vector<T, Allocator>> : sequence_parts<T> {
-  using verdict = typename std::conditional_t<bulk_element<T>, parts_of<void>, sequence_parts<T>>::verdict;
+struct parts_of<T, standard_form::sequence> : element_parts<typename T::value_type> {};
+template <class T>
+struct parts_of<T, standard_form::valarray> : element_parts<typename T::value_type> {};
+template <class T>
+struct parts_of<T, standard_form::optional> : element_parts<typename T::value_type> {};
+template <class T>
+struct parts_of<T, standard_form::array> : element_parts<std::remove_extent_t<T>> {};
+template <class T>
+  requires std::is_class_v<T>
+struct parts_of<T, standard_form::array> : element_parts<typename T::value_type> {};
+template <class T>
+struct parts_of<T, standard_form::vector> : element_parts<typename T::value_type> {
+  using element = typename T::value_type;
+  using verdict = typename std::conditional_t<bulk_element<element>, parts_of<void>, element_parts<element>>::verdict;
 };
 
 template <class Container, class... Parts>
@@ -122,43 +106,28 @@ struct keyed_parts {
   using verdict = all_made_first<Parts...>;
   static consteval bool all_fit() { return has_fitting_elements<Container>() && (parts_of<Parts>::all_fit() && ...); }
 };
-template <class K, class V, class... Others>
-struct parts_of<std::map<K, V, Others...>> : keyed_parts<std::map<K, V, Others...>, K, V> {};
-template <class K, class V, class... Others>
-struct parts_of<std::multimap<K, V, Others...>> : keyed_parts<std::multimap<K, V, Others...>, K, V> {};
-template <class K, class V, class... Others>
-struct parts_of<std::unordered_map<K, V, Others...>> : keyed_parts<std::unordered_map<K, V, Others...>, K, V> {};
-template <class K, class V, class... Others>
-struct parts_of<std::unordered_multimap<K, V, Others...>>
-    : keyed_parts<std::unordered_multimap<K, V, Others...>, K, V> {};
-template <class K, class... Others>
-struct parts_of<std::set<K, Others...>> : keyed_parts<std::set<K, Others...>, K> {};
-template <class K, class... Others>
-struct parts_of<std::multiset<K, Others...>> : keyed_parts<std::multiset<K, Others...>, K> {};
-template <class K, class... Others>
-struct parts_of<std::unordered_set<K, Others...>> : keyed_parts<std::unordered_set<K, Others...>, K> {};
-template <class K, class... Others>
-struct parts_of<std::unordered_multiset<K, Others...>> : keyed_parts<std::unordered_multiset<K, Others...>, K> {};
+template <class T>
+struct parts_of<T, standard_form::keyed> : keyed_parts<T, typename T::key_type> {};
+template <class T>
+  requires requires { typename T::mapped_type; }
+struct parts_of<T, standard_form::keyed> : keyed_parts<T, typename T::key_type, typename T::mapped_type> {};
 
+template <class List>
+struct listed_parts;
 template <class... Ts>
-struct parts_of<std::tuple<Ts...>> {
+struct listed_parts<type_list<Ts...>> {
   using verdict = typename first_refusal<verdict_on<Ts>...>::type;
+  using verdict_made_first = all_made_first<Ts...>;
   static consteval bool all_fit() { return (parts_of<Ts>::all_fit() && ...); }
 };
-template <class A, class B>
-struct parts_of<std::pair<A, B>> : parts_of<std::tuple<A, B>> {};
-template <class... Ts>
-struct parts_of<std::variant<Ts...>> : parts_of<std::tuple<Ts...>> {
-  using verdict = all_made_first<Ts...>;
+template <class T>
+struct parts_of<T, standard_form::tuple> : listed_parts<template_arguments<T>> {};
+template <class T>
+struct parts_of<T, standard_form::variant> : listed_parts<template_arguments<T>> {
+  using verdict = typename listed_parts<template_arguments<T>>::verdict_made_first;
 };
 template <class T>
-struct parts_of<std::optional<T>> : sequence_parts<T> {};
-template <class T, class Container>
-struct parts_of<std::queue<T, Container>> : parts_of<Container> {};
-template <class T, class Container>
-struct parts_of<std::stack<T, Container>> : parts_of<Container> {};
-template <class T, class Container, class Less>
-struct parts_of<std::priority_queue<T, Container, Less>> : parts_of<Container> {};
+struct parts_of<T, standard_form::adaptor> : parts_of<typename T::container_type> {};
 
 /// What an owning pointer points to needs no default constructor (cereal's load_and_construct), and of a polymorphic
 /// class the real type is known only when it is sent.
@@ -168,7 +137,7 @@ consteval auto judge_pointee() {
     return verdict<T, refusal::standard>();
   } else if constexpr (std::is_polymorphic_v<T>) {
     return accepted();
-  } else if constexpr (constexpr auto why = refusal_of_part<T, known_to_cereal<T>>(); why != refusal::none) {
+  } else if constexpr (constexpr auto why = refusal_of_part<T>(is_sent); why != refusal::none) {
     return verdict<T, why>();
   } else if constexpr (!std::default_initializable<T> &&
                        !cereal::traits::has_load_and_construct<T, input_archive>::value) {
@@ -183,16 +152,17 @@ struct pointee_of {
   static consteval bool all_fit() { return parts_of<T>::all_fit(); }
 };
 template <class T>
-struct parts_of<std::unique_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
-template <class T, class Deleter>
-struct parts_of<std::unique_ptr<T, Deleter>> {
-  using verdict = detail::verdict<Deleter, refusal::deleter>;
+  requires has_own_deleter<T>
+struct parts_of<T, standard_form::none> {
+  using verdict = detail::verdict<typename T::deleter_type, refusal::deleter>;
   static consteval bool all_fit() { return true; }
 };
 template <class T>
-struct parts_of<std::shared_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
+struct parts_of<T, standard_form::unique_owner> : pointee_of<std::remove_cv_t<typename T::element_type>> {};
 template <class T>
-struct parts_of<std::weak_ptr<T>> : pointee_of<std::remove_cv_t<T>> {};
+struct parts_of<T, standard_form::shared_owner> : pointee_of<std::remove_cv_t<typename T::element_type>> {};
+template <class T>
+struct parts_of<T, standard_form::shared_observer> : pointee_of<std::remove_cv_t<typename T::element_type>> {};
 
 template <class T>
 consteval auto judge() {
@@ -200,7 +170,7 @@ consteval auto judge() {
     return verdict<T, refusal::pointer>();
   } else if constexpr (std::is_const_v<T>) {
     return verdict<T, refusal::constant>();
-  } else if constexpr (constexpr auto why = refusal_of_part<T, known_to_cereal<T>>(); why != refusal::none) {
+  } else if constexpr (constexpr auto why = refusal_of_part<T>(is_sent); why != refusal::none) {
     return verdict<T, why>();
   } else if constexpr (plain_type<T>) {  // NOLINT(bugprone-branch-clone): asked in this order
     return accepted();

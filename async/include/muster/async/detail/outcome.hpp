@@ -3,15 +3,35 @@
 
 #include <exception>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
-#include <variant>
+#include <variant>  // std::monostate
 
-#include <muster/serialize/exceptions.hpp>
+#include <muster/serialize/detail/value_or.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {
+
+/// Why there is no value: a failed task, or an exception of a callback.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+class failure {
+public:
+  failure() noexcept = default;
+  explicit failure(std::exception_ptr thrown) noexcept : thrown_(std::move(thrown)) {}
+  /// Where there is no memory for it, the exception that says so.
+  explicit failure(error_info error) noexcept;
+
+  [[nodiscard]] error_info error() const noexcept;
+  /// What raise() would throw.
+  [[nodiscard]] std::exception_ptr exception() const noexcept;
+  [[noreturn]] void raise() const;
+
+private:
+  // Errors are long and rare: values stay short for them.
+  std::shared_ptr<const error_info> error_;
+  std::exception_ptr thrown_;
+};
 
 /// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not
 /// throw, so an end is never lost on its way: a value whose own moves may throw is moved by of_value() and get() alone.
@@ -35,39 +55,25 @@ class outcome {
 public:
   template <class... Value>
   static outcome of_value(Value&&... value) {
-    outcome made;
     if constexpr (is_boxed) {
-      made.content_.template emplace<0>(std::make_unique<R>(std::forward<Value>(value)...));
+      return outcome(std::in_place, std::make_unique<R>(std::forward<Value>(value)...));
     } else {
-      made.content_.template emplace<0>(std::forward<Value>(value)...);
+      return outcome(std::in_place, std::forward<Value>(value)...);
     }
-    return made;
   }
   /// What `make` gives, made where it stays if it is allocated. Throws what that throws.
   template <class Make>
   static outcome of_made(Make&& make) {
-    outcome made;
     if constexpr (is_boxed) {
-      made.content_.template emplace<0>(std::unique_ptr<R>(new R(std::forward<Make>(make)())));
+      return outcome(std::in_place, std::unique_ptr<R>(new R(std::forward<Make>(make)())));
     } else {
-      made.content_.template emplace<0>(std::forward<Make>(make)());
+      return outcome(std::in_place_type<stored>, std::forward<Make>(make));
     }
-    return made;
   }
-  /// Where there is no memory for it, the exception that says so.
-  static outcome of_error(error_info error) noexcept {
-    outcome made;
-    try {
-      made.content_.template emplace<1>(std::make_shared<const error_info>(std::move(error)));
-    } catch (const std::bad_alloc&) {
-      made.content_.template emplace<2>(std::current_exception());
-    }
-    return made;
-  }
-  static outcome of_exception(std::exception_ptr exception) {
-    outcome made;
-    made.content_.template emplace<2>(std::move(exception));
-    return made;
+  static outcome of_failure(failure why) noexcept { return outcome(other_tag(), std::move(why)); }
+  static outcome of_error(error_info error) noexcept { return of_failure(failure(std::move(error))); }
+  static outcome of_exception(std::exception_ptr exception) noexcept {
+    return of_failure(failure(std::move(exception)));
   }
   /// What calling `what` gives.
   template <class F>
@@ -84,16 +90,16 @@ public:
     }
   }
 
-  [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
+  [[nodiscard]] bool has_value() const noexcept { return content_.has_value(); }
 
   /// The value, moved out, or the exception, thrown.
   R get() && {
-    raise_if_failed();
+    if (!has_value()) why().raise();
     if constexpr (!std::is_void_v<R>) return std::move(value());
   }
 
   [[nodiscard]] muster::result<R> to_result() && {
-    if (content_.index() != 0) return error();
+    if (!has_value()) return error();
     if constexpr (std::is_void_v<R>) {
       return {};
     } else {
@@ -102,61 +108,30 @@ public:
   }
 
   /// Requires: !has_value().
-  [[nodiscard]] error_info error() const noexcept {
-    if (const auto* failed = std::get_if<1>(&content_)) return error_info::copy_of(**failed);
-    try {
-      std::rethrow_exception(std::get<2>(content_));
-    } catch (const std::exception& exception) {
-      if (const auto* remote = remote_info(exception)) return error_info::copy_of(*remote);
-      return capture_current_exception();
-    } catch (...) {
-      return capture_current_exception();
-    }
-  }
-
+  [[nodiscard]] const failure& why() const noexcept { return content_.other(); }
+  [[nodiscard]] error_info error() const noexcept { return why().error(); }
   /// What get() would throw. Requires: !has_value().
-  [[nodiscard]] std::exception_ptr exception() const noexcept {
-    try {
-      raise_if_failed();
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
-  }
+  [[nodiscard]] std::exception_ptr exception() const noexcept { return why().exception(); }
 
   /// The failure of this one as the outcome of something that needed its value.
   template <class Other>
   [[nodiscard]] outcome<Other> failure_as() const noexcept {
-    outcome<Other> made;
-    if (const auto* failed = std::get_if<1>(&content_)) {
-      made.content_.template emplace<1>(*failed);
-    } else {
-      made.content_.template emplace<2>(std::get<2>(content_));
-    }
-    return made;
+    return outcome<Other>::of_failure(why());
   }
 
 private:
-  template <class Other>
-  friend class outcome;
-
-  outcome() : content_(std::in_place_index<2>) {}
+  template <class... Args>
+  explicit outcome(Args&&... args) : content_(std::forward<Args>(args)...) {}
 
   plain& value() {
     if constexpr (is_boxed) {
-      return *std::get<0>(content_);
+      return *content_.value();
     } else {
-      return std::get<0>(content_);
+      return content_.value();
     }
   }
 
-  void raise_if_failed() const {
-    if (const auto* failed = std::get_if<1>(&content_)) (*failed)->raise();
-    if (const auto* thrown = std::get_if<2>(&content_)) std::rethrow_exception(*thrown);
-  }
-
-  // Errors are long and rare: values stay short for them.
-  std::variant<stored, std::shared_ptr<const error_info>, std::exception_ptr> content_;
+  value_or<stored, failure> content_;
 };
 
 }  // namespace muster::detail

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/memory/wait/contention.hpp>
 #include <muster/memory/wait/place.hpp>

@@ -6,12 +6,12 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/memory/domain.hpp>

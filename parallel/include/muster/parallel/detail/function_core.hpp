@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include <muster/base/duration.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/call_profile.hpp>

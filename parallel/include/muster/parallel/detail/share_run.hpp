@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/float_state.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/inputs_ahead.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/memory/wait/sleeper.hpp>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include <muster/base/duration.hpp>
 #include <muster/memory/wait/place.hpp>
 #include <muster/serialize/function_token.hpp>
 

@@ -4,7 +4,6 @@
 // What templates do with maps and streams of a pool of processes: the job of all their chunks, batches of elements that
 // run, and their results. The classes are declared only (batch_run.hpp, stream_engine.hpp and progress.hpp say more).
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <typeinfo>
 
 #include <muster/async/detail/future_handle.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/memory/block.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/lane_route.hpp>

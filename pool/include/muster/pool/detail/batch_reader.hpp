@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,7 +50,7 @@ private:
       }
       const auto& piece = pieces[piece_];
       const std::span<const std::byte> results = piece.results.bytes();
-      const auto encoded = results.subspan(std::min(offset_, results.size()));
+      const auto encoded = results.subspan(offset_ < results.size() ? offset_ : results.size());
       std::uint64_t bytes = 0;
       if (encoded.size() >= sizeof bytes) std::memcpy(&bytes, encoded.data(), sizeof bytes);
       if (encoded.size() < result_prefix_bytes || bytes > encoded.size() - result_prefix_bytes) {

@@ -6,10 +6,10 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/range_concepts.hpp>
 #include <muster/serialize/transportable.hpp>
 
 namespace muster::detail {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <utility>
+
+#include <muster/base/duration.hpp>
 
 namespace muster::detail {
 

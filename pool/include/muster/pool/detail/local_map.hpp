@@ -4,7 +4,6 @@
 // A map on a pool of threads.
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include <muster/async/detail/future_source.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/invocation.hpp>

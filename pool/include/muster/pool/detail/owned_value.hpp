@@ -7,15 +7,15 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include <muster/base/range_concepts.hpp>
 #include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/standard_form.hpp>
 #include <muster/serialize/transportable.hpp>
 
 namespace muster::detail {
@@ -33,7 +33,12 @@ inline constexpr bool copies<std::pair<A, B>> = copies<A> && copies<B>;
 template <class... Ts>
 inline constexpr bool copies<std::tuple<Ts...>> = (copies<Ts> && ...);
 template <class... Ts>
-inline constexpr bool copies<std::variant<Ts...>> = (copies<Ts> && ...);
+consteval bool all_copy(type_list<Ts...> /*types*/) {
+  return (copies<Ts> && ...);
+}
+template <class T>
+  requires(standard_form_of<T> == standard_form::variant)
+inline constexpr bool copies<T> = all_copy(template_arguments<T>());
 template <class T>
 inline constexpr bool copies<std::optional<T>> = copies<T>;
 template <class T, std::size_t Size>

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -13,6 +12,7 @@
 
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
+#include <muster/base/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
@@ -152,7 +152,7 @@ public:
   auto start_stream(F f, Xs&& xs) const {
     using T = element_of<Xs>;
     using R = map_result<Unpack, F, T>;
-    using view = std::views::all_t<Xs>;
+    using view = view_of<Xs>;
     constexpr auto speed = range_walk<view>::speed;
     if constexpr (speed == input_speed::slow) {
       return stream_as_they_come<Unpack, Ordered, R>(std::move(f), std::forward<Xs>(xs));
@@ -163,7 +163,7 @@ public:
     auto progress = options_.progress ? meter_of(xs, options_) : nullptr;
     auto engine = make_stream_engine(
         core_, make_job<Unpack, F, T>(*core_, f, false, options_),
-        make_as<stream_input, range_input<T, R, view>>(core_, options_.transfer, std::views::all(std::forward<Xs>(xs))),
+        make_as<stream_input, range_input<T, R, view>>(core_, options_.transfer, view_over(std::forward<Xs>(xs))),
         Ordered, options_, terms_of(options_), route_, std::move(progress));
     return stream<R>(make_as<stream_source<R>, batch_stream<R>>(home_of(core_), std::move(engine)));
   }
@@ -218,20 +218,20 @@ private:
 
   template <bool Unpack, class R, class F, class Xs>
   auto stream_tasks(F f, Xs&& xs) const {
-    using input = range_walk<std::views::all_t<Xs>>;
+    using input = range_walk<view_of<Xs>>;
     auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
     return stream<R>(make_as<stream_source<R>, task_stream<R, input, decltype(submit)>>(
-        home_of(core_), input(std::views::all(std::forward<Xs>(xs))), std::move(submit), window()));
+        home_of(core_), input(view_over(std::forward<Xs>(xs))), std::move(submit), window()));
   }
 
   template <bool Unpack, bool Ordered, class R, class F, class Xs>
   auto stream_as_they_come(F f, Xs&& xs) const {
-    using input = range_walk<std::views::all_t<Xs>>;
+    using input = range_walk<view_of<Xs>>;
     auto submit = element_submitter<Unpack, element_of<Xs>>(std::move(f));
     using source = slow_stream<R, input, decltype(submit)>;
-    return stream<R>(make_as<stream_source<R>, source>(
-        home_of(core_), input(std::views::all(std::forward<Xs>(xs))), std::move(submit),
-        typename source::settings{.ordered = Ordered, .window = window()}));
+    return stream<R>(
+        make_as<stream_source<R>, source>(home_of(core_), input(view_over(std::forward<Xs>(xs))), std::move(submit),
+                                          typename source::settings{.ordered = Ordered, .window = window()}));
   }
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <muster/async/future.hpp>
@@ -53,7 +53,7 @@ public:
   [[nodiscard]] future<void> resize_async(std::size_t workers);
   [[nodiscard]] std::vector<worker_info> workers() const;
   [[nodiscard]] pool_statistics stats() const;
-  void trace_to(const std::filesystem::path& file);
+  void trace_to(const std::string& file);
   void end_trace();
 
 private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -23,7 +22,7 @@ namespace muster::detail {
 template <class R>
 class sent_elements : public std::enable_shared_from_this<sent_elements<R>> {
 public:
-  sent_elements(bool ordered, std::size_t window) : ordered_(ordered), window_(std::max<std::size_t>(1, window)) {}
+  sent_elements(bool ordered, std::size_t window) : ordered_(ordered), window_(window == 0 ? 1 : window) {}
 
   // ---- for who sends
 
@@ -166,7 +165,11 @@ private:
   [[nodiscard]] bool at_end() const MUSTER_REQUIRES(mutex_) { return ended_ && taken_ == sent_; }
   [[nodiscard]] bool is_ready() const MUSTER_REQUIRES(mutex_) {
     if (!ordered_) return at_end() || !done_.empty();
-    return at_end() || std::find(done_.begin(), done_.end(), taken_) != done_.end();
+    if (at_end()) return true;
+    for (const auto each : done_) {
+      if (each == taken_) return true;
+    }
+    return false;
   }
   [[nodiscard]] std::function<void()> take_asker() MUSTER_REQUIRES(mutex_) {
     return is_ready() ? std::exchange(then_, nullptr) : nullptr;

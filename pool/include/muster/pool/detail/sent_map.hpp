@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <muster/async/future.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/fork_count.hpp>
-#include <muster/base/start_thread.hpp>
 #include <muster/pool/detail/input_pace.hpp>
+#include <muster/pool/detail/input_thread.hpp>
 #include <muster/pool/detail/sent_elements.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
@@ -47,8 +46,7 @@ public:
       return;
     }
     elements_->stop();
-    if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();  // it has only this to return from
-    if (thread_.joinable()) thread_.join();
+    thread_.end();
     elements_->stop();  // what has come meanwhile
     if (settings_.waits) elements_->wait();
     elements_->clear();
@@ -98,7 +96,7 @@ private:
     home_->require_here();
     if (std::exchange(started_, true)) return;
     try {
-      thread_ = start_thread([sender = sender_] { sender->run(); });
+      thread_.start([sender = sender_] { sender->run(); });
     } catch (...) {
       elements_->end(std::current_exception());
     }
@@ -108,7 +106,7 @@ private:
   const settings settings_;
   std::shared_ptr<sent_elements<R>> elements_;
   std::shared_ptr<sender> sender_;
-  std::thread thread_;
+  input_thread thread_;
   bool started_ = false;
 };
 

@@ -15,39 +15,22 @@ namespace muster::detail {
 /// Cost: a flag, until somebody asks for a token.
 class stop_flag {
 public:
-  void request() noexcept MUSTER_EXCLUDES(mutex_) {
-    auto told = note();
-    told.request_stop();  // calls the user's callbacks: not under the lock
-  }
+  stop_flag() noexcept;
+  stop_flag(const stop_flag&) = delete;
+  stop_flag& operator=(const stop_flag&) = delete;
+  ~stop_flag();
+
+  /// Calls what waits for it, by the tokens, in this thread.
+  void request() noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_requested() const noexcept { return asked_.load(); }
 
   /// Also stopped when `outer` is.
-  [[nodiscard]] std::stop_token token(const std::stop_token& outer = {}) MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    if (tokens_ == nullptr) {
-      tokens_ = std::make_unique<tokens>(outer);
-      if (is_requested()) tokens_->source.request_stop();  // nobody has a callback yet
-    }
-    return tokens_->source.get_token();
-  }
+  [[nodiscard]] std::stop_token token(const std::stop_token& outer = {}) MUSTER_EXCLUDES(mutex_);
 
 private:
-  [[nodiscard]] std::stop_source note() noexcept MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    asked_.store(true);
-    return tokens_ != nullptr ? tokens_->source : std::stop_source(std::nostopstate);
-  }
+  struct tokens;
 
-  struct tokens {
-    struct pass_on {
-      std::stop_source to;
-      void operator()() noexcept { to.request_stop(); }
-    };
-    explicit tokens(const std::stop_token& outer) : link(outer, pass_on{source}) {}
-
-    std::stop_source source;
-    std::stop_callback<pass_on> link;
-  };
+  [[nodiscard]] std::stop_source note() noexcept MUSTER_EXCLUDES(mutex_);
 
   std::atomic<bool> asked_ = false;
   mutex mutex_;

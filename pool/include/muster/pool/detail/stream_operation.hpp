@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include <muster/async/detail/async_operation.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <muster/async/detail/future_home.hpp>
 #include <muster/async/detail/future_source.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {

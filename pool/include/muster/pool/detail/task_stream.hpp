@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -13,6 +11,7 @@
 
 #include <muster/async/detail/readiness.hpp>
 #include <muster/async/future.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
@@ -31,7 +30,7 @@ public:
       : home_(std::move(home)),
         input_(std::move(input)),
         submit_(std::move(submit)),
-        window_(std::max<std::size_t>(1, window)),
+        window_(window == 0 ? 1 : window),
         waits_(waits) {}
   task_stream(const task_stream&) = delete;
   task_stream& operator=(const task_stream&) = delete;

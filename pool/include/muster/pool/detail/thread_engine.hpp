@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -14,6 +13,7 @@
 
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
+#include <muster/base/range_concepts.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>
@@ -121,9 +121,9 @@ public:
   auto start_stream(F f, Xs&& xs) const {
     using T = element_of<Xs>;
     using R = element_result<Unpack, F, T>;
-    using input = range_walk<std::views::all_t<Xs>>;
+    using input = range_walk<view_of<Xs>>;
     auto submit = element_submitter<Unpack, T>(std::move(f));
-    input elements(std::views::all(std::forward<Xs>(xs)));
+    input elements(view_over(std::forward<Xs>(xs)));
     auto inside = [core = core_] { return worker_here(*core) != nullptr; };
     if constexpr (input::speed == input_speed::slow) {
       using source = slow_stream<R, input, decltype(submit)>;

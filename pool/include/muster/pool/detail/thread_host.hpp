@@ -3,13 +3,13 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/duration.hpp>
 #include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/thread_pool_options.hpp>
 #include <muster/process/worker_info.hpp>

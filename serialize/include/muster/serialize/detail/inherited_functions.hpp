@@ -8,30 +8,25 @@
 
 #include <array>
 #include <concepts>
-#include <deque>
-#include <forward_list>
-#include <list>
-#include <map>
+#include <cstddef>
 #include <memory>
 #include <optional>
-#include <queue>
-#include <set>
-#include <stack>
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
-#include <valarray>
-#include <variant>
 #include <vector>
 
 #include <cereal/cereal.hpp>
 
+#include <muster/serialize/detail/standard_form.hpp>
+
 namespace muster::detail {
 
-// ---- classes that are derived from a class of the standard library, whose functions take them
+template <class Class, class Function>
+Class class_of_member(Function Class::*);
+
+// ---- classes that are derived from a class of the standard library, as which they are sent
 
 template <class T, std::size_t N>
 std::array<T, N> standard_base(const std::array<T, N>*);
@@ -40,33 +35,43 @@ std::array<T, N> standard_base(const std::array<T, N>*);
   std::name<Parts...> standard_base(const std::name<Parts...>*);
 MUSTER_DETAIL_STANDARD(basic_string)
 MUSTER_DETAIL_STANDARD(vector)
-MUSTER_DETAIL_STANDARD(deque)
-MUSTER_DETAIL_STANDARD(list)
-MUSTER_DETAIL_STANDARD(forward_list)
-MUSTER_DETAIL_STANDARD(valarray)
-MUSTER_DETAIL_STANDARD(map)
-MUSTER_DETAIL_STANDARD(multimap)
-MUSTER_DETAIL_STANDARD(unordered_map)
-MUSTER_DETAIL_STANDARD(unordered_multimap)
-MUSTER_DETAIL_STANDARD(set)
-MUSTER_DETAIL_STANDARD(multiset)
-MUSTER_DETAIL_STANDARD(unordered_set)
-MUSTER_DETAIL_STANDARD(unordered_multiset)
-MUSTER_DETAIL_STANDARD(queue)
-MUSTER_DETAIL_STANDARD(stack)
-MUSTER_DETAIL_STANDARD(priority_queue)
 MUSTER_DETAIL_STANDARD(tuple)
 MUSTER_DETAIL_STANDARD(pair)
 MUSTER_DETAIL_STANDARD(optional)
-MUSTER_DETAIL_STANDARD(variant)
 MUSTER_DETAIL_STANDARD(unique_ptr)
 MUSTER_DETAIL_STANDARD(shared_ptr)
 #undef MUSTER_DETAIL_STANDARD
 void standard_base(const void*);
 
+/// The class that has the members by which a form is found: of classes whose header is not included here.
+template <class T>
+consteval auto class_of_form() {
+  if constexpr (requires { class_of_member(&T::max_size); }) {  // containers
+    return std::type_identity<decltype(class_of_member(&T::max_size))>();
+  } else if constexpr (requires { class_of_member(&T::size); }) {  // adaptors
+    return std::type_identity<decltype(class_of_member(&T::size))>();
+  } else if constexpr (requires { class_of_member(&T::valueless_by_exception); }) {
+    return std::type_identity<decltype(class_of_member(&T::valueless_by_exception))>();
+  } else {
+    return std::type_identity<void>();
+  }
+}
+
+template <class T>
+consteval auto base_with_form() {
+  using named = decltype(standard_base(static_cast<const T*>(nullptr)));
+  if constexpr (!std::is_void_v<named>) {
+    return std::type_identity<named>();
+  } else {
+    using found = typename decltype(class_of_form<T>())::type;
+    return std::type_identity<std::conditional_t<
+        standard_form_of<found> != standard_form::none && std::is_base_of_v<found, T>, found, void>>();
+  }
+}
+
 /// T itself, if it is a container, tuple, pointer or the like of the standard library; a base of it that is; or void.
 template <class T>
-using standard_base_of = decltype(standard_base(static_cast<const T*>(nullptr)));
+using standard_base_of = typename decltype(base_with_form<T>())::type;
 
 /// Converts to T, and is no class that is derived from what T is derived from: no function of a base takes it.
 template <class T>
@@ -83,9 +88,6 @@ concept has_functions_beside = requires(Output& out, only_as<T> value) {
 } || requires(Output& out, only_as<T> value) { CEREAL_SERIALIZE_FUNCTION_NAME(out, value); };
 
 // ---- members that are inherited
-
-template <class Class, class Function>
-Class class_of_member(Function Class::*);
 
 template <class T, class Archive>
 consteval auto class_of_serialize() {
@@ -116,7 +118,8 @@ consteval bool leaves_members_out() {
 /// Whether T would be sent by a function of its base, and is larger.
 template <class T, class Output>
 consteval bool is_cut() {
-  if constexpr (!std::is_class_v<T>) {  // NOLINT(bugprone-branch-clone): asked in this order
+  if constexpr (!std::is_class_v<T> ||
+                standard_form_of<T> != standard_form::none) {  // NOLINT(bugprone-branch-clone): asked in this order
     return false;
   } else if constexpr (cereal::traits::has_member_serialize<T, Output>::value ||
                        cereal::traits::has_member_save<T, Output>::value) {
@@ -138,16 +141,15 @@ consteval bool orders_by_state() {
   bool found = false;
   if constexpr (requires { typename T::key_compare; }) found = found || has_state<typename T::key_compare>;
   if constexpr (requires { typename T::hasher; }) found = found || has_state<typename T::hasher>;
+  if constexpr (is_adaptor<T> && requires { typename T::value_compare; }) {
+    found = found || has_state<typename T::value_compare>;
+  }
   if constexpr (requires { typename T::key_equal; }) found = found || has_state<typename T::key_equal>;
   return found;
 }
-template <class T>
-inline constexpr bool is_queue_ordered_by_state = false;
-template <class T, class Container, class Less>
-inline constexpr bool is_queue_ordered_by_state<std::priority_queue<T, Container, Less>> = has_state<Less>;
 
-/// Containers that are sent by cereal's functions, and order or find their elements by something that has state.
+/// Containers that order or find their elements by something that has state, which is not sent.
 template <class T>
-inline constexpr bool has_state_beside_elements = is_queue_ordered_by_state<T> || orders_by_state<T>();
+inline constexpr bool has_state_beside_elements = orders_by_state<T>();
 
 }  // namespace muster::detail

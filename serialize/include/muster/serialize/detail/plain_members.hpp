@@ -14,12 +14,6 @@
 
 #include <cstddef>
 
-#include <boost/preprocessor/arithmetic/dec.hpp>
-#include <boost/preprocessor/punctuation/comma_if.hpp>
-#include <boost/preprocessor/repetition/enum.hpp>
-#include <boost/preprocessor/repetition/enum_shifted.hpp>
-#include <boost/preprocessor/repetition/repeat_from_to.hpp>
-
 namespace muster::detail {
 
 /// Defined where plain types are.
@@ -36,34 +30,58 @@ struct member_probe {
 
 inline constexpr std::size_t max_members = 64;
 
-template <class T, std::size_t Count>
-inline constexpr bool has_members = false;
-template <class T, class Probe, std::size_t Index>
-inline constexpr bool member_accepts = false;
+/// Whether T can be initialised from so many empty braces, and then from `Last`, of which there is one at most.
+template <class T, std::size_t Braces, class... Last>
+inline constexpr bool is_made_of = false;
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage): no pack expands to empty braces
-#define MUSTER_DETAIL_BRACES(z, index, unused) \
-  {                                            \
-  }
-#define MUSTER_DETAIL_MEMBERS(z, count, unused)                                                                 \
-  template <class T>                                                                                            \
-  inline constexpr bool has_members<T, count> = requires { T{BOOST_PP_ENUM(count, MUSTER_DETAIL_BRACES, ~)}; }; \
-  template <class T, class Probe>                                                                               \
-  inline constexpr bool member_accepts<T, Probe, (count) - 1> = requires(Probe probe) {                         \
-    T{BOOST_PP_ENUM_SHIFTED(count, MUSTER_DETAIL_BRACES, ~) BOOST_PP_COMMA_IF(BOOST_PP_DEC(count)) probe};      \
-  };
-BOOST_PP_REPEAT_FROM_TO(1, 66, MUSTER_DETAIL_MEMBERS, ~)
-#undef MUSTER_DETAIL_MEMBERS
-#undef MUSTER_DETAIL_BRACES
+#define MUSTER_DETAIL_BRACES_1 {},
+#define MUSTER_DETAIL_BRACES_2 MUSTER_DETAIL_BRACES_1 MUSTER_DETAIL_BRACES_1
+#define MUSTER_DETAIL_BRACES_4 MUSTER_DETAIL_BRACES_2 MUSTER_DETAIL_BRACES_2
+#define MUSTER_DETAIL_BRACES_8 MUSTER_DETAIL_BRACES_4 MUSTER_DETAIL_BRACES_4
+#define MUSTER_DETAIL_BRACES_16 MUSTER_DETAIL_BRACES_8 MUSTER_DETAIL_BRACES_8
+#define MUSTER_DETAIL_BRACES_32 MUSTER_DETAIL_BRACES_16 MUSTER_DETAIL_BRACES_16
+#define MUSTER_DETAIL_BRACES_64 MUSTER_DETAIL_BRACES_32 MUSTER_DETAIL_BRACES_32
+// What follows the count are the braces.
+#define MUSTER_DETAIL_MADE_OF(count, ...) \
+  template <class T, class... Last>       \
+  inline constexpr bool is_made_of<T, count, Last...> = requires(Last... last) { T{__VA_ARGS__ last...}; };
+#define MUSTER_DETAIL_TWO(count, ...)         \
+  MUSTER_DETAIL_MADE_OF((count), __VA_ARGS__) \
+  MUSTER_DETAIL_MADE_OF((count) + 1, __VA_ARGS__ MUSTER_DETAIL_BRACES_1)
+#define MUSTER_DETAIL_EIGHT(count, ...)                              \
+  MUSTER_DETAIL_TWO(count, __VA_ARGS__)                              \
+  MUSTER_DETAIL_TWO((count) + 2, __VA_ARGS__ MUSTER_DETAIL_BRACES_2) \
+  MUSTER_DETAIL_TWO((count) + 4, __VA_ARGS__ MUSTER_DETAIL_BRACES_4) \
+  MUSTER_DETAIL_TWO((count) + 6, __VA_ARGS__ MUSTER_DETAIL_BRACES_4 MUSTER_DETAIL_BRACES_2)
+#define MUSTER_DETAIL_SIXTEEN(count, ...) \
+  MUSTER_DETAIL_EIGHT(count, __VA_ARGS__) \
+  MUSTER_DETAIL_EIGHT((count) + 8, __VA_ARGS__ MUSTER_DETAIL_BRACES_8)
+MUSTER_DETAIL_SIXTEEN(0, )
+MUSTER_DETAIL_SIXTEEN(16, MUSTER_DETAIL_BRACES_16)
+MUSTER_DETAIL_SIXTEEN(32, MUSTER_DETAIL_BRACES_32)
+MUSTER_DETAIL_SIXTEEN(48, MUSTER_DETAIL_BRACES_32 MUSTER_DETAIL_BRACES_16)
+MUSTER_DETAIL_TWO(64, MUSTER_DETAIL_BRACES_64)
+#undef MUSTER_DETAIL_SIXTEEN
+#undef MUSTER_DETAIL_EIGHT
+#undef MUSTER_DETAIL_TWO
+#undef MUSTER_DETAIL_MADE_OF
+#undef MUSTER_DETAIL_BRACES_64
+#undef MUSTER_DETAIL_BRACES_32
+#undef MUSTER_DETAIL_BRACES_16
+#undef MUSTER_DETAIL_BRACES_8
+#undef MUSTER_DETAIL_BRACES_4
+#undef MUSTER_DETAIL_BRACES_2
+#undef MUSTER_DETAIL_BRACES_1
 // NOLINTEND(cppcoreguidelines-macro-usage)
 
 /// Requires: T is an aggregate and not empty. False also where the members cannot be counted: there are more than
 /// max_members, or one of them cannot be initialised from `{}`.
 template <class T, std::size_t Index = 0>
 consteval bool has_plain_members() {
-  if constexpr (!has_members<T, Index + 1>) {
+  if constexpr (!is_made_of<T, Index + 1>) {
     return Index > 0 && Index <= max_members;
-  } else if constexpr (!member_accepts<T, member_probe<true>, Index> || member_accepts<T, member_probe<false>, Index>) {
+  } else if constexpr (!is_made_of<T, Index, member_probe<true>> || is_made_of<T, Index, member_probe<false>>) {
     return false;
   } else {
     return has_plain_members<T, Index + 1>();

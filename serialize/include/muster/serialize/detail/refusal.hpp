@@ -5,8 +5,7 @@
 //
 // Thread safety: types only.
 
-#include <iterator>
-#include <ranges>
+#include <span>  // and the concepts of iterators and views, without the rest of <ranges>
 #include <type_traits>
 
 #include <muster/serialize/detail/spelling.hpp>
@@ -25,6 +24,7 @@ enum class refusal {
   no_functions,    ///< neither plain nor known to cereal
   stateful,        ///< a comparator or hash has state, which cereal does not send
   deleter,         ///< of a std::unique_ptr
+  owner_of_class,  ///< a pointer that cereal would send, if it had been told the class
   inherited,       ///< the function that would be called is that of a base, which leaves members out
   constant,        ///< nothing can be decoded into it
   no_default,      ///< it is decoded into a value that is constructed first
@@ -103,6 +103,11 @@ consteval void require_accepted() {
   static_assert(Why != refusal::deleter,
                 "muster: the deleter of a std::unique_ptr is not sent with it: use std::default_delete, or send the "
                 "value itself");
+  static_assert(
+      Why != refusal::owner_of_class,
+      "muster: a std::unique_ptr or std::shared_ptr to a class with virtual functions, or with "
+      "load_and_construct(), is sent by cereal's functions: #include <cereal/types/polymorphic.hpp>, and give "
+      "the class a serialize() function");
   static_assert(Why != refusal::inherited,
                 "muster: this class would be sent by the serialize function of its base, without its own members: "
                 "give it a serialize() of its own, which may begin with archive(cereal::base_class<base>(this))");
