@@ -10,11 +10,11 @@ output_archive::output_archive(bool attaches) : frame_writer(attaches), OutputAr
 output_archive::output_archive(std::span<std::byte> room, attachment_sink* attachments)
     : frame_writer(room, attachments), OutputArchive(this) {}
 
-output_archive::~output_archive() = default;
+output_archive::~output_archive() noexcept = default;
 
 input_archive::input_archive(std::span<const std::byte> bytes, attachment_source* attachments)
     : frame_reader(bytes, attachments), InputArchive(this) {}
 
-input_archive::~input_archive() = default;
+input_archive::~input_archive() noexcept = default;
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cereal/types/polymorphic.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/serialize/codec.hpp>

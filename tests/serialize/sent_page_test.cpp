@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <cereal/types/polymorphic.hpp>
 
 #include <muster/serialize/transportable.hpp>
 

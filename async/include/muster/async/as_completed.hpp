@@ -6,29 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include <muster/async/detail/arrivals.hpp>
 #include <muster/async/future.hpp>
 #include <muster/base/range_concepts.hpp>
 #include <muster/base/view_over.hpp>
 
 namespace muster {
-
-namespace detail {
-
-/// Which of some futures are done and have not been looked at yet.
-///
-/// Thread safety: safe; for one thread that takes them.
-class arrivals;
-
-[[nodiscard]] std::shared_ptr<arrivals> make_arrivals();
-/// Tells `where` that future `index` is done.
-[[nodiscard]] std::unique_ptr<end_notice> arrival_notice(std::shared_ptr<arrivals> where, std::size_t index);
-/// Whether take_next() would not wait.
-[[nodiscard]] bool has_some(arrivals& all);
-/// The index of the one that was done first of those that are left. `home`: of one of them.
-/// Throws as callback_pause. Unblocked by: the end of any of them.
-[[nodiscard]] std::size_t take_next(arrivals& all, future_home* home);
-
-}  // namespace detail
 
 /// Futures in the order in which they are done: see as_completed().
 ///

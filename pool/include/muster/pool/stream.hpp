@@ -75,12 +75,17 @@ private:
 template <class T>
 class pointed_to {
 public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+
   explicit pointed_to(const T* const* at) noexcept : at_(at) {}
   [[nodiscard]] const T& operator*() const noexcept { return **at_; }
   pointed_to& operator++() noexcept {
     ++at_;
     return *this;
   }
+  void operator++(int) noexcept { ++*this; }
 
 private:
   const T* const* at_;

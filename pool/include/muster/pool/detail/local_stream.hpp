@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <muster/async/as_completed.hpp>
+#include <muster/async/detail/arrivals.hpp>
 #include <muster/async/future.hpp>
 #include <muster/base/duration.hpp>
 #include <muster/pool/detail/input_pace.hpp>
@@ -49,7 +49,7 @@ public:
       return std::nullopt;
     }
     if (inside_()) under_way_.begin()->second.wait();
-    const auto which = under_way_.find(arrivals_->wait_for_next());
+    const auto which = under_way_.find(take_next(*arrivals_));
     const auto element = which->first;
     auto ended = std::move(which->second);  // what moving its value throws must not leave it there, used up
     under_way_.erase(which);
@@ -61,7 +61,7 @@ public:
     while (!Input::may_be_slow && wants_more()) pull_one();
     const auto patience = wants_more() ? std::optional(pace_.patience()) : std::nullopt;
     if (!under_way_.empty()) {
-      arrivals_->when_some(std::move(then));
+      when_some(*arrivals_, std::move(then));
       return patience;
     }
     if (patience) return std::chrono::nanoseconds(0);
@@ -82,7 +82,7 @@ private:
   [[nodiscard]] bool wants_more() const noexcept { return !ended_ && under_way_.size() < window_; }
 
   void add(future<R> made) {
-    auto observer = std::make_unique<arrival_observer>(arrivals_, taken_);
+    auto observer = arrival_notice(arrivals_, taken_);
     const auto added = under_way_.emplace(taken_, std::move(made)).first;
     try {
       future_access::observe(added->second, std::move(observer));
@@ -97,7 +97,7 @@ private:
   [[nodiscard]] bool must_hand_out() {
     if (!Input::may_be_slow || under_way_.empty()) return false;
     const auto patience = inside_() ? std::chrono::nanoseconds(0) : pace_.patience();
-    return arrivals_->wait_for_some(deadline::after(patience));
+    return wait_for_some(*arrivals_, deadline::after(patience));
   }
 
   const std::shared_ptr<future_home> home_;
@@ -106,7 +106,7 @@ private:
   Submit submit_;
   const std::size_t window_;
   const std::function<bool()> inside_;
-  const std::shared_ptr<arrivals> arrivals_ = std::make_shared<arrivals>();
+  const std::shared_ptr<arrivals> arrivals_ = make_arrivals();
   std::unordered_map<std::size_t, future<R>> under_way_;  // by element
   std::size_t taken_ = 0;
   bool ended_ = false;

@@ -50,57 +50,57 @@ enum class standard_form : std::uint8_t {
 template <class T>
 concept has_allocator = requires { typename T::allocator_type; };
 template <class T>
-concept is_keyed = has_allocator<T> && requires { typename T::key_type; } &&
+concept keyed_form = has_allocator<T> && requires { typename T::key_type; } &&
                    (requires { typename T::key_compare; } || requires { typename T::hasher; });
 template <class T>
-concept is_sequence = has_allocator<T> && requires(T& values, std::size_t count) {
+concept sequence_form = has_allocator<T> && requires(T& values, std::size_t count) {
   typename T::value_type;
   values.resize(count);
   values.begin();
 };
 template <class T>
-concept is_adaptor = requires(T& values) {
+concept adaptor_form = requires(T& values) {
   typename T::container_type;
   values.pop();
 };
 template <class T>
-concept is_variant = requires(const T& value) {
+concept variant_form = requires(const T& value) {
   value.valueless_by_exception();
   value.index();
 };
 template <class T>
-concept is_duration = requires(const T& value) {
+concept duration_form = requires(const T& value) {
   typename T::rep;
   typename T::period;
   value.count();
 };
 template <class T>
-concept is_time_point = requires(const T& value) {
+concept time_point_form = requires(const T& value) {
   typename T::clock;
   typename T::duration;
   value.time_since_epoch();
 };
 template <class T>
-concept is_complex = requires(const T& value) {
+concept complex_form = requires(const T& value) {
   typename T::value_type;
   value.real();
   value.imag();
 };
 template <class T>
-concept is_bits = requires(const T& value) { value.to_ulong(); };
+concept bits_form = requires(const T& value) { value.to_ulong(); };
 template <class T>
-concept is_valarray = requires(const T& value) {
+concept valarray_form = requires(const T& value) {
   typename T::value_type;
   value.cshift(1);
 };
 template <class T>
-concept is_atomic = !std::copy_constructible<T> && requires(T& value) {
+concept atomic_form = !std::copy_constructible<T> && requires(T& value) {
   typename T::value_type;
   value.is_lock_free();
   value.store(value.load());
 };
 template <class T>
-concept is_path = requires(const T& value) {
+concept path_form = requires(const T& value) {
   typename T::string_type;
   value.native();
   value.lexically_normal();
@@ -112,17 +112,17 @@ concept single_object = std::is_object_v<T> && !std::is_array_v<T>;
 template <class T>
 consteval standard_form form_by_offer() {
   using enum standard_form;
-  if constexpr (is_keyed<T>) return keyed;
-  if constexpr (is_sequence<T>) return sequence;
-  if constexpr (is_adaptor<T>) return adaptor;
-  if constexpr (is_variant<T>) return variant;
-  if constexpr (is_duration<T>) return duration;
-  if constexpr (is_time_point<T>) return time_point;
-  if constexpr (is_complex<T>) return complex;
-  if constexpr (is_bits<T>) return bits;
-  if constexpr (is_valarray<T>) return valarray;
-  if constexpr (is_atomic<T>) return atomic;
-  if constexpr (is_path<T>) return path;
+  if constexpr (keyed_form<T>) return keyed;
+  if constexpr (sequence_form<T>) return sequence;
+  if constexpr (adaptor_form<T>) return adaptor;
+  if constexpr (variant_form<T>) return variant;
+  if constexpr (duration_form<T>) return duration;
+  if constexpr (time_point_form<T>) return time_point;
+  if constexpr (complex_form<T>) return complex;
+  if constexpr (bits_form<T>) return bits;
+  if constexpr (valarray_form<T>) return valarray;
+  if constexpr (atomic_form<T>) return atomic;
+  if constexpr (path_form<T>) return path;
   return none;
 }
 

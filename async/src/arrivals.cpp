@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/async/as_completed.hpp>
+#include <muster/async/detail/arrivals.hpp>
 
 #include <utility>
 
 #include <muster/async/detail/callback_executor.hpp>
+#include <muster/async/detail/callback_pause.hpp>
 #include <muster/async/detail/owning_list.hpp>
 #include <muster/async/detail/task_thread.hpp>
 #include <muster/base/mutex.hpp>
@@ -24,9 +25,25 @@ public:
   };
 
   void add(std::unique_ptr<entry> arrival) noexcept MUSTER_EXCLUDES(mutex_) {
-    const scoped_lock lock(mutex_);
-    arrived_.push_back(std::move(arrival));
-    changed_.notify_one();
+    std::function<void()> then;
+    {
+      const scoped_lock lock(mutex_);
+      arrived_.push_back(std::move(arrival));
+      changed_.notify_one();
+      then.swap(then_);
+    }
+    if (then) then();
+  }
+
+  void when_some(std::function<void()> then) MUSTER_EXCLUDES(mutex_) {
+    {
+      const scoped_lock lock(mutex_);
+      if (arrived_.empty()) {
+        then_.swap(then);
+        return;
+      }
+    }
+    then();
   }
 
   [[nodiscard]] bool has_some() MUSTER_EXCLUDES(mutex_) {
@@ -35,25 +52,28 @@ public:
   }
 
   // Unblocked by: add().
+  bool wait_for_some(deadline until, future_home* home) MUSTER_EXCLUDES(mutex_) {
+    if (has_some()) return true;
+    auto* const here = home != nullptr ? home->only_thread() : nullptr;
+    if (here != nullptr && here->wait_until([this] { return has_some(); }, until)) return true;
+    const auto what_makes_them_may_be_behind_us = callback_pause::until(until);
+    scoped_lock lock(mutex_);
+    while (arrived_.empty() && changed_.wait_until(lock, until)) continue;
+    return !arrived_.empty();
+  }
+
+  // Unblocked by: add(). Requires: no other thread takes any.
   std::size_t take_next(future_home* home) MUSTER_EXCLUDES(mutex_) {
-    wait_for_some(home);
+    static_cast<void>(wait_for_some(deadline::never(), home));
     const scoped_lock lock(mutex_);
     return arrived_.pop_front()->index();
   }
 
 private:
-  void wait_for_some(future_home* home) MUSTER_EXCLUDES(mutex_) {
-    if (has_some()) return;
-    auto* const here = home != nullptr ? home->only_thread() : nullptr;
-    if (here != nullptr && here->wait_until([this] { return has_some(); }, deadline::never())) return;
-    const auto what_makes_them_may_be_behind_us = callback_pause::until(deadline::never());
-    scoped_lock lock(mutex_);
-    while (arrived_.empty()) changed_.wait(lock);
-  }
-
   mutex mutex_;
   condition changed_;
   owning_list<entry> arrived_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> then_ MUSTER_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -81,6 +101,10 @@ std::unique_ptr<end_notice> arrival_notice(std::shared_ptr<arrivals> where, std:
 }
 
 bool has_some(arrivals& all) { return all.has_some(); }
+
+void when_some(arrivals& all, std::function<void()> then) { all.when_some(std::move(then)); }
+
+bool wait_for_some(arrivals& all, deadline until, future_home* home) { return all.wait_for_some(until, home); }
 
 std::size_t take_next(arrivals& all, future_home* home) { return all.take_next(home); }
 
