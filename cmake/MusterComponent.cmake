@@ -9,6 +9,7 @@ include(CMakePackageConfigHelpers)
 # muster_component(NAME [CUDA]  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
 # OPTIONAL: headers for programs that have another library, which the component itself does not link. CUDA: programs that
 # link it take the CUDA Toolkit, and those without find an installation that has it all the same.
+# include/muster/*.hpp are for people, who include one header for a room.
 # Where several sources are compiled as one (UNITY_BUILD), all of a component are: half of their time is its headers'.
 function(muster_component name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
@@ -26,8 +27,9 @@ function(muster_component name)
   if(unnamed)
     message(FATAL_ERROR "${unnamed}: not among the HEADERS of '${name}', so it would not be installed")
   endif()
+  file(GLOB umbrellas RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS include/muster/*.hpp)
   target_sources(${target} PUBLIC
-    FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS}
+    FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS} ${umbrellas}
     FILE_SET details TYPE HEADERS BASE_DIRS include FILES ${details})
   target_compile_features(${target} PUBLIC cxx_std_20)
   muster_internal_headers(${name} ${arg_LINK} ${arg_PRIVATE_LINK})

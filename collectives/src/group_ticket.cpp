@@ -6,7 +6,9 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/base/error.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
+#include <muster/serialize/archive.hpp>
 
 namespace muster {
 
@@ -17,6 +19,9 @@ std::chrono::nanoseconds spin_of(const group_options& options) {
 }
 
 }  // namespace
+
+group_ticket::group_ticket(std::size_t ranks, const group_options& options)
+    : group_ticket(ranks, options, domain::of_program()) {}
 
 group_ticket::group_ticket(std::size_t ranks, const group_options& options, std::shared_ptr<domain> where)
     : domain_(std::move(where)) {

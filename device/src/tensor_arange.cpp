@@ -72,14 +72,12 @@ std::optional<std::size_t> steps(wide_integer first, wide_integer last, wide_int
 
 template <class Number>
 Number number_of(const detail::wide_number& value) {
-  return std::visit(
-      [](const auto& wide) -> Number {
-        if constexpr (detail::is_complex<std::remove_cvref_t<decltype(wide)>>)
-          return static_cast<Number>(wide.real());
-        else
-          return static_cast<Number>(wide);
-      },
-      value);
+  return value.visit([](const auto& wide) -> Number {
+    if constexpr (detail::is_complex<std::remove_cvref_t<decltype(wide)>>)
+      return static_cast<Number>(wide.real());
+    else
+      return static_cast<Number>(wide);
+  });
 }
 
 }  // namespace

@@ -52,14 +52,11 @@ std::optional<T> narrow(const Wide& value) {
 
 template <class T>
 T narrow_or_throw(const detail::wide_number& value, dtype type) {
-  return std::visit(
-      [type](const auto& wide) {
-        if (const auto same = narrow<T>(wide)) return *same;
-        throw error(errc::invalid_argument,
-                    text("a tensor of dtype ", type, " was to be filled with ", wide,
-                         ", which that cannot hold: give another number, or use another dtype"));
-      },
-      value);
+  return value.visit([type](const auto& wide) {
+    if (const auto same = narrow<T>(wide)) return *same;
+    throw error(errc::invalid_argument, text("a tensor of dtype ", type, " was to be filled with ", wide,
+                                             ", which that cannot hold: give another number, or use another dtype"));
+  });
 }
 
 template <class T>

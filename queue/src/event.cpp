@@ -12,12 +12,16 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/pending_work.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/queue/event_word.hpp>
 
+#include <muster/serialize/archive.hpp>
 #include "event_memory.hpp"
 #include "event_wait.hpp"
 
 namespace muster {
+
+event::event() : event(domain::of_program()) {}
 
 event::event(std::shared_ptr<domain> where)
     : domain_(std::move(where)), block_(domain_->blocks().allocate_shared(sizeof(memory))) {

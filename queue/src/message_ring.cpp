@@ -11,6 +11,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/memory/wait/sleeper.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
@@ -220,6 +221,8 @@ void message_ring::close() noexcept {
 bool message_ring::is_closed() const noexcept { return ring_.closed().load(std::memory_order_seq_cst) != 0; }
 
 // What was freed out of order, or by whoever buried its producer, is passed by the next look for a message only.
+arena& message_ring::memory() const noexcept { return domain_->blocks(); }
+
 std::size_t message_ring::size() const noexcept {
   auto head = ring_.head();
   const auto behind = std::max<std::int64_t>(ring_.tail().ahead_of(head, capacity()), 0);

@@ -5,11 +5,13 @@
 #include <memory>
 
 #include <muster/collectives/group_options.hpp>
-#include <muster/memory/domain.hpp>
 #include <muster/memory/shared_block.hpp>
-#include <muster/serialize/archive.hpp>
 
 namespace muster {
+
+class domain;
+class input_archive;
+class output_archive;
 
 /// What a member needs to join a group: made by anybody, given to those who are to be its ranks, and to nobody else. It
 /// goes to workers as an argument, and by name to programs that were started independently (process/listener.hpp).
@@ -32,8 +34,9 @@ class group_ticket {
 public:
   group_ticket() noexcept = default;
   /// Throws errc::invalid_argument for no ranks or more than 4096, and options out of their range; errc::out_of_memory.
-  explicit group_ticket(std::size_t ranks, const group_options& options = {},
-                        std::shared_ptr<domain> where = domain::of_program());
+  /// In the program's domain (domain::of_program), or in another.
+  explicit group_ticket(std::size_t ranks, const group_options& options = {});
+  group_ticket(std::size_t ranks, const group_options& options, std::shared_ptr<domain> where);
 
   /// Whether it is for any group.
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(block_); }

@@ -20,18 +20,18 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include <muster/base/range_concepts.hpp>
 #include <muster/device/device.hpp>
 #include <muster/device/dtype.hpp>
 #include <muster/device/storage.hpp>
 #include <muster/device/tensor_shape.hpp>
 #include <muster/device/tensor_view.hpp>
+#include <muster/device/wide_number.hpp>
 
 namespace muster {
 
@@ -41,9 +41,6 @@ class frame_writer;
 namespace detail {
 
 struct placement;
-
-/// A number of any dtype, in the widest type of its kind.
-using wide_number = std::variant<std::int64_t, std::uint64_t, double, std::complex<double>>;
 
 /// Makes what lies there one of C++'s bools: a byte that is neither 0 nor 1, which is true here, becomes 1.
 inline void make_bool(void* place) noexcept {

@@ -3,7 +3,6 @@
 
 // Shapes and strides: one number for each dimension.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -33,7 +32,7 @@ public:
       : per_dimension(std::span<const T>(values.begin(), values.size())) {}
   constexpr explicit per_dimension(std::span<const T> values) : count_(values.size()) {
     if (values.size() > most) detail::throw_too_many_dimensions(values.size(), most);
-    std::copy(values.begin(), values.end(), values_.begin());
+    for (std::size_t at = 0; at < count_; ++at) values_[at] = values[at];
   }
 
   /// How many dimensions.
@@ -56,7 +55,11 @@ public:
   }
 
   [[nodiscard]] friend constexpr bool operator==(const per_dimension& a, const per_dimension& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.count_ != b.count_) return false;
+    for (std::size_t at = 0; at < a.count_; ++at) {
+      if (a.values_[at] != b.values_[at]) return false;
+    }
+    return true;
   }
 
   /// As Python prints a tuple: (), (3,), (3, 4).

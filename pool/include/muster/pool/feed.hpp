@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <muster/async/future.hpp>
 #include <muster/base/fork_count.hpp>
 #include <muster/base/mutex.hpp>
+#include <muster/pool/detail/fifo.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
@@ -157,9 +157,7 @@ private:
       scoped_lock lock(mutex_);
       while (has_to_wait()) some_.wait(lock);
       if (under_way_.empty()) return std::nullopt;
-      std::optional<future<R>> oldest(std::move(under_way_.front()));
-      under_way_.pop_front();
-      return oldest;
+      return under_way_.take_front();
     }
 
     [[nodiscard]] bool is_full() MUSTER_EXCLUDES(mutex_) {
@@ -184,7 +182,7 @@ private:
     mutex mutex_;
     condition room_;
     condition some_;
-    std::deque<future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);
+    detail::fifo<future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);
     std::size_t ahead_ MUSTER_GUARDED_BY(mutex_) = 0;  // pushed, and not consumed
     std::size_t taken_ MUSTER_GUARDED_BY(consuming_) = 0;
     bool is_submitting_ MUSTER_GUARDED_BY(mutex_) = false;  // what push() has made room for

@@ -17,11 +17,13 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/duration.hpp>
-#include <muster/memory/domain.hpp>
 #include <muster/memory/shared_block.hpp>
-#include <muster/serialize/archive.hpp>
 
 namespace muster {
+
+class domain;
+class input_archive;
+class output_archive;
 
 namespace detail {
 
@@ -66,7 +68,7 @@ private:
 class event : public detail::waitable<event> {
 public:
   /// A new one, clear, in the program's domain (domain::of_program). Throws errc::out_of_memory.
-  event() : event(domain::of_program()) {}
+  event();
   explicit event(std::shared_ptr<domain> where);
   /// Moving is copying: each handle refers to an event, also one that was moved from.
   event(const event&) noexcept = default;

@@ -10,11 +10,15 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/duration.hpp>
 #include <muster/base/fork_count.hpp>
-#include <muster/memory/domain.hpp>
+#include <muster/memory/participant.hpp>
+#include <muster/memory/shared_block.hpp>
 #include <muster/queue/queue_options.hpp>
 #include <muster/queue/ring_memory.hpp>
 
 namespace muster {
+
+class arena;
+class domain;
 
 /// A message as it goes into a cell: what it consists of, the bytes for the cell, and the holds that go with it, which
 /// are in this process's name until then.
@@ -92,7 +96,7 @@ public:
   void require_here() const { made_in_.require_here("a queue"); }
 
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
-  [[nodiscard]] arena& memory() const noexcept { return domain_->blocks(); }
+  [[nodiscard]] arena& memory() const noexcept;
 
 private:
   message_ring(std::shared_ptr<domain> where, shared_block memory, const ring_memory& ring) noexcept;

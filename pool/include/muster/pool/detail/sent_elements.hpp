@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,8 +39,9 @@ public:
     scoped_lock lock(mutex_);
     const auto number = sent_;
     if (done_.capacity() <= under_way_.size()) done_.reserve(2 * under_way_.size() + 1);
+    under_way_.reserve(under_way_.size() + 1);
     lock.unlock();
-    std::map<std::size_t, future<R>> added;
+    std::unordered_map<std::size_t, future<R>> added;
     auto& kept = added.emplace(number, std::move(made)).first->second;
     future_access::observe(kept, std::make_unique<observer>(this->shared_from_this(), number));
     lock.lock();
@@ -97,9 +98,9 @@ public:
     scoped_lock lock(mutex_);
     while (under_way_.empty() && !ended_) changed_.wait(lock);
     if (under_way_.empty()) return;
-    auto& oldest = under_way_.begin()->second;  // it stays there: nobody but the consumer takes any out
+    auto* const oldest = find_oldest();  // it stays there: nobody but the consumer takes any out
     lock.unlock();
-    oldest.wait();
+    oldest->wait();
   }
 
   /// Calls `then` once neither take() nor what it gives would make wait. Who asked before is forgotten.
@@ -129,7 +130,7 @@ public:
   }
   /// Forgets them. Requires: nobody sends any more.
   void clear() MUSTER_EXCLUDES(mutex_) {
-    std::map<std::size_t, future<R>> dropped;  // without the lock: whoever observes them is told
+    std::unordered_map<std::size_t, future<R>> dropped;  // without the lock: whoever observes them is told
     const scoped_lock lock(mutex_);
     dropped.swap(under_way_);
   }
@@ -179,6 +180,14 @@ private:
     if (ordered_) return under_way_.find(taken_);
     return done_.empty() ? under_way_.end() : under_way_.find(done_.front());
   }
+  // Requires: there is one.
+  [[nodiscard]] future<R>* find_oldest() MUSTER_REQUIRES(mutex_) {
+    auto oldest = under_way_.begin();
+    for (auto each = oldest; each != under_way_.end(); ++each) {
+      if (each->first < oldest->first) oldest = each;
+    }
+    return &oldest->second;
+  }
   [[nodiscard]] std::vector<future<R>*> all() MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
     std::vector<future<R>*> found;
@@ -190,8 +199,8 @@ private:
   const std::size_t window_;
   mutex mutex_;
   condition changed_;
-  std::map<std::size_t, future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);  // sent and not taken, by number
-  std::vector<std::size_t> done_ MUSTER_GUARDED_BY(mutex_);               // of those, as they ended
+  std::unordered_map<std::size_t, future<R>> under_way_ MUSTER_GUARDED_BY(mutex_);  // sent and not taken, by number
+  std::vector<std::size_t> done_ MUSTER_GUARDED_BY(mutex_);                         // of those, as they ended
   std::size_t sent_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t taken_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t consumed_ MUSTER_GUARDED_BY(mutex_) = 0;

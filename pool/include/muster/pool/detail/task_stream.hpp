@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <muster/async/detail/readiness.hpp>
 #include <muster/async/future.hpp>
 #include <muster/base/duration.hpp>
+#include <muster/pool/detail/fifo.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
@@ -49,8 +49,7 @@ public:
       if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       return std::nullopt;
     }
-    auto first = std::move(under_way_.front());  // what moving its value throws must not leave it there, used up
-    under_way_.pop_front();
+    auto first = under_way_.take_front();  // what moving its value throws must not leave it there, used up
     first_ready_ = nullptr;
     const auto element = taken_++;
     return of_element(first.get_result(), element);
@@ -105,7 +104,7 @@ private:
   Submit submit_;
   const std::size_t window_;
   const bool waits_;
-  std::deque<future<R>> under_way_;
+  fifo<future<R>> under_way_;
   std::shared_ptr<readiness> first_ready_;  // once somebody wants to know
   std::size_t taken_ = 0;
   bool ended_ = false;

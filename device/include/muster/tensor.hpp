@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Tensors, and what is computed with them.
+
+#include <muster/device/arithmetic.hpp>
+#include <muster/device/convert.hpp>
+#include <muster/device/tensor.hpp>
+#include <muster/device/tensor_compare.hpp>
+#include <muster/device/tensor_print.hpp>
