@@ -77,6 +77,11 @@
 //   death_to_error            SIGKILL of a worker to worker_died in the future ÷ SIGKILL to a readable pidfd
 //   respawn                   SIGKILL to the next result from the replacement, pool of 1 ÷ posix_spawn and wait
 //
+//   compile_readme            README.md's program, compiled with -O2 ÷ its standard headers alone
+//   compile_8_calls           a program of four maps and four applies, each of its own lambda ÷ the same headers
+//   lines_pool, lines_event, lines_queue, lines_tensor, lines_group, lines_world
+//                             lines of the header, preprocessed ÷ the most that they should be
+//
 //   idle_cpu                  processors that an idle pool of 8 uses, over 5 s
 //   worker_rss                private memory of an idle worker
 //   pending_bytes             memory of the parent per pending task, a million pending
@@ -106,7 +111,7 @@ namespace {
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
   for (const auto& some : {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(),
-                           graphs(), worlds(), services(), makings(), lifetimes(), costs()}) {
+                           graphs(), worlds(), services(), makings(), lifetimes(), costs(), compiling()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {

@@ -45,6 +45,8 @@ struct workload {
 [[nodiscard]] std::vector<workload> worlds();
 /// Servers whose requests are tasks.
 [[nodiscard]] std::vector<workload> services();
+/// Compiling a program that includes muster.
+[[nodiscard]] std::vector<workload> compiling();
 /// Memory, allocations, and what is used while there is nothing to do.
 [[nodiscard]] std::vector<workload> costs();
 
