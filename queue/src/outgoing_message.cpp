@@ -7,6 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/domain.hpp>
 
 namespace muster {
 
