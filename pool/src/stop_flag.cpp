@@ -32,7 +32,7 @@ std::stop_token stop_flag::token(const std::stop_token& outer) {
   const scoped_lock lock(mutex_);
   if (tokens_ == nullptr) {
     tokens_ = std::make_unique<tokens>(outer);
-    if (is_requested()) tokens_->source.request_stop();  // nobody has a callback yet
+    if (is_requested()) tokens_->source.request_stop();  // there is no callback yet
   }
   return tokens_->source.get_token();
 }

@@ -49,6 +49,13 @@ TEST(StandardValues, KeepSequences) {
   EXPECT_TRUE((sent(numbers) == numbers).min());
 }
 
+// std::bitset has a flip() as elements of std::vector<bool> have.
+TEST(StandardValues, KeepSequencesOfBitsAndOfBools) {
+  expect_kept(std::deque<std::bitset<70>>{5, 6});
+  expect_kept(std::list<std::bitset<3>>{1});
+  expect_kept(std::deque<bool>{true, false});
+}
+
 TEST(StandardValues, KeepMapsAndSets) {
   expect_kept(std::map<std::string, std::vector<int>>{{"a", {1, 2}}});
   expect_kept(std::multimap<int, std::string>{{1, "a"}, {1, "b"}});

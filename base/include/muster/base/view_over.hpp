@@ -31,15 +31,13 @@ private:
   Range* range_;
 };
 
-/// The elements of a range that was given away.
+/// The elements of a range that is a member.
 ///
 /// Thread safety: as the range.
 template <std::ranges::range Range>
-class given_elements : public std::ranges::view_base {
+class held_elements : public std::ranges::view_base {
 public:
-  explicit given_elements(Range&& range) : range_(std::move(range)) {}
-  given_elements(given_elements&&) = default;
-  given_elements& operator=(given_elements&&) = default;
+  explicit held_elements(Range&& range) : range_(std::move(range)) {}
 
   [[nodiscard]] auto begin() { return std::ranges::begin(range_); }
   [[nodiscard]] auto end() { return std::ranges::end(range_); }
@@ -61,6 +59,17 @@ public:
 
 private:
   Range range_;
+};
+
+/// The elements of a range that was given away. It is not copied: a view costs nothing to copy.
+///
+/// Thread safety: as the range.
+template <std::ranges::range Range>
+class given_elements : public held_elements<Range> {
+public:
+  using held_elements<Range>::held_elements;
+  given_elements(given_elements&&) = default;
+  given_elements& operator=(given_elements&&) = default;
 };
 
 /// A view of what is given: itself, where it is one.

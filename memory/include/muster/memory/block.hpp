@@ -86,7 +86,7 @@ private:
   std::byte* data_ = nullptr;
 };
 
-/// As arena::allocate, for those who need no more of an arena.
+/// As arena::allocate, for callers that need no more of an arena.
 [[nodiscard]] block allocate(arena& from, std::size_t bytes, unsigned copies = 0);
 
 }  // namespace muster

@@ -19,30 +19,9 @@ namespace muster {
 ///
 /// Thread safety: as the range.
 template <std::ranges::view View, input_speed Speed>
-class paced_view : public std::ranges::view_base {
+class paced_view : public detail::held_elements<View> {
 public:
-  explicit paced_view(View base) : base_(std::move(base)) {}
-
-  [[nodiscard]] auto begin() { return std::ranges::begin(base_); }
-  [[nodiscard]] auto begin() const
-    requires std::ranges::range<const View>
-  {
-    return std::ranges::begin(base_);
-  }
-  [[nodiscard]] auto end() { return std::ranges::end(base_); }
-  [[nodiscard]] auto end() const
-    requires std::ranges::range<const View>
-  {
-    return std::ranges::end(base_);
-  }
-  [[nodiscard]] auto size() const
-    requires std::ranges::sized_range<const View>
-  {
-    return std::ranges::size(base_);
-  }
-
-private:
-  View base_;
+  explicit paced_view(View base) : detail::held_elements<View>(std::move(base)) {}
 };
 
 namespace detail {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+// How much of a call lies in shared memory beside its slot's word.
+//
+// Thread safety: constants only.
+
 #include <cstddef>
 #include <cstdint>
 

@@ -4,6 +4,8 @@
 namespace muster {
 
 /// What happens to a task that would be one too many.
+///
+/// Thread safety: a value.
 enum class overflow_policy {
   block,        ///< the call waits for room, at most `overflow_wait`, then throws errc::overflow
   throw_error,  ///< the call throws errc::overflow

@@ -5,7 +5,8 @@
 
 namespace muster {
 
-/// A number in a worker's line that only that worker writes: what somebody else leaves there is far out of range.
+/// A number in a worker's line that only that worker writes: what another process leaves there is far out of range.
+/// Thread safety: pure functions; safe.
 [[nodiscard]] constexpr std::uint64_t seal_number(std::uint64_t number) noexcept {
   return number * 0x9e3779b97f4a7c15U;
 }

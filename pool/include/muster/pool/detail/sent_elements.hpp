@@ -98,7 +98,7 @@ public:
     scoped_lock lock(mutex_);
     while (under_way_.empty() && !ended_) changed_.wait(lock);
     if (under_way_.empty()) return;
-    auto* const oldest = find_oldest();  // it stays there: nobody but the consumer takes any out
+    auto* const oldest = find_oldest();  // it stays there: the consumer alone takes any out
     lock.unlock();
     oldest->wait();
   }
@@ -130,7 +130,7 @@ public:
   }
   /// Forgets them. Requires: nobody sends any more.
   void clear() MUSTER_EXCLUDES(mutex_) {
-    std::unordered_map<std::size_t, future<R>> dropped;  // without the lock: whoever observes them is told
+    std::unordered_map<std::size_t, future<R>> dropped;  // without the lock: their observers are told
     const scoped_lock lock(mutex_);
     dropped.swap(under_way_);
   }

@@ -37,7 +37,7 @@ concept container = std::ranges::forward_range<Range> && requires { typename Ran
 enum class view_kind : std::uint8_t {
   other,   ///< calls a function, or nothing is known of it
   counts,  ///< iota: there is no range below it
-  lends,   ///< a range that somebody keeps
+  lends,   ///< a range that the caller keeps
   owns,    ///< a range that was moved in
   passes,  ///< they are those of the range, maybe fewer, or in another order
   chooses  ///< a part of each
@@ -111,8 +111,8 @@ consteval input_speed find_speed() {
   return find_keeping<View>() ? input_speed::quick : input_speed::unknown;
 }
 
-/// Whether a range has its elements to itself, so that whoever was given the range may move them: containers, what
-/// std::views makes of those that were moved in, and what generators give.
+/// Whether a range has its elements to itself, so that they may be moved out of a range that was given away:
+/// containers, what std::views makes of those that were moved in, and what generators give.
 template <class Range>
 consteval bool find_ownership();
 template <class Range>

@@ -141,7 +141,7 @@ consteval bool orders_by_state() {
   bool found = false;
   if constexpr (requires { typename T::key_compare; }) found = found || has_state<typename T::key_compare>;
   if constexpr (requires { typename T::hasher; }) found = found || has_state<typename T::hasher>;
-  if constexpr (adaptor_form<T> && requires { typename T::value_compare; }) {
+  if constexpr (standard_form_of<T> == standard_form::adaptor && requires { typename T::value_compare; }) {
     found = found || has_state<typename T::value_compare>;
   }
   if constexpr (requires { typename T::key_equal; }) found = found || has_state<typename T::key_equal>;

@@ -81,7 +81,7 @@ consteval bool is_plain_standard_class() {
   return false;
 }
 
-/// Classes that are nothing but their bytes, and for which nobody wrote a serialize function.
+/// Classes that are nothing but their bytes, and that have no serialize function.
 template <class T>
 concept plain_class =
     (std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> && std::move_constructible<T> &&

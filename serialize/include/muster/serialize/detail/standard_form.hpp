@@ -51,7 +51,7 @@ template <class T>
 concept has_allocator = requires { typename T::allocator_type; };
 template <class T>
 concept keyed_form = has_allocator<T> && requires { typename T::key_type; } &&
-                   (requires { typename T::key_compare; } || requires { typename T::hasher; });
+                     (requires { typename T::key_compare; } || requires { typename T::hasher; });
 template <class T>
 concept sequence_form = has_allocator<T> && requires(T& values, std::size_t count) {
   typename T::value_type;
