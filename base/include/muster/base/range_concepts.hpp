@@ -2,14 +2,14 @@
 #pragma once
 
 // The concepts of ranges and iterators, and the functions that go with them, without the views: <ranges> is a third of
-// what a call of a pool would take to compile. The standard has no header for these alone; libstdc++ has.
+// what a call of a pool would take to compile. The standard has no header for these alone; <span> of libstdc++ has them.
 //
 // Thread safety: types only.
 
 #include <version>
 
-#if defined(__GLIBCXX__) && __has_include(<bits/ranges_base.h>)
-#include <bits/ranges_base.h>
+#if defined(__GLIBCXX__)
+#include <span>
 #else
 #include <iterator>
 #include <ranges>
