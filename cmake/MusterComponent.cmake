@@ -3,17 +3,16 @@
 # the header file set supplies the include path, so an include from a wrong floor does not compile.
 # include/ holds what a program may include, and what templates of that need (detail/). internal/ holds headers for the
 # rooms above and for tests: no program finds them, and they are not installed.
-include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
 
-# muster_component(NAME [CUDA]  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
-# OPTIONAL: headers for programs that have another library, which the component itself does not link. CUDA: programs that
-# link it take the CUDA Toolkit, and those without find an installation that has it all the same.
+# muster_component(NAME  HEADERS …  [OPTIONAL headers…]  SOURCES …  LINK public…  PRIVATE_LINK …)
+# OPTIONAL: headers for programs that have another library, which the component itself does not link. The components that
+# LINK names are those of MusterComponents.cmake.
 # include/muster/*.hpp are for people, who include one header for a room.
 # Where several sources are compiled as one (UNITY_BUILD), all of a component are: half of their time is its headers'.
 function(muster_component name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;OPTIONAL;SOURCES;LINK;PRIVATE_LINK")
   set(target muster_${name})
+  muster_check_needs(${name} ${arg_LINK})
   add_library(${target} ${arg_SOURCES})
   add_library(muster::${name} ALIAS ${target})
   set(details ${arg_HEADERS})
@@ -39,13 +38,22 @@ function(muster_component name)
     UNITY_BUILD_BATCH_SIZE 0
     VERIFY_INTERFACE_HEADER_SETS ${MUSTER_VERIFY_HEADERS} INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   muster_use_precompiled(standard ${target})
-  set_property(GLOBAL APPEND PROPERTY MUSTER_COMPONENTS ${name})
-  set(export musterTargets)
-  if(arg_CUDA)
-    set(export musterCudaTargets)
+  muster_compile_by_default(${target})
+  if(MUSTER_INSTALL)
+    muster_install_component(${name})
+  elseif(NOT PROJECT_IS_TOP_LEVEL)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # the program builds what it links
   endif()
-  install(TARGETS ${target} EXPORT ${export}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILE_SET details DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+# Fails where the components among `linked` are not those that MusterComponents.cmake says.
+function(muster_check_needs name)
+  set(linked ${ARGN})
+  list(FILTER linked INCLUDE REGEX "^muster::")
+  list(TRANSFORM linked REPLACE "^muster::" "")
+  if(NOT "${linked}" STREQUAL "${muster_needs_${name}}")
+    message(FATAL_ERROR "'${name}' links '${linked}', but MusterComponents.cmake says that it needs '${muster_needs_${name}}'")
+  endif()
 endfunction()
 
 # Target muster_NAME_internal: the internal headers of a component, and those of what it links.
@@ -61,20 +69,4 @@ function(muster_internal_headers name)
   endforeach()
   target_include_directories(muster_${name} PRIVATE
     $<BUILD_INTERFACE:$<TARGET_PROPERTY:${internal},INTERFACE_INCLUDE_DIRECTORIES>>)
-endfunction()
-
-# Installs the exported targets and the package files that find_package(muster) reads.
-function(muster_install_package)
-  set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
-  install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${where})
-  get_property(MUSTER_COMPONENTS GLOBAL PROPERTY MUSTER_COMPONENTS)
-  configure_package_config_file(cmake/musterConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake
-    INSTALL_DESTINATION ${where})
-  write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake COMPATIBILITY SameMajorVersion)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/musterConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/musterConfigVersion.cmake
-    DESTINATION ${where})
-  if(MUSTER_HAS_CUDA)
-    install(EXPORT musterCudaTargets NAMESPACE muster:: DESTINATION ${where})
-    install(FILES cmake/MusterCudaImage.cmake DESTINATION ${where})
-  endif()
 endfunction()

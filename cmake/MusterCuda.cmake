@@ -8,10 +8,10 @@ set(MUSTER_CUDA_ARCHITECTURES "80;90" CACHE STRING
   "Compute capabilities that kernels are compiled for; drivers of newer devices compile the last one's PTX, and 80-virtual is PTX only")
 set(MUSTER_CUDA_FLAGS "" CACHE STRING "More options for nvcc")
 
-# Sets MUSTER_HAS_CUDA. A macro, because the package's variables are its caller's too.
+# Sets MUSTER_HAS_CUDA: `components` has to name it. A macro, because the package's variables are its caller's too.
 macro(muster_find_cuda)
   set(MUSTER_HAS_CUDA OFF)
-  if(MUSTER_CUDA)  # AUTO is true, too
+  if(MUSTER_CUDA AND "cuda" IN_LIST components)  # AUTO is true, too
     find_package(CUDAToolkit 12.4 QUIET)
     # Only its preprocessor is used, so it is not the one that everything else is compiled by.
     find_program(MUSTER_CUDA_HOST_COMPILER g++ DOC "The g++ whose headers kernels are compiled with")

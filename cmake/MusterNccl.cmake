@@ -7,7 +7,7 @@ set_property(CACHE MUSTER_NCCL PROPERTY STRINGS AUTO ON OFF)
 # Sets MUSTER_HAS_NCCL, and MUSTER_NCCL_INCLUDE. After muster_find_cuda.
 function(muster_find_nccl)
   set(MUSTER_HAS_NCCL OFF PARENT_SCOPE)
-  if(NOT MUSTER_NCCL)  # AUTO is true, too
+  if(NOT MUSTER_NCCL OR NOT "nccl" IN_LIST components)  # AUTO is true, too
     return()
   endif()
   set(found "muster::cuda is not built")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSL-1.0
+# A program that fetches muster from a git address, and says nothing of how it is built: it gets what a pool takes,
+# optimised, and nothing of it is among what the program installs.
+include(${CMAKE_CURRENT_LIST_DIR}/support.cmake)
+set(git git -c init.defaultBranch=main -c user.name=muster -c user.email=muster@localhost)
+run(git -C ${SOURCE} checkout-index --all --prefix=${WORK}/repository/)
+run(${git} -C ${WORK}/repository init --quiet)
+run(${git} -C ${WORK}/repository add --all)
+run(${git} -C ${WORK}/repository commit --quiet --message "The tree as it is")
+
+try_template(-DMUSTER_GIT=file://${WORK}/repository -DCMAKE_DISABLE_FIND_PACKAGE_muster=ON)
+file(GLOB_RECURSE libraries RELATIVE ${WORK}/template ${WORK}/template/libmuster_*)
+list(TRANSFORM libraries REPLACE ".*libmuster_(.+)[.]a" "\\1")
+list(SORT libraries)
+if(NOT libraries STREQUAL "async;base;memory;pool;process;queue;serialize")
+  message(FATAL_ERROR "a program with a pool has built ${libraries}")
+endif()
+file(STRINGS ${WORK}/template/compile_commands.json commands REGEX "command.*muster-(src|build)")
+list(FILTER commands EXCLUDE REGEX " -O2 ")
+if(commands)
+  message(FATAL_ERROR "compiled without -O2: ${commands}")
+endif()
+run(${CMAKE_COMMAND} --install ${WORK}/template --prefix ${WORK}/prefix)
+if(EXISTS ${WORK}/prefix)
+  message(FATAL_ERROR "the program installs what is muster's: ${output}")
+endif()
+file(REMOVE_RECURSE ${WORK})
