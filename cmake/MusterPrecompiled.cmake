@@ -10,6 +10,9 @@ option(MUSTER_PRECOMPILE "Compile common headers once" ${precompile_unless_told}
 
 # muster_precompiled(NAME HEADERS … LINK …): a set of headers, for muster_use_precompiled.
 function(muster_precompiled name)
+  if(NOT MUSTER_PRECOMPILE)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LINK")
   list(TRANSFORM arg_HEADERS REPLACE "(.+)" "<\\1>")
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/precompiled_${name}.cpp CONTENT "")

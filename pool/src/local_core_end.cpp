@@ -20,7 +20,7 @@ local_core::admission local_core::begin_unit(bool limited) {
   // Counted before the look at closed_: either it is seen by whoever has closed the pool, or it sees that.
   accepted_.fetch_add(1);
   const bool refused = stopping_.is_requested() || (closed_.load() && !from_task);
-  if (!refused) return needs_place ? admission::with_place : admission::accepted;
+  if (!refused) return needs_place ? admission::with_place : admission::without_place;
   if (needs_place) free_place();
   end_unit();
   throw_closed();

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/unique_fd.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/serialize/codec.hpp>
 
 namespace muster::test {

@@ -19,6 +19,7 @@
 #include <muster/base/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/memory/wait/wait_protocol.hpp>
 
 #include "group_support.hpp"

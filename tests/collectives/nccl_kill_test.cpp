@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/cuda/cuda_device.hpp>
+#include <muster/memory/domain.hpp>
 
 #include "group_operations.hpp"
 #include "memory_state.hpp"

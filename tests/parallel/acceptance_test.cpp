@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <muster/collectives/group.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/queue/event.hpp>
 
 #include "world_support.hpp"

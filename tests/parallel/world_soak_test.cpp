@@ -9,6 +9,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/mutex.hpp>
 #include <muster/base/pidfd.hpp>
+#include <muster/memory/domain.hpp>
 
 #include "processes.hpp"
 #include "seed.hpp"

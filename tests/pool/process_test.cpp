@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <muster/memory/domain.hpp>
 #include <muster/pool/process.hpp>
 
 #include <unistd.h>

@@ -12,6 +12,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>

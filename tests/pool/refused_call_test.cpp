@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"

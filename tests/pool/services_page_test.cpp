@@ -18,6 +18,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>

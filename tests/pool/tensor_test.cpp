@@ -9,6 +9,7 @@
 
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 
 #include "processes.hpp"

@@ -19,6 +19,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/memfd.hpp>
+#include <muster/memory/domain.hpp>
 
 #include "open_files.hpp"
 #include "processes.hpp"

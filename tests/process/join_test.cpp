@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Another program (tests/programs/guest.cpp) joins the domain of this one.
+#include <muster/memory/domain.hpp>
 #include <muster/process/join.hpp>
 
 #include <sys/socket.h>

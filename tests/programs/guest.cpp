@@ -21,6 +21,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/process/join.hpp>
 #include <muster/process/listener.hpp>
 #include <muster/queue/event.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <muster/memory/domain.hpp>
 #include <muster/queue/event.hpp>
 
 #include <linux/seccomp.h>

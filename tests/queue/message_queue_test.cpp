@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What both kinds of queues promise, among threads and among processes.
+#include <muster/memory/domain.hpp>
 #include <muster/queue/message_queue.hpp>
 
 #include <unistd.h>

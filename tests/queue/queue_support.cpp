@@ -8,6 +8,7 @@
 #include <latch>
 
 #include <muster/base/memfd.hpp>
+#include <muster/memory/domain.hpp>
 
 namespace muster::test {
 

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 // <muster/pool.hpp>

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How far a cancellation may go when a worker has begun the task. One that none has begun is withdrawn in any case,

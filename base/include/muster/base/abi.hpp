@@ -10,6 +10,7 @@
 
 #include <version>
 
+#include <muster/base/requirements.hpp>
 #include <muster/base/version.hpp>
 
 #if defined(_LIBCPP_VERSION)

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Processors by number, ascending, each once.

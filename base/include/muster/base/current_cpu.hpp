@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <muster/base/requirements.hpp>
+
 #include <sched.h>
 
 #include <cstddef>

@@ -4,6 +4,8 @@
 #include <string>
 #include <typeinfo>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// The source-code name of a type or function, or `mangled` itself when it is not a mangled name.

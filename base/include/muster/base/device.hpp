@@ -6,6 +6,8 @@
 #include <iosfwd>
 #include <string_view>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Whose memory something lies in: the host's, "cpu", or a GPU's, "cuda:0" and so on. It is a name: whether there is

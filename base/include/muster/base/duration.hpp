@@ -6,6 +6,8 @@
 //
 // Thread safety: types only.
 
+#include <muster/base/requirements.hpp>
+
 #include <version>
 
 #if defined(__GLIBCXX__) && __has_include(<bits/chrono.h>)

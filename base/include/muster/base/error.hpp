@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include <muster/base/abi.hpp>
+#include <muster/base/requirements.hpp>
 
 namespace muster {
 

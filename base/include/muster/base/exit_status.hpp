@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How a process ended: it exited with a code, a signal killed it, or nobody knows (somebody else reaped it).

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How a thread computes, and which exceptions there have been (the flags). On x86-64 it is MXCSR alone: long double is

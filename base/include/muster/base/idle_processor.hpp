@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Whether a processor of this machine seems to have nothing to do, besides the one that the calling thread runs on:

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// What a library keeps when a task has ended, because the next one most likely wants it too: mappings of memory that

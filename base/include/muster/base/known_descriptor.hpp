@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// A file descriptor, and the open file that it meant when this was made.

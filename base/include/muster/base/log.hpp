@@ -4,6 +4,8 @@
 #include <functional>
 #include <string_view>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// By who should read it: `debug` who mends muster, `info` who wonders what it did, `warning` who runs the program,

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include <muster/base/error.hpp>
+#include <muster/base/requirements.hpp>
 
 namespace muster::detail {
 

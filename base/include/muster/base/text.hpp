@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 namespace detail {

@@ -5,6 +5,8 @@
 //
 // Thread safety: macros only.
 
+#include <muster/base/requirements.hpp>
+
 #if defined(__clang__)
 #define MUSTER_THREAD_ATTRIBUTE(attribute) __attribute__((attribute))
 #else

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Owns a file descriptor and closes it.
@@ -17,7 +19,8 @@ public:
   explicit unique_fd(int number) noexcept : number_(number) {}
   unique_fd(unique_fd&& other) noexcept : number_(other.release()) {}
   unique_fd& operator=(unique_fd&& other) noexcept {
-    unique_fd(std::move(other)).swap(*this);
+    unique_fd moved(std::move(other));
+    moved.swap(*this);
     return *this;
   }
   ~unique_fd() {

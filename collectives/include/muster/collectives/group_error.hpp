@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <muster/base/error.hpp>
+#include <muster/base/requirements.hpp>
 
 namespace muster {
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// What two elements are joined by. Integers wrap around.

@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 namespace detail {

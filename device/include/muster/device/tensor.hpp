@@ -113,7 +113,8 @@ public:
   tensor& operator=(const tensor&) = default;
   tensor(tensor&& other) noexcept : tensor() { swap(other); }
   tensor& operator=(tensor&& other) noexcept {
-    tensor(std::move(other)).swap(*this);
+    tensor moved(std::move(other));
+    moved.swap(*this);
     return *this;
   }
   ~tensor() = default;

@@ -9,6 +9,8 @@
 #include <ostream>
 #include <span>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 namespace detail {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// The elements of a tensor by their indices, for inner loops: a pointer, N sizes and N strides.

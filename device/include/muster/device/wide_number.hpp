@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// A number of any dtype, in the widest type of its kind.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Whether memory in big pieces is made of huge pages (2 MiB).

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 class arena;
@@ -48,7 +50,8 @@ public:
   block(block&& other) noexcept
       : arena_(std::exchange(other.arena_, nullptr)), ref_(std::exchange(other.ref_, {})), data_(other.data_) {}
   block& operator=(block&& other) noexcept {
-    block(std::move(other)).swap(*this);
+    block moved(std::move(other));
+    moved.swap(*this);
     return *this;
   }
   ~block() { reset(); }

@@ -174,19 +174,19 @@ template <class Word>
 void basic_extent_map<Word>::share(participant_id from, std::uint32_t descriptor, extent_run run) noexcept {
   const ownership<extent_state> shared{
       .generation = descriptor, .owner = participant_id::everybody, .state = extent_state::shared};
-  for (auto& word : words_.subspan(run.first, run.count)) {
-    const auto found = read(word);
-    if (found.owner == from && found.state == extent_state::held) word.store(shared.pack(), std::memory_order_release);
+  for (auto& each : words_.subspan(run.first, run.count)) {
+    const auto found = read(each);
+    if (found.owner == from && found.state == extent_state::held) each.store(shared.pack(), std::memory_order_release);
   }
 }
 
 template <class Word>
 void basic_extent_map<Word>::unshare(std::uint32_t descriptor, participant_id to, extent_run run) noexcept {
   const auto state = to == participant_id::none ? extent_state::free : extent_state::held;
-  for (auto& word : words_.subspan(run.first, run.count)) {
-    if (!is_part_of(word, descriptor)) continue;
+  for (auto& each : words_.subspan(run.first, run.count)) {
+    if (!is_part_of(each, descriptor)) continue;
     const ownership<extent_state> given{.generation = descriptor, .owner = to, .state = state};
-    word.store(given.pack(), std::memory_order_release);
+    each.store(given.pack(), std::memory_order_release);
   }
 }
 

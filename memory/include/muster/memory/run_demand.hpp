@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How far the memory that a process uses has swung lately: between the most and the least bytes that it has used at

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Rows from `first` to before `last`.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Which of the tasks that wait comes first. Every 16th time a worker looks, the least urgent come first, so that none

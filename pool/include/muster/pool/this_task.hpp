@@ -3,6 +3,8 @@
 
 #include <stop_token>
 
+#include <muster/base/requirements.hpp>
+
 /// What a running task may ask about itself.
 ///
 /// Thread safety: safe; only the thread that the task was called on is "in" it.

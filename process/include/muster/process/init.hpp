@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Must be the first thing that main() does.

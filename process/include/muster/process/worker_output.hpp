@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Which of its two streams a worker wrote to.

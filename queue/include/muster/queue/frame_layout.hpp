@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How much of a call's frame fits into its slot, and of a reply.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// What a message consists of: `{attachments:16, in_block:1, frame_bytes:47}`. Its *body* is the frame, and from the

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// A number in a worker's line that only that worker writes: what another process leaves there is far out of range.

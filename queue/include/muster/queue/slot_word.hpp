@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Where a task is. Who may change it: docs/formats/board.md.

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// Declares that a class holds pointers which the compiler cannot see, because they are numbers. Such a class would be

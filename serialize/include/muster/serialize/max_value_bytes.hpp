@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// The maximum of `sizeof` for a value that crosses by itself, to another process or into a pool of threads: an

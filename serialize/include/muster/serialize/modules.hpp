@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// An executable or shared library as loaded into this process.

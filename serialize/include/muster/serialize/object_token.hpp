@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <typeinfo>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// {module:32, offset:32}: a hash of the module's build-id, and where the object lies in the module.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster {
 
 /// How that part of a call's arguments, bound values and elements which lies in shared memory (tensors, shared objects)

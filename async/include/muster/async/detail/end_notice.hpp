@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Learns once that something has ended, from the thread that observes the end: often the supervisor.

@@ -64,7 +64,8 @@ public:
   future_handle(future_handle&& other) noexcept
       : which_(std::move(other.which_)), table_(std::exchange(other.table_, nullptr)) {}
   future_handle& operator=(future_handle&& other) noexcept {
-    future_handle(std::move(other)).swap(*this);
+    future_handle moved(std::move(other));
+    moved.swap(*this);
     return *this;
   }
   /// In a forked child it leaves what it holds to the parent.

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 template <class T, class Deleter = std::default_delete<T>>

@@ -10,6 +10,8 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// An executor, and work outstanding on it. (Boost's guard keeps the executor twice.)

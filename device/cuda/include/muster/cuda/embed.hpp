@@ -13,6 +13,8 @@
 
 #include <cstddef>
 
+#include <muster/base/requirements.hpp>
+
 /// Defines `name` as the bytes of a file. The assembler reads it, which is fast whatever its size. The name is one for
 /// the whole program.
 #define MUSTER_EMBED_IMAGE(name, file)       \

@@ -26,6 +26,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::wait_protocol {
 
 inline constexpr std::uint32_t waiting = 1;

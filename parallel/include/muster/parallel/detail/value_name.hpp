@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <iosfwd>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 struct function_spec;

@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// What the caller wants.

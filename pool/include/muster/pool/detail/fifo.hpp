@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// A row that grows at its end and shrinks at its beginning, in one piece of memory: std::deque, whose header every

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// The thread that goes over the input of a stream.

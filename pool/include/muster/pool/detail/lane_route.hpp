@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Whose lanes the tasks of a call go to: everybody's, one worker's, or those of all workers in turn.

@@ -22,9 +22,9 @@ using local_context_maker = std::function<std::shared_ptr<void>(std::size_t work
 
 /// How a unit, which is a task or a map, was accepted.
 enum class local_admission : std::uint8_t {
-  with_place,  ///< its place under max_pending and its end are owed
-  accepted,    ///< its end is owed
-  overflow     ///< not at all: it is to fail with that
+  with_place,     ///< its place under max_pending and its end are owed
+  without_place,  ///< its end is owed
+  overflow        ///< not at all: it is to fail with that
 };
 
 [[nodiscard]] std::shared_ptr<future_home> home_of(const std::shared_ptr<local_core>& core) noexcept;

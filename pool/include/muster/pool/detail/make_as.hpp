@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// A `T` that is only ever used as a `Base`, of which it is a class. Where there is a `T` for each callable of a

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <optional>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// The iterator of what gives one value after the other by `next()`, and nothing at the end: for range-for. It takes

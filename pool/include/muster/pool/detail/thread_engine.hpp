@@ -189,7 +189,7 @@ private:
     const auto helpers = make_helpers<Helper>(work);
     switch (begin_unit(*core_, true)) {
       case local_admission::with_place: work->take_place(); break;
-      case local_admission::accepted: break;
+      case local_admission::without_place: break;
       case local_admission::overflow: {
         const auto why = overflow_error();
         static_cast<void>(begin_unit(*core_, false));  // not limited: it is accepted, or throws

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Throws errc::not_serializable if the calling thread has nearly used up its stack.

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Whether an argument is sent as the text that it points to.

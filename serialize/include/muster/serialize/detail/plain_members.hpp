@@ -14,6 +14,8 @@
 
 #include <cstddef>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Defined where plain types are.

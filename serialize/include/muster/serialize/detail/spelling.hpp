@@ -7,6 +7,8 @@
 
 #include <string_view>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 template <class T>

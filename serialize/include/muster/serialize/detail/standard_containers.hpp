@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 // A container of elements that are encoded in no bytes at all may have more elements than bytes are left, but a
@@ -28,7 +30,7 @@ std::size_t read_count(Archive& archive) {
   std::uint64_t count = 0;
   archive.read(&count, sizeof count);
   if (count > always_believable_count) archive.expect(count, 1);
-  return static_cast<std::size_t>(count);
+  return count;
 }
 
 /// How many elements follow that have their own size as bytes.
@@ -37,7 +39,7 @@ std::size_t read_row_count(Archive& archive) {
   std::uint64_t count = 0;
   archive.read(&count, sizeof count);
   archive.expect(count, sizeof(T));
-  return static_cast<std::size_t>(count);
+  return count;
 }
 
 // ---- elements

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 template <class Archive, class Owner>

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/base/requirements.hpp>
+
 namespace muster::detail {
 
 /// Chooses the other one of value_or.
