@@ -7,6 +7,7 @@ option(MUSTER_BUILD_EXAMPLES "Build the examples" OFF)
 option(MUSTER_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(MUSTER_BUILD_FUZZERS "Build the fuzzers, which need Clang" OFF)
 option(MUSTER_INSTALL "Install the libraries, their headers and what finds them" ${PROJECT_IS_TOP_LEVEL})
+option(MUSTER_DEBIAN "Make Debian packages by cpack" OFF)
 option(MUSTER_UNITY "Compile the sources of each component as one, which takes a third of the time" ON)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
