@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <muster/base/system_call.hpp>
-#include <muster/queue/task_call.hpp>
+#include <muster/queue/detail/task_call.hpp>
 #include <muster/queue/worker_end.hpp>
 
 #include "comparison.hpp"

@@ -6,7 +6,7 @@
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/dispatcher.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace bench {
 

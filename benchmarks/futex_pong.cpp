@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/system_call.hpp>
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <muster/base/unique_fd.hpp>
-#include <muster/memory/mapping.hpp>
+#include <muster/memory/detail/mapping.hpp>
 
 namespace bench {
 

@@ -18,9 +18,9 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/memfd.hpp>
-#include <muster/memory/mapping.hpp>
+#include <muster/memory/detail/mapping.hpp>
 #include <muster/pool/async.hpp>
 
 #include "windows.hpp"

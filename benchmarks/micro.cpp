@@ -15,9 +15,9 @@
 
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/serialize/codec.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/serialize/detail/codec.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace {
 

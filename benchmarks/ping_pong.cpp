@@ -8,7 +8,7 @@
 #include <csignal>
 #include <new>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/system_call.hpp>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/spin.hpp>
 
 #include "scaling_figures.hpp"

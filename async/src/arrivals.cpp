@@ -7,7 +7,7 @@
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/async/detail/owning_list.hpp>
 #include <muster/async/detail/task_thread.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

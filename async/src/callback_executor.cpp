@@ -9,7 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include <muster/base/assert.hpp>
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/room.hpp>
 #include <muster/base/start_thread.hpp>

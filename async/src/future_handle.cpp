@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/async/detail/future_handle.hpp>
 
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
 
 namespace muster::detail {
 

@@ -5,7 +5,7 @@
 
 #include <muster/async/detail/callback_executor.hpp>
 #include <muster/async/detail/waiting_calls.hpp>
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 
 namespace muster::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/abi.hpp>
+#include <muster/base/detail/abi.hpp>
 
 namespace muster::abi {
 

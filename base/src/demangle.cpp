@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 
 #include <cxxabi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 
 #include <pthread.h>
 #include <unistd.h>

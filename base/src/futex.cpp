@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

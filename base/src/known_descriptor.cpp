@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/known_descriptor.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include <muster/base/cgroup.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include <muster/base/assert.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 
 #include "combine_kernel.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 
 #include "broken_word.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/collectives/device_transport.hpp>
 #include <muster/collectives/group_options.hpp>

@@ -4,10 +4,10 @@
 #include <bit>
 #include <optional>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/convert.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster::detail {
 

@@ -6,7 +6,7 @@
 
 #include <muster/collectives/device_transport.hpp>
 #include <muster/collectives/reduction.hpp>
-#include <muster/device/arithmetic_op.hpp>
+#include <muster/device/detail/arithmetic_op.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster::detail {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
 #include <muster/base/text.hpp>
 
 #include "crossing_errors.hpp"

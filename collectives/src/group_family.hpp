@@ -6,7 +6,7 @@
 #include <span>
 
 #include <muster/collectives/detail/rank_end.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 namespace muster::detail {
 

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <utility>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/sleeper.hpp>
-#include <muster/memory/wait/wait_protocol.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
 

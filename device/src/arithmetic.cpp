@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/arithmetic.hpp>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/overlap.hpp>
 

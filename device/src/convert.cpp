@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include <cstring>
 #include <limits>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/overlap.hpp>
 

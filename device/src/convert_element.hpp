@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// One number in the type of another dtype; the rules are those of muster/device/convert.hpp. All of it is arithmetic
-// and selection, so that loops over it can be vectorised.
+// One number in the type of another dtype; the rules are those of muster/device/detail/convert.hpp. All of it is
+// arithmetic and selection, so that loops over it can be vectorised.
 //
 // Thread safety: pure functions; safe.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include <array>
 #include <atomic>

@@ -11,7 +11,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include "bools.hpp"
 #include "layout.hpp"

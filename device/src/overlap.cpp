@@ -10,7 +10,7 @@
 #include <span>
 
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/storage.hpp>
+#include <muster/device/detail/storage.hpp>
 
 #include <cstdint>
 #include <new>
@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 #include <muster/memory/domain.hpp>
 
 namespace muster {

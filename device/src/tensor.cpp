@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include "layout.hpp"
 

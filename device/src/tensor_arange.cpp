@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <variant>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/tensor.hpp>
 

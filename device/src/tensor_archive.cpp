@@ -7,9 +7,9 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 #include <muster/device/tensor.hpp>
-#include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/detail/frame_stream.hpp>
 
 #include "bools.hpp"
 #include "layout.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 #include "layout.hpp"

@@ -5,10 +5,10 @@
 #include <limits>
 #include <optional>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 #include <muster/device/overlap.hpp>
 #include <muster/device/tensor.hpp>
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/text.hpp>
 
 #include "number_format.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a home does when a participant has died: its own, what was lent to the dead one, and what that was just doing.
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 #include <new>
 

@@ -11,7 +11,7 @@
 #include <muster/base/memory_budget.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <muster/base/assert.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster {
 

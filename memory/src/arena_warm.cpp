@@ -4,7 +4,7 @@
 #include <new>
 #include <span>
 
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster {
 

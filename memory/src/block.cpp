@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 
 #include <muster/base/assert.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>

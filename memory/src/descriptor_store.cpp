@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/descriptor_store.hpp>
+#include <muster/memory/detail/descriptor_store.hpp>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 

@@ -10,11 +10,11 @@
 #include <atomic>
 #include <climits>
 
+#include <muster/base/detail/futex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/memory_budget.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/base/of_process.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>

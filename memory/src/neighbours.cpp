@@ -5,7 +5,7 @@
 #include <exception>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/of_process.hpp>
 #include <muster/base/text.hpp>
 

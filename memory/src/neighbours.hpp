@@ -2,7 +2,7 @@
 #pragma once
 
 #include <muster/base/memory_budget.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/recovery.hpp>
+#include <muster/memory/detail/recovery.hpp>
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 
 #include <boost/circular_buffer.hpp>
 
-#include <muster/memory/block_table.hpp>
-#include <muster/memory/extent_map.hpp>
+#include <muster/memory/detail/block_table.hpp>
+#include <muster/memory/detail/extent_map.hpp>
 
 namespace muster::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/parallel/apply_rule.hpp>
+#include <muster/parallel/detail/apply_rule.hpp>
 
 #include <algorithm>
 #include <functional>

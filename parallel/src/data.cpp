@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include "data_check.hpp"
 

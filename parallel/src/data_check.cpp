@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 namespace muster::detail {
 

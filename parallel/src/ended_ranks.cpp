@@ -4,7 +4,7 @@
 #include <exception>
 
 #include <muster/base/pidfd.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
 
 namespace muster::detail {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <muster/collectives/group_error.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
 
 namespace muster::detail {
 

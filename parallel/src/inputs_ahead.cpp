@@ -2,7 +2,7 @@
 #include <muster/parallel/detail/inputs_ahead.hpp>
 
 #include <muster/base/error.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster::detail {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include <muster/base/error.hpp>
-#include <muster/device/device_block.hpp>
-#include <muster/device/storage.hpp>
+#include <muster/device/detail/device_block.hpp>
+#include <muster/device/detail/storage.hpp>
 
 namespace muster::detail {
 

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include <muster/base/assert.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 
 #include "rule_kernel.hpp"
 

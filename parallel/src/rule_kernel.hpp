@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include <muster/device/rule_step.hpp>
+#include <muster/device/detail/rule_step.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 
 namespace muster::detail {

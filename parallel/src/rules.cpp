@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
 
 namespace muster {

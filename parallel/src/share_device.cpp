@@ -4,7 +4,7 @@
 #include "share_device.hpp"
 
 #include <muster/base/assert.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster::detail {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Updates whose values are joined over all ranks. Each rank joins a part of the elements, applies the rule to it, and
 // writes what comes of it into every rank's replica: so each element is computed once, and is the same everywhere.
+#include <muster/base/detail/float_state.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/float_state.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/detail/device_block.hpp>
 #include <muster/device/detail/stores.hpp>
-#include <muster/device/device_block.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 

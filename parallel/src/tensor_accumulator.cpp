@@ -8,8 +8,8 @@
 #include <muster/base/text.hpp>
 #include <muster/collectives/detail/combine.hpp>
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/convert.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include "weighted_sum.hpp"
 

@@ -4,7 +4,7 @@
 #include <complex>
 #include <type_traits>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/device/float16.hpp>
 
 namespace muster::detail {

@@ -7,8 +7,8 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/device/device_block.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
+#include <muster/device/detail/device_block.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
 #include <muster/serialize/error_info.hpp>
 
 #include "ended_ranks.hpp"

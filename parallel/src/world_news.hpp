@@ -11,7 +11,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
 

@@ -6,7 +6,7 @@
 
 #include <muster/async/detail/end_notice.hpp>
 #include <muster/async/detail/future_source.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/detail/progress.hpp>

@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstring>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/room.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exceptions.hpp>

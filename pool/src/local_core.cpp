@@ -5,11 +5,11 @@
 #include <bit>
 
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/effective_cpus.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 #include <muster/memory/wait/parking.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/serialize/exceptions.hpp>

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <muster/async/detail/callback_executor.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/spin.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 #include <muster/pool/detail/local_core.hpp>
 #include <muster/pool/detail/local_worker.hpp>
 

@@ -14,11 +14,11 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
-#include <muster/base/known_descriptor.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/system_call.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 
 namespace muster::detail {

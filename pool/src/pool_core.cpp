@@ -5,11 +5,11 @@
 
 #include <muster/async/detail/callback_executor.hpp>
 #include <muster/async/detail/waiting_calls.hpp>
-#include <muster/base/demangle.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/demangle.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 
 namespace muster::detail {
 

@@ -6,13 +6,13 @@
 #include <csignal>
 #include <optional>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/pool/detail/pool_core.hpp>
 #include <muster/pool/pool_options.hpp>
 #include <muster/process/crew.hpp>
-#include <muster/process/supervisor.hpp>
+#include <muster/process/detail/supervisor.hpp>
 
 #include "worker_loop.hpp"
 

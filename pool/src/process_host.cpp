@@ -12,8 +12,8 @@
 #include <muster/async/detail/callback_executor.hpp>
 #include <muster/async/detail/waiting_calls.hpp>
 #include <muster/base/descriptor_limit.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/effective_cpus.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/pool/detail/pool_core.hpp>

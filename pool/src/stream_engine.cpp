@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstdint>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 
 namespace muster::detail {
 

@@ -2,8 +2,8 @@
 #include <muster/pool/this_task.hpp>
 
 #include <muster/pool/detail/local_worker.hpp>
+#include <muster/queue/detail/task_call.hpp>
 #include <muster/queue/stop_watch.hpp>
-#include <muster/queue/task_call.hpp>
 
 namespace muster {
 

@@ -3,9 +3,9 @@
 
 #include <exception>
 
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/mutex.hpp>
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/process/worker_environment.hpp>
 
 namespace muster::detail {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <muster/base/abi.hpp>
+#include <muster/base/detail/abi.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
-#include <muster/serialize/modules.hpp>
+#include <muster/serialize/detail/modules.hpp>
 
 namespace muster::detail {
 

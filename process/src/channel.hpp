@@ -13,8 +13,8 @@
 #include <muster/base/unique_fd.hpp>
 #include <muster/process/worker_environment.hpp>
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/detail/modules.hpp>
 #include <muster/serialize/error_info.hpp>
-#include <muster/serialize/modules.hpp>
 
 namespace muster::detail {
 

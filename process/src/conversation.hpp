@@ -8,8 +8,8 @@
 #include <span>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/known_descriptor.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 #include "channel.hpp"
 #include "descriptor_messages.hpp"

@@ -13,7 +13,7 @@
 #include <csignal>
 #include <cstring>
 
-#include <muster/base/known_descriptor.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/sanitizer.hpp>
 
 #include "channel.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/text.hpp>
 

@@ -12,7 +12,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/process/crew.hpp>
 
 #include "channel.hpp"

@@ -9,7 +9,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include <muster/memory/descriptor_store.hpp>
+#include <muster/memory/detail/descriptor_store.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "channel.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <muster/base/error.hpp>
-#include <muster/memory/descriptor_name.hpp>
+#include <muster/memory/detail/descriptor_name.hpp>
 
 #include "channel.hpp"
 

@@ -9,7 +9,7 @@
 #include <muster/base/pidfd.hpp>
 #include <muster/base/text.hpp>
 #include <muster/base/version.hpp>
-#include <muster/serialize/modules.hpp>
+#include <muster/serialize/detail/modules.hpp>
 
 #include "join_messages.hpp"
 #include "listener_impl.hpp"

@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/known_descriptor.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/base/pidfd.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/mutex.hpp>
 
 namespace muster::detail {
 

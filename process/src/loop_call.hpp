@@ -6,7 +6,7 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "conversation.hpp"

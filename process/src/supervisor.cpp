@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/process/supervisor.hpp>
+#include <muster/process/detail/supervisor.hpp>
 
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -9,8 +9,8 @@
 
 #include <boost/asio/bind_allocator.hpp>
 
-#include <muster/base/known_descriptor.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/of_process.hpp>
 #include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>

@@ -15,10 +15,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/handler_room.hpp>
 #include <muster/process/crew.hpp>
-#include <muster/process/supervisor.hpp>
+#include <muster/process/detail/supervisor.hpp>
 
 #include "log_relay.hpp"
 #include "loop_call.hpp"

@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-#include <muster/base/known_descriptor.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/serialize/error_info.hpp>
 
 #include "channel.hpp"

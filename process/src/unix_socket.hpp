@@ -6,7 +6,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/unique_fd.hpp>
 
 namespace muster::detail {

@@ -5,7 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <muster/base/handler_room.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster::detail {
 

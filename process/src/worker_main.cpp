@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include <muster/base/fork_count.hpp>
-#include <muster/base/known_descriptor.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/text.hpp>
 #include <muster/process/worker_environment.hpp>

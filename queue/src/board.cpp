@@ -7,8 +7,8 @@
 #include <bit>
 #include <limits>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/memory/wait/parking.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <muster/queue/task_call.hpp>
+#include <muster/queue/detail/task_call.hpp>
 
 namespace muster {
 

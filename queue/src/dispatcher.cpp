@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <muster/base/assert.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/room.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>

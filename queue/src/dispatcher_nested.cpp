@@ -7,8 +7,8 @@
 #include <climits>
 #include <cstring>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
 

@@ -4,7 +4,7 @@
 #include <climits>
 #include <utility>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/reply_seal.hpp>

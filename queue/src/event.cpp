@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <muster/base/assert.hpp>
+#include <muster/base/detail/futex.hpp>
+#include <muster/base/detail/pending_work.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
-#include <muster/base/pending_work.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/event_word.hpp>

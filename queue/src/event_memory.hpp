@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <muster/memory/wait/place.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 #include <muster/queue/event.hpp>
 
 namespace muster {

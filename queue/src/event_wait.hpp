@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <muster/base/futex.hpp>
-#include <muster/memory/wait/place.hpp>
-#include <muster/memory/wait/sleeper.hpp>
+#include <muster/base/detail/futex.hpp>
+#include <muster/memory/detail/wait/place.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/queue/event_word.hpp>
 

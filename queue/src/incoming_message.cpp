@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/incoming_message.hpp>
+#include <muster/queue/detail/incoming_message.hpp>
 
 #include <exception>
 #include <new>

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <span>
 
-#include <muster/memory/arena.hpp>
-#include <muster/queue/message_form.hpp>
+#include <muster/memory/detail/arena.hpp>
+#include <muster/queue/detail/message_form.hpp>
 
 namespace muster {
 

@@ -3,8 +3,8 @@
 
 #include <exception>
 
+#include <muster/base/detail/pending_work.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/pending_work.hpp>
 
 namespace muster::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/message_ring.hpp>
+#include <muster/queue/detail/message_ring.hpp>
 
 #include <algorithm>
 #include <climits>
@@ -7,14 +7,14 @@
 #include <utility>
 
 #include <muster/base/assert.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/sleeper.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
-#include <muster/memory/wait/wait_protocol.hpp>
 #include <muster/queue/message_protocol.hpp>
 
 #include "queue_keeper.hpp"

@@ -8,15 +8,15 @@
 #include <cstring>
 #include <span>
 
+#include <muster/base/detail/futex.hpp>
+#include <muster/base/detail/pending_work.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
-#include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 #include <muster/memory/wait/outlook.hpp>
+#include <muster/queue/detail/task_call.hpp>
 #include <muster/queue/slot_protocol.hpp>
-#include <muster/queue/task_call.hpp>
 #include <muster/queue/worker_end.hpp>
 
 #include "current_call.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
 
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/outgoing_message.hpp>
+#include <muster/queue/detail/outgoing_message.hpp>
 
 #include <cstring>
 #include <exception>

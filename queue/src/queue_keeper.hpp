@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <optional>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/queue/ring_memory.hpp>
+#include <muster/queue/detail/ring_memory.hpp>
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/ring_memory.hpp>
+#include <muster/queue/detail/ring_memory.hpp>
 
 #include <algorithm>
 #include <new>

@@ -7,7 +7,7 @@
 #include <exception>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/queue/slot_protocol.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/task_call.hpp>
+#include <muster/queue/detail/task_call.hpp>
 
 #include <unistd.h>
 
@@ -13,13 +13,13 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/detail/worker_cache.hpp>
 #include <muster/queue/reply_block.hpp>
 #include <muster/queue/reply_seal.hpp>
 #include <muster/queue/stop_watch.hpp>
 #include <muster/queue/task_reply.hpp>
-#include <muster/queue/worker_cache.hpp>
 #include <muster/serialize/archive.hpp>
 
 #include "current_call.hpp"

@@ -8,17 +8,17 @@
 #include <optional>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/futex.hpp>
-#include <muster/base/kept_for_next_task.hpp>
+#include <muster/base/detail/futex.hpp>
+#include <muster/base/detail/kept_for_next_task.hpp>
+#include <muster/base/detail/pending_work.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/pending_work.hpp>
 #include <muster/base/spin.hpp>
 #include <muster/base/text.hpp>
-#include <muster/memory/wait/look.hpp>
+#include <muster/memory/detail/wait/look.hpp>
 #include <muster/memory/wait/parking.hpp>
 #include <muster/queue/bell.hpp>
+#include <muster/queue/detail/task_call.hpp>
 #include <muster/queue/slot_protocol.hpp>
-#include <muster/queue/task_call.hpp>
 
 #include "current_call.hpp"
 #include "current_task.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/error_info.hpp>
 #include <muster/serialize/exception_type.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include <string_view>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 

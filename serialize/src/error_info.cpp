@@ -5,7 +5,7 @@
 #include <new>
 #include <string_view>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exception_type.hpp>
 #include <muster/serialize/exceptions.hpp>

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 
 #include "table_lock.hpp"
 

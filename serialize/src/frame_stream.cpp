@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/detail/frame_stream.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/modules.hpp>
+#include <muster/serialize/detail/modules.hpp>
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/object_token.hpp>
+#include <muster/serialize/detail/object_token.hpp>
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <muster/base/mutex.hpp>
-#include <muster/base/thread_annotations.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/base/detail/thread_annotations.hpp>
 
 namespace muster::detail {
 

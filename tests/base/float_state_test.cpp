@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 
 #include <cfenv>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/idle_processor.hpp>
+#include <muster/base/detail/idle_processor.hpp>
 
 #include <gtest/gtest.h>
 

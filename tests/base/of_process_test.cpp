@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::of_process_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/base/pending_work.hpp>
+#include <muster/base/detail/pending_work.hpp>
 
 #include <stdexcept>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/demangle.hpp>
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/log.hpp>
 
 #include "foreign_locale.hpp"

@@ -21,12 +21,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/wait_protocol.hpp>
 
 #include "broken_word.hpp"
 #include "group_support.hpp"

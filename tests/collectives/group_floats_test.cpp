@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include "float_states.hpp"
 #include "group_support.hpp"

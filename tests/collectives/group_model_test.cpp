@@ -23,7 +23,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/memory/wait/wait_protocol.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 
 namespace muster::group_model_test {
 namespace {

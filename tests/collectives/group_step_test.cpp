@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/memory/domain.hpp>

@@ -10,7 +10,7 @@
 
 #include <muster/base/unique_fd.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::test {
 

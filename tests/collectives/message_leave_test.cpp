@@ -16,11 +16,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/wait_protocol.hpp>
 
 #include "group_support.hpp"
 #include "memory_state.hpp"

@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include "conformance.hpp"
 #include "group_operations.hpp"

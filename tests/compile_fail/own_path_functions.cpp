@@ -50,7 +50,7 @@ void load_minimal(const Archive& /*archive*/, path& p, const std::string& text) 
 DEFINE_FOR_CEREAL
 #endif
 
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #if INSIDE == OF_CEREAL_LATER
 DEFINE_FOR_CEREAL

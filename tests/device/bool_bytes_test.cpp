@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/serialize/archive.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include <cmath>
 #include <complex>

@@ -12,9 +12,9 @@
 
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
-#include <muster/memory/descriptor_name.hpp>
+#include <muster/memory/detail/descriptor_name.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include "device_heap.hpp"
 #include "device_share.hpp"

@@ -6,7 +6,7 @@
 #include <bit>
 #include <vector>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 
 #include "../fake_cuda/fake_cuda.hpp"
 #include "cuda_support.hpp"

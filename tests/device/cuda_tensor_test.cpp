@@ -13,7 +13,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>

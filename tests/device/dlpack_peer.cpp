@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/dlpack.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/device/tensor_print.hpp>

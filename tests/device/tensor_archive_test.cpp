@@ -8,7 +8,7 @@
 #include <span>
 
 #include <muster/memory/domain.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include "device_support.hpp"
 

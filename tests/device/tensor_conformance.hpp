@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
 

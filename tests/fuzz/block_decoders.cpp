@@ -10,7 +10,7 @@
 #include <muster/base/error.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/queue/message_ring.hpp>
+#include <muster/queue/detail/message_ring.hpp>
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/shared_object.hpp>
 

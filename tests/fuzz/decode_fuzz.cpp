@@ -18,9 +18,9 @@
 
 #include <muster/base/error.hpp>
 #include <muster/process/detail/offered.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
+#include <muster/serialize/detail/modules.hpp>
 #include <muster/serialize/error_info.hpp>
-#include <muster/serialize/modules.hpp>
 #include <muster/serialize/result.hpp>
 
 #include "block_decoders.hpp"

@@ -10,7 +10,7 @@
 #include <span>
 #include <tuple>
 
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::fuzz {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/memfd.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "processes.hpp"

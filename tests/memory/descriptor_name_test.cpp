@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/descriptor_name.hpp>
+#include <muster/memory/detail/descriptor_name.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/descriptor_store.hpp>
+#include <muster/memory/detail/descriptor_store.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/extent_map.hpp>
+#include <muster/memory/detail/extent_map.hpp>
 
 #include <atomic>
 #include <set>

@@ -18,9 +18,9 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/memory/block.hpp>
-#include <muster/memory/block_table.hpp>
-#include <muster/memory/extent_map.hpp>
+#include <muster/memory/detail/block.hpp>
+#include <muster/memory/detail/block_table.hpp>
+#include <muster/memory/detail/extent_map.hpp>
 
 namespace muster::extent_model_test {
 namespace {

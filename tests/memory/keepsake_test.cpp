@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/keepsake.hpp>
+#include <muster/memory/detail/keepsake.hpp>
 
 #include <memory>
 #include <vector>

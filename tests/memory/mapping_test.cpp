@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/mapping.hpp>
+#include <muster/memory/detail/mapping.hpp>
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -14,8 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/base/memory_budget.hpp>
 #include <muster/memory/domain.hpp>
 

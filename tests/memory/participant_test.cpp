@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/participant.hpp>
+#include <muster/memory/detail/participant.hpp>
 
 #include <array>
 

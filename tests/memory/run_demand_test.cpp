@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/run_demand.hpp>
+#include <muster/memory/detail/run_demand.hpp>
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/memory/share_protocol.hpp>
+#include <muster/memory/detail/share_protocol.hpp>
 
 namespace muster::share_model_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the numbers of changes say, however many there were. Who may die when: share_model_test.cpp.
-#include <muster/memory/share_protocol.hpp>
+#include <muster/memory/detail/share_protocol.hpp>
 
 #include <atomic>
 #include <cstdint>

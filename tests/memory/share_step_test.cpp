@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "processes.hpp"

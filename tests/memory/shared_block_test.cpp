@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/shared_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 #include <cstring>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/tensor_compare.hpp>
 
 #include "world_support.hpp"

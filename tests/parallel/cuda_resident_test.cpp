@@ -16,7 +16,7 @@
 
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/parallel/world.hpp>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/tensor.hpp>
 
 #include "../device/cuda_support.hpp"

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include <muster/device/convert.hpp>
-#include <muster/parallel/apply_rule.hpp>
+#include <muster/device/detail/convert.hpp>
+#include <muster/parallel/detail/apply_rule.hpp>
 
 #include "float_states.hpp"
 #include "world_support.hpp"

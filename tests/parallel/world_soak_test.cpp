@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/base/pidfd.hpp>
 #include <muster/memory/domain.hpp>
 

@@ -23,8 +23,8 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/unique_fd.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/sleeper.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 #include <muster/parallel/detail/share_run.hpp>

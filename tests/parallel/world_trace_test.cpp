@@ -15,8 +15,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/base/system_call.hpp>
 #include <muster/base/unique_fd.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Workers of a pool hand descriptors to one another and to the program, whoever dies in between.
-#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/memfd.hpp>
+#include <muster/memory/detail/mapping.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/mapping.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/this_worker.hpp>
 

@@ -20,7 +20,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/queue/board.hpp>

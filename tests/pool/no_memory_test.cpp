@@ -20,7 +20,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <muster/async/std_future.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/async.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/pool.hpp>

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/cpu_list.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/effective_cpus.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
 

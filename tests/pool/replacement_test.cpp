@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/pool.hpp>
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>

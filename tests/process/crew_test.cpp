@@ -23,9 +23,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/base/detail/futex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/futex.hpp>
-#include <muster/base/mutex.hpp>
 
 #include "held_up_call.hpp"
 #include "processes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/process/supervisor.hpp>
+#include <muster/process/detail/supervisor.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>

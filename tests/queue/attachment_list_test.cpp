@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/attachment_list.hpp>
+#include <muster/queue/detail/attachment_list.hpp>
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/queue/event.hpp>
 
 #include "processes.hpp"

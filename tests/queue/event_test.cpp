@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include "error_code.hpp"
 #include "processes.hpp"

@@ -23,7 +23,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/memory/block_table.hpp>
+#include <muster/memory/detail/block_table.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/memory/wait/wait_protocol.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
 #include <muster/queue/message_protocol.hpp>
 
 namespace muster::message_model_test {

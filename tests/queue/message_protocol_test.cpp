@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/memory/wait/wait_protocol.hpp>
-#include <muster/queue/ring_memory.hpp>
+#include <muster/memory/detail/wait/wait_protocol.hpp>
+#include <muster/queue/detail/ring_memory.hpp>
 
 namespace muster::message_protocol_test {
 namespace {

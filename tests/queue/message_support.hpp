@@ -17,7 +17,7 @@
 #include <muster/base/error.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/message_queue.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include "memory_state.hpp"
 #include "processes.hpp"

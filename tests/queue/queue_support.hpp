@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <muster/base/unique_fd.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/detail/task_call.hpp>
 #include <muster/queue/dispatcher.hpp>
-#include <muster/queue/task_call.hpp>
 #include <muster/queue/worker_end.hpp>
 
 #include "processes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/slot_word.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 
 #include <gtest/gtest.h>
 

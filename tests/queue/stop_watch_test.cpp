@@ -20,7 +20,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
 #include "processes.hpp"

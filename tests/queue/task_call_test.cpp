@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/task_call.hpp>
+#include <muster/queue/detail/task_call.hpp>
 
 #include <exception>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/queue/worker_cache.hpp>
+#include <muster/queue/detail/worker_cache.hpp>
 
 #include <string>
 

@@ -14,7 +14,7 @@
 #include <cereal/types/polymorphic.hpp>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster {
 

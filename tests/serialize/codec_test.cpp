@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include <memory>
 

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 #include "chain.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/sent_callable.hpp>
+#include <muster/serialize/detail/sent_callable.hpp>
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/modules.hpp>
+#include <muster/serialize/detail/modules.hpp>
 
 #include "error_code.hpp"
 

@@ -16,7 +16,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 #include <muster/serialize/shared_segment.hpp>
 
 namespace muster::shared_object_test {

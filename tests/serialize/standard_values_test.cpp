@@ -22,7 +22,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::standard_values_test {
 namespace {

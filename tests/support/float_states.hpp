@@ -14,7 +14,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 
 namespace muster::test {
 

@@ -13,7 +13,7 @@
 #include <muster/base/exit_status.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/unique_fd.hpp>
-#include <muster/memory/mapping.hpp>
+#include <muster/memory/detail/mapping.hpp>
 
 namespace muster::test {
 

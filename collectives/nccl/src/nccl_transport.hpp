@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/collectives/device_transport.hpp>
 #include <muster/nccl/nccl_library.hpp>
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/shared_block.hpp>
 
 #include "device_anchor.hpp"
 

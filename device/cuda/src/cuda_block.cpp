@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <muster/base/assert.hpp>
-#include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/detail/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
 #include "device_share.hpp"

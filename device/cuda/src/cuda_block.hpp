@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/device/device_block.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/device/detail/device_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 #include "device_heap.hpp"
 

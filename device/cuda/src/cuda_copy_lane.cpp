@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/device/storage.hpp>
+#include <muster/device/detail/storage.hpp>
 
 #include "cuda_devices.hpp"
 #include "device_share.hpp"

@@ -7,10 +7,10 @@
 #include <new>
 #include <utility>
 
+#include <muster/base/detail/kept_for_next_task.hpp>
+#include <muster/base/detail/pending_work.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/kept_for_next_task.hpp>
 #include <muster/base/own_device.hpp>
-#include <muster/base/pending_work.hpp>
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>

@@ -11,11 +11,11 @@
 #include <set>
 #include <vector>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include "pin_table.hpp"
 

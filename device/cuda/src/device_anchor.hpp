@@ -13,9 +13,9 @@
 
 #include <muster/base/device.hpp>
 #include <muster/cuda/driver.hpp>
-#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/shared_block.hpp>
 
 namespace muster::detail {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/cuda/driver.hpp>
 

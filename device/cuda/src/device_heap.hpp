@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/cuda/driver.hpp>
 
 #include "device_extent.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/detail/frame_stream.hpp>
 
 #include "cuda_devices.hpp"
 

@@ -20,12 +20,12 @@
 #include <memory>
 #include <optional>
 
-#include <muster/base/fork_count.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/memory/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/shared_block.hpp>
 
 #include "cuda_block.hpp"
 #include "device_anchor.hpp"

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include <muster/base/detail/kept_for_next_task.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/kept_for_next_task.hpp>
 #include <muster/cuda/cuda_device.hpp>
 
 #include "cuda_devices.hpp"

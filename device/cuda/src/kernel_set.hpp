@@ -17,8 +17,8 @@
 
 #include <muster/cuda/driver.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/device/detail/rule_step.hpp>
 #include <muster/device/dtype.hpp>
-#include <muster/device/rule_step.hpp>
 #include <muster/device/tensor_shape.hpp>
 
 namespace muster::detail {
@@ -80,7 +80,7 @@ public:
   /// Requires: no overlap. Both have the same dtype and shape, or errc::invalid_argument is thrown.
   void copy(CUstream on, const cuda_view& to, const cuda_view& from) const;
 
-  /// By the rules of muster/device/convert.hpp. Requires: no overlap, unless both are the same.
+  /// By the rules of muster/device/detail/convert.hpp. Requires: no overlap, unless both are the same.
   void convert(CUstream on, const cuda_view& to, const cuda_view& from) const;
 
   // What these four write must have no dimension that repeats elements, or errc::invalid_argument is thrown.

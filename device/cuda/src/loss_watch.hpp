@@ -2,7 +2,7 @@
 #pragma once
 
 #include <muster/cuda/stream.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 namespace muster::detail {
 

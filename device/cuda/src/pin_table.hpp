@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/cuda/driver.hpp>
 
 namespace muster::detail {

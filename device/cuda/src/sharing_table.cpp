@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 
 namespace muster::detail {
 

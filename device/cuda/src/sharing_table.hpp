@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 #include "awaited_list.hpp"
 #include "device_heap.hpp"

@@ -4,7 +4,7 @@
 // Tensors, and what is computed with them.
 
 #include <muster/device/arithmetic.hpp>
-#include <muster/device/convert.hpp>
+#include <muster/device/detail/convert.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>
 #include <muster/device/tensor_print.hpp>

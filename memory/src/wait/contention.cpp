@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/wait/contention.hpp>
+#include <muster/memory/detail/wait/contention.hpp>
 
 namespace muster {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/wait/sleeper.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 
 #include <climits>
 
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/memory/wait/step_aside.hpp>
 
 namespace muster {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include <muster/base/current_cpu.hpp>
-#include <muster/base/idle_processor.hpp>
+#include <muster/base/detail/current_cpu.hpp>
+#include <muster/base/detail/idle_processor.hpp>
 
 namespace muster {
 

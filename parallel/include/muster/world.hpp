@@ -3,9 +3,9 @@
 
 // Data-parallel functions over ranks that are processes.
 
-#include <muster/parallel/apply_rule.hpp>
 #include <muster/parallel/batches.hpp>
 #include <muster/parallel/data.hpp>
+#include <muster/parallel/detail/apply_rule.hpp>
 #include <muster/parallel/function.hpp>
 #include <muster/parallel/rules.hpp>
 #include <muster/parallel/variable.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/wait/place.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 
 #include <sched.h>
 
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/cpu_list.hpp>
-#include <muster/base/current_cpu.hpp>
+#include <muster/base/detail/current_cpu.hpp>
 
 namespace muster::place_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/memory/wait/sleeper.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 
 #include <array>
 #include <thread>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/cpu_list.hpp>
-#include <muster/base/current_cpu.hpp>
+#include <muster/base/detail/current_cpu.hpp>
 
 namespace muster::step_aside_test {
 namespace {

@@ -3,7 +3,7 @@
 // counts, whether it is the present one.
 #include <cstring>
 
-#include <muster/queue/slot_word.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 
 #include "task_step.hpp"
 

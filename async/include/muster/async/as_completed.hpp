@@ -8,8 +8,8 @@
 
 #include <muster/async/detail/arrivals.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/range_concepts.hpp>
-#include <muster/base/view_over.hpp>
+#include <muster/base/detail/range_concepts.hpp>
+#include <muster/base/detail/view_over.hpp>
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include <muster/async/detail/future_source.hpp>
 #include <muster/async/detail/outcome.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 #include <muster/serialize/result.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include <muster/base/duration.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/float_state.hpp>
 
 namespace muster {
 

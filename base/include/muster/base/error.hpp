@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include <muster/base/abi.hpp>
+#include <muster/base/detail/abi.hpp>
 #include <muster/base/requirements.hpp>
 
 namespace muster {

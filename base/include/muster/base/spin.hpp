@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster {
 

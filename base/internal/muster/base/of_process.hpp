@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 
 namespace muster {
 

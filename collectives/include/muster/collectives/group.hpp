@@ -25,7 +25,7 @@
 #include <muster/collectives/reduction.hpp>
 #include <muster/collectives/work.hpp>
 #include <muster/device/tensor.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <muster/collectives/group_options.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 namespace muster {
 

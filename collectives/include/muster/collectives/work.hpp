@@ -10,7 +10,7 @@
 #include <span>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {

@@ -26,7 +26,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <muster/device/arithmetic_op.hpp>
+#include <muster/device/detail/arithmetic_op.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {

@@ -12,16 +12,16 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/futex.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/unique_fd.hpp>
-#include <muster/memory/arena.hpp>
-#include <muster/memory/descriptor_exchange.hpp>
-#include <muster/memory/descriptor_store.hpp>
-#include <muster/memory/keepsake.hpp>
-#include <muster/memory/mapping.hpp>
-#include <muster/memory/participant.hpp>
-#include <muster/memory/recovery.hpp>
+#include <muster/memory/detail/arena.hpp>
+#include <muster/memory/detail/descriptor_exchange.hpp>
+#include <muster/memory/detail/descriptor_store.hpp>
+#include <muster/memory/detail/keepsake.hpp>
+#include <muster/memory/detail/mapping.hpp>
+#include <muster/memory/detail/participant.hpp>
+#include <muster/memory/detail/recovery.hpp>
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <iosfwd>
 #include <vector>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <muster/async/future.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/parallel/data.hpp>
 #include <muster/parallel/detail/function_core.hpp>
 #include <muster/parallel/detail/typed_function.hpp>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/device_choice.hpp>
 #include <muster/pool/output_choice.hpp>

@@ -7,7 +7,7 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/pool_calls.hpp>
 #include <muster/pool/pool_submitter.hpp>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/context.hpp>

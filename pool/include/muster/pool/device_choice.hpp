@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <muster/base/device.hpp>
-#include <muster/process/device_assignment.hpp>
+#include <muster/process/detail/device_assignment.hpp>
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/fifo.hpp>
 #include <muster/pool/detail/next_iterator.hpp>
 #include <muster/pool/detail/stream_source.hpp>

@@ -12,7 +12,7 @@
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
 #include <muster/async/when_all.hpp>
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/pool/feed.hpp>

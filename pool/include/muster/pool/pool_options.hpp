@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/memory/arena_statistics.hpp>
 #include <muster/pool/device_choice.hpp>

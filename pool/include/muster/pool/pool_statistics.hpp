@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/memory/arena_statistics.hpp>
 #include <muster/process/worker_info.hpp>
-#include <muster/queue/dispatcher_reports.hpp>
-#include <muster/queue/slow_task.hpp>
+#include <muster/queue/detail/dispatcher_reports.hpp>
+#include <muster/queue/detail/slow_task.hpp>
 
 namespace muster {
 

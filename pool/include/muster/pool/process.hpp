@@ -16,7 +16,7 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/detail/process_call.hpp>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/batch_reader.hpp>

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/pool/priority.hpp>
-#include <muster/queue/task_terms.hpp>
+#include <muster/queue/detail/task_terms.hpp>
 #include <muster/serialize/transfer.hpp>
 
 namespace muster {

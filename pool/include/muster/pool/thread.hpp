@@ -16,7 +16,7 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster {
 

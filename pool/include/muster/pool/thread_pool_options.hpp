@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/queue/overflow_policy.hpp>
 

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/serialize/callable.hpp>
-#include <muster/serialize/function_token.hpp>
-#include <muster/serialize/sent_callable.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/detail/function_token.hpp>
+#include <muster/serialize/detail/sent_callable.hpp>
 
 namespace muster {
 

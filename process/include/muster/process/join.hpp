@@ -9,7 +9,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/process/detail/offered.hpp>
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
 #include <muster/process/detail/offered.hpp>
-#include <muster/process/supervisor.hpp>
+#include <muster/process/detail/supervisor.hpp>
 
 namespace muster {
 

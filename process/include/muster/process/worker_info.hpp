@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include <muster/base/device.hpp>
-#include <muster/process/lifecycle.hpp>
+#include <muster/process/detail/lifecycle.hpp>
 
 namespace muster {
 

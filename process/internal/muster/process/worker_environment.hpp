@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/device.hpp>
-#include <muster/base/known_descriptor.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 #include <muster/serialize/error_info.hpp>
-#include <muster/serialize/function_token.hpp>
 
 namespace muster {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/memory/shared_block.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 
 namespace muster {
 

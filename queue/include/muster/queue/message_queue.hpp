@@ -13,12 +13,12 @@
 #include <utility>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/pending_work.hpp>
-#include <muster/queue/incoming_message.hpp>
-#include <muster/queue/message_ring.hpp>
-#include <muster/queue/outgoing_message.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/pending_work.hpp>
+#include <muster/queue/detail/incoming_message.hpp>
+#include <muster/queue/detail/message_ring.hpp>
+#include <muster/queue/detail/outgoing_message.hpp>
+#include <muster/serialize/detail/codec.hpp>
 #include <muster/serialize/transfer.hpp>
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster {
 

@@ -9,20 +9,20 @@
 #include <span>
 #include <vector>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/memfd.hpp>
 #include <muster/base/unique_fd.hpp>
-#include <muster/memory/mapping.hpp>
+#include <muster/memory/detail/mapping.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 #include <muster/memory/wait/idle_set.hpp>
-#include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/queue/completion_ring.hpp>
-#include <muster/queue/frame_layout.hpp>
+#include <muster/queue/detail/frame_layout.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 #include <muster/queue/lane.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/ring_news.hpp>
-#include <muster/queue/slot_word.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

@@ -19,12 +19,12 @@
 
 #include <muster/async/cancellation.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
-#include <muster/memory/arena.hpp>
-#include <muster/memory/wait/place.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/arena.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/detail/dispatcher_reports.hpp>
 #include <muster/queue/dispatcher_options.hpp>
-#include <muster/queue/dispatcher_reports.hpp>
 #include <muster/queue/finished_list.hpp>
 #include <muster/queue/pause_log.hpp>
 #include <muster/queue/task_record.hpp>

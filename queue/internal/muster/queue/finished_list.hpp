@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/queue/task_record.hpp>
 
 namespace muster {

@@ -30,7 +30,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <muster/queue/message_word.hpp>
+#include <muster/queue/detail/message_word.hpp>
 
 namespace muster::message_protocol {
 

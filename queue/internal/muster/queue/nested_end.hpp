@@ -13,14 +13,14 @@
 
 #include <muster/async/cancellation.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
 #include <muster/queue/request_cell.hpp>
 #include <muster/queue/task_reply.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 #include <muster/serialize/error_info.hpp>
-#include <muster/serialize/function_token.hpp>
 
 namespace muster {
 

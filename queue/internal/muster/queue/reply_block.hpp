@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 
 namespace muster {
 

@@ -10,10 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/seal_number.hpp>
-#include <muster/queue/slot_word.hpp>
+#include <muster/queue/detail/seal_number.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 
 namespace muster {
 

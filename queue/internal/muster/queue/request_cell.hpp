@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <muster/queue/slot_word.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 
 namespace muster {
 

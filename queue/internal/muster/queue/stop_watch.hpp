@@ -7,7 +7,7 @@
 #include <thread>
 
 #include <muster/queue/board.hpp>
-#include <muster/queue/slot_word.hpp>
+#include <muster/queue/detail/slot_word.hpp>
 
 namespace muster {
 

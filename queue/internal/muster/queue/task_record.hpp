@@ -13,11 +13,11 @@
 
 #include <boost/intrusive/list_hook.hpp>
 
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/task_labels.hpp>
 #include <muster/queue/task_reply.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

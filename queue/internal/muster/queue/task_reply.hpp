@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include <muster/memory/arena.hpp>
-#include <muster/memory/block.hpp>
+#include <muster/memory/detail/arena.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
 #include <muster/queue/reply_block.hpp>
 #include <muster/serialize/archive.hpp>
 #include <muster/serialize/error_info.hpp>

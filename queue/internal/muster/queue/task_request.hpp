@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include <muster/queue/admission.hpp>
-#include <muster/queue/outgoing_frame.hpp>
+#include <muster/queue/detail/admission.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/queue/detail/task_terms.hpp>
 #include <muster/queue/task_record.hpp>
-#include <muster/queue/task_terms.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/queue/slow_task.hpp>
+#include <muster/queue/detail/slow_task.hpp>
 #include <muster/queue/task_labels.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

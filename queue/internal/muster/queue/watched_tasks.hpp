@@ -11,7 +11,7 @@
 #include <boost/intrusive/set.hpp>
 
 #include <muster/base/clock.hpp>
-#include <muster/queue/task_terms.hpp>
+#include <muster/queue/detail/task_terms.hpp>
 
 namespace muster {
 

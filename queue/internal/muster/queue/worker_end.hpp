@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <memory>
 
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/device.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/known_descriptor.hpp>
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/memory/wait/step_aside.hpp>
 #include <muster/queue/board.hpp>
+#include <muster/queue/detail/worker_cache.hpp>
 #include <muster/queue/nested_end.hpp>
-#include <muster/queue/worker_cache.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

@@ -15,7 +15,7 @@
 #include <muster/base/device.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/exit_status.hpp>
-#include <muster/serialize/encoded_exception.hpp>
+#include <muster/serialize/detail/encoded_exception.hpp>
 
 namespace muster {
 

@@ -38,11 +38,11 @@
 
 #include <muster/base/text.hpp>
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/detail/object_token.hpp>
 #include <muster/serialize/detail/restored_exception.hpp>
 #include <muster/serialize/error_info.hpp>
 #include <muster/serialize/exception_encoding.hpp>
 #include <muster/serialize/exceptions.hpp>
-#include <muster/serialize/object_token.hpp>
 
 namespace muster {
 

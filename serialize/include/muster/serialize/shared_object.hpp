@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/serialize/transportable.hpp>
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <muster/async/detail/outcome.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::detail {
 

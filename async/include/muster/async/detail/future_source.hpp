@@ -12,7 +12,7 @@
 #include <muster/async/detail/future_handle.hpp>
 #include <muster/async/detail/outcome.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <muster/async/future.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -11,7 +11,7 @@
 #include <muster/async/cancellation.hpp>
 #include <muster/async/detail/future_handle.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster::detail {

@@ -12,9 +12,9 @@
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/async/detail/deferred_call.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/handler_room.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/mutex.hpp>
 
 namespace boost::asio {
 class io_context;

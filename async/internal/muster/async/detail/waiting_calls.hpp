@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster::detail {

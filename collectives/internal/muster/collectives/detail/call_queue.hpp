@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/collectives/work.hpp>
 

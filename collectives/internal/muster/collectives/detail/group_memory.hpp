@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <muster/memory/wait/place.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 
 namespace muster::detail {
 

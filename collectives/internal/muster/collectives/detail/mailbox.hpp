@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/collectives/detail/outbox.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
 #include <muster/collectives/detail/recycled_memory.hpp>

@@ -15,17 +15,17 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/fork_count.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/group_options.hpp>
+#include <muster/memory/detail/wait/look.hpp>
+#include <muster/memory/detail/wait/place.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/look.hpp>
-#include <muster/memory/wait/place.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
-#include <muster/memory/wait/sleeper.hpp>
 
 namespace muster::detail {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -12,8 +12,8 @@
 
 #include <cublas_v2.h>
 
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/fork_count.hpp>
 #include <muster/base/text.hpp>
 #include <muster/cuda/cuda_device.hpp>
 #include <muster/device/tensor.hpp>

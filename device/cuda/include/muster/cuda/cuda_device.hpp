@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/fork_count.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/log.hpp>
-#include <muster/base/mutex.hpp>
 #include <muster/cuda/driver.hpp>
 #include <muster/cuda/stream.hpp>
-#include <muster/device/device_block.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster {
 

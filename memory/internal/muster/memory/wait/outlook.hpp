@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <muster/memory/detail/wait/place.hpp>
 #include <muster/memory/wait/idle_set.hpp>
-#include <muster/memory/wait/place.hpp>
 
 // What a caller that waits for a task can expect of looking for its end, where any worker may run the task.
 //

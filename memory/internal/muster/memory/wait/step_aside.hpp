@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include <muster/base/clock.hpp>
-#include <muster/memory/wait/contention.hpp>
-#include <muster/memory/wait/place.hpp>
+#include <muster/memory/detail/wait/contention.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 
 namespace muster {
 

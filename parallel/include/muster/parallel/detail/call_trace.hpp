@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/parallel/detail/world_call_header.hpp>
 
 namespace muster::detail {

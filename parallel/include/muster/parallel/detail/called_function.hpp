@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

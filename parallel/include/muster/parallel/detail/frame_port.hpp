@@ -12,7 +12,7 @@
 #include <deque>
 #include <span>
 
-#include <muster/memory/arena.hpp>
+#include <muster/memory/detail/arena.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/serialize/archive.hpp>
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include <muster/base/duration.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/call_profile.hpp>
 #include <muster/parallel/detail/call_trace.hpp>

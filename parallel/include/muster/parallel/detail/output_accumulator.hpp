@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/detail/kept_blocks.hpp>
 #include <muster/parallel/detail/tensor_accumulator.hpp>

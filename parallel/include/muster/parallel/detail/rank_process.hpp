@@ -9,8 +9,8 @@
 #include <memory>
 #include <optional>
 
-#include <muster/base/mutex.hpp>
-#include <muster/memory/wait/rank_identity.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/detail/world_ticket.hpp>
 #include <muster/pool/pool.hpp>

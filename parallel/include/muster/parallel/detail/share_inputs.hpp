@@ -13,7 +13,7 @@
 #include <muster/parallel/detail/rank_variable.hpp>
 #include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/row_range.hpp>
-#include <muster/serialize/frame_stream.hpp>
+#include <muster/serialize/detail/frame_stream.hpp>
 
 namespace muster::detail {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/float_state.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/float_state.hpp>
 #include <muster/parallel/detail/function_spec.hpp>
 #include <muster/parallel/detail/inputs_ahead.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
@@ -17,7 +17,7 @@
 #include <muster/parallel/detail/world_call_header.hpp>
 #include <muster/parallel/rank_context.hpp>
 #include <muster/serialize/archive.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
 

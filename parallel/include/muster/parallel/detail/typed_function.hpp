@@ -18,7 +18,7 @@
 #include <muster/parallel/detail/output_accumulator.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/rank_context.hpp>
-#include <muster/serialize/sent_callable.hpp>
+#include <muster/serialize/detail/sent_callable.hpp>
 
 namespace muster::detail {
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/mutex.hpp>
-#include <muster/memory/wait/sleeper.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
 #include <muster/parallel/detail/call_progress.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
 #include <muster/parallel/detail/called_function.hpp>

@@ -11,15 +11,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include <muster/memory/detail/wait/sleeper.hpp>
 #include <muster/memory/domain.hpp>
-#include <muster/memory/wait/sleeper.hpp>
 #include <muster/parallel/detail/failure_order.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
 #include <muster/parallel/detail/pinned_inputs.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/detail/world_words.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
 

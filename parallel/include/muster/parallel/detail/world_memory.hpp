@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include <muster/base/duration.hpp>
-#include <muster/memory/wait/place.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/memory/detail/wait/place.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
 

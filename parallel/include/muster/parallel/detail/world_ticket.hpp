@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <muster/memory/shared_block.hpp>
+#include <muster/memory/detail/shared_block.hpp>
 #include <muster/serialize/archive.hpp>
 
 namespace muster::detail {

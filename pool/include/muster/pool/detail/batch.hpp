@@ -14,9 +14,9 @@
 #include <span>
 #include <type_traits>
 
-#include <muster/memory/block.hpp>
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/memory/detail/block.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::detail {
 

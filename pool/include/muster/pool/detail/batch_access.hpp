@@ -12,13 +12,13 @@
 #include <typeinfo>
 
 #include <muster/async/detail/future_handle.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/memory/block.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/task_options.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 #include <muster/serialize/error_info.hpp>
-#include <muster/serialize/function_token.hpp>
 
 namespace muster::detail {
 

@@ -13,7 +13,7 @@
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
 #include <muster/pool/detail/stream_source.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/serialize/detail/codec.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 
 namespace muster::detail {
 

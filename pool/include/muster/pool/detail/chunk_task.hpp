@@ -15,8 +15,8 @@
 #include <muster/base/clock.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/invocation.hpp>
-#include <muster/queue/task_call.hpp>
-#include <muster/queue/worker_cache.hpp>
+#include <muster/queue/detail/task_call.hpp>
+#include <muster/queue/detail/worker_cache.hpp>
 
 namespace muster::detail {
 

@@ -10,10 +10,10 @@
 #include <muster/async/detail/future_home.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/queue/admission.hpp>
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/queue/task_terms.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/queue/detail/admission.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/queue/detail/task_terms.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/serialize/transportable.hpp>
 
 namespace muster::detail {

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/queue/task_call.hpp>
-#include <muster/serialize/callable.hpp>
-#include <muster/serialize/sent_callable.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/queue/detail/task_call.hpp>
+#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/detail/sent_callable.hpp>
 
 namespace muster::detail {
 

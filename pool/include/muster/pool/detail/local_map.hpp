@@ -16,8 +16,8 @@
 #include <vector>
 
 #include <muster/async/detail/future_source.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/local_access.hpp>

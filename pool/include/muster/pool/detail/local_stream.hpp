@@ -11,7 +11,7 @@
 
 #include <muster/async/detail/arrivals.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 

@@ -18,14 +18,14 @@
 #include <muster/async/detail/outcome.hpp>
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_job.hpp>
 #include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/stop_flag.hpp>
-#include <muster/serialize/callable.hpp>
+#include <muster/serialize/detail/callable.hpp>
 
 namespace muster::detail {
 

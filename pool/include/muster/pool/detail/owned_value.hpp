@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/range_concepts.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/base/detail/range_concepts.hpp>
+#include <muster/serialize/detail/codec.hpp>
 #include <muster/serialize/detail/standard_form.hpp>
 #include <muster/serialize/transportable.hpp>
 

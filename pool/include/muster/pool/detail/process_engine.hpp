@@ -12,7 +12,7 @@
 
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
@@ -31,7 +31,7 @@
 #include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/serialize/callable.hpp>
+#include <muster/serialize/detail/callable.hpp>
 
 namespace muster::detail {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <muster/async/future.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/pool/detail/batch.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_task.hpp>
@@ -22,7 +22,7 @@
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/serialize/callable.hpp>
+#include <muster/serialize/detail/callable.hpp>
 
 namespace muster::detail {
 

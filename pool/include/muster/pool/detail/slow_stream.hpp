@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <muster/async/future.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/fork_count.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/input_thread.hpp>
 #include <muster/pool/detail/sent_elements.hpp>

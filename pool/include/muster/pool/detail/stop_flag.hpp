@@ -5,7 +5,7 @@
 #include <memory>
 #include <stop_token>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -9,8 +9,8 @@
 
 #include <muster/async/detail/async_operation.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/stream_source.hpp>
 
 namespace muster::detail {

@@ -12,7 +12,7 @@
 #include <muster/async/detail/future_home.hpp>
 #include <muster/async/detail/future_source.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/serialize/result.hpp>
 
 namespace muster::detail {

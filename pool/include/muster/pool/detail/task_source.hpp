@@ -7,8 +7,8 @@
 
 #include <muster/async/detail/typed_source.hpp>
 #include <muster/async/future.hpp>
-#include <muster/queue/outgoing_frame.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/queue/detail/outgoing_frame.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster {
 

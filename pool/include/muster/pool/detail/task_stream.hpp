@@ -10,7 +10,7 @@
 
 #include <muster/async/detail/readiness.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/pool/detail/fifo.hpp>
 #include <muster/pool/detail/input_pace.hpp>
 #include <muster/pool/detail/stream_source.hpp>

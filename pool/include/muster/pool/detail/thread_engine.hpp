@@ -13,7 +13,7 @@
 
 #include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
-#include <muster/base/range_concepts.hpp>
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/engine_base.hpp>
 #include <muster/pool/detail/generated_view.hpp>

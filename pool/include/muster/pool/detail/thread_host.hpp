@@ -9,7 +9,7 @@
 
 #include <muster/async/future.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/duration.hpp>
+#include <muster/base/detail/duration.hpp>
 #include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/thread_pool_options.hpp>
 #include <muster/process/worker_info.hpp>

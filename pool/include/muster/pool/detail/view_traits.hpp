@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/base/range_concepts.hpp>
-#include <muster/base/view_over.hpp>
+#include <muster/base/detail/range_concepts.hpp>
+#include <muster/base/detail/view_over.hpp>
 #include <muster/pool/detail/generated_view.hpp>
 #include <muster/serialize/detail/spelling.hpp>
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
-#include <muster/memory/block.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/block.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>
 #include <muster/pool/detail/chunk_task.hpp>

@@ -15,10 +15,10 @@
 
 #include <muster/async/detail/future_home.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/wait/place.hpp>
 #include <muster/memory/wait/idle_set.hpp>
 #include <muster/memory/wait/outlook.hpp>
-#include <muster/memory/wait/place.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
 #include <muster/memory/wait/step_aside.hpp>
 #include <muster/pool/detail/lane_route.hpp>

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/local_job.hpp>
 
 namespace muster::detail {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/queue/board.hpp>
 
 namespace muster::detail {

@@ -8,7 +8,7 @@
 
 #include <muster/async/detail/delivery.hpp>
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/queue/dispatcher.hpp>
 
 namespace boost::asio {

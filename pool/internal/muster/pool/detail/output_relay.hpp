@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/output_choice.hpp>
 
 namespace muster::detail {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <muster/async/detail/future_home.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/pool/detail/lane_route.hpp>
 #include <muster/pool/detail/loop_attendant.hpp>
@@ -22,7 +22,7 @@
 #include <muster/process/crew.hpp>
 #include <muster/queue/board.hpp>
 #include <muster/queue/dispatcher.hpp>
-#include <muster/serialize/function_token.hpp>
+#include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include <muster/base/clock.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/process/worker_environment.hpp>
 
 namespace muster::detail {

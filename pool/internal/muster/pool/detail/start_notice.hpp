@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <muster/async/detail/future_source.hpp>
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 
 namespace muster::detail {
 

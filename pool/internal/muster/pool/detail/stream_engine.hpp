@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/pool/detail/batch_access.hpp>
 #include <muster/pool/detail/batch_run.hpp>
 #include <muster/pool/detail/chunk_policy.hpp>

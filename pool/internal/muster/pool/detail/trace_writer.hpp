@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/mutex.hpp>
+#include <muster/base/detail/mutex.hpp>
 #include <muster/base/unique_fd.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/task_timing.hpp>

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <muster/base/demangle.hpp>
-#include <muster/memory/arena.hpp>
-#include <muster/memory/shared_block.hpp>
-#include <muster/serialize/codec.hpp>
+#include <muster/base/detail/demangle.hpp>
+#include <muster/memory/detail/arena.hpp>
+#include <muster/memory/detail/shared_block.hpp>
+#include <muster/serialize/detail/codec.hpp>
 
 namespace muster::detail {
 
