@@ -9,6 +9,7 @@
 
 #include <muster/base/requirements.hpp>
 
+/// All that programs name of muster, but for its macros.
 namespace muster {
 
 // <muster/pool.hpp>

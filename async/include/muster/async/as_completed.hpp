@@ -19,6 +19,7 @@ namespace muster {
 template <std::ranges::random_access_range Futures>
 class completed_range {
 public:
+  /// Goes over the futures once, in the order in which they are done. Each increment waits for the next future.
   class iterator {
   public:
     using iterator_concept = std::input_iterator_tag;
@@ -26,6 +27,7 @@ public:
     using difference_type = std::ptrdiff_t;
 
     iterator() = default;
+    /// Waits for the first future that is done, as operator++ does. For begin().
     explicit iterator(completed_range& range) : range_(&range) { ++*this; }
 
     [[nodiscard]] value_type& operator*() const { return range_->at(index_); }
@@ -45,6 +47,7 @@ public:
     bool done_ = true;
   };
 
+  /// Watches all of `futures`. Throws errc::invalid_argument when one of them refers to nothing.
   explicit completed_range(Futures futures) : futures_(std::move(futures)) {
     for (auto& each : futures_) detail::future_access::require_valid(each);
     for (auto& each : futures_) {

@@ -141,7 +141,8 @@ public:
 
   /// Waits until there is a value or an error. Unblocked as get().
   void wait() { static_cast<void>(wait_until(deadline::never())); }
-  /// False when the time passed first.
+  /// Waits for a limited time. Returns false when the time passed first; the task goes on then.
+  ///@{
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until(deadline::after(time));
@@ -150,6 +151,9 @@ public:
     require_valid();
     return handle_.wait(until);
   }
+  ///@}
+  /// Returns whether there is a value or an error, without waiting. Throws errc::invalid_argument when this future is
+  /// not valid().
   [[nodiscard]] bool ready() const {
     require_valid();
     return handle_.is_done();
@@ -186,9 +190,11 @@ public:
   template <class Token>
   auto operator()(Token&& token);
   /// The same, of signature void(result<R>): failures are data. Without a token it can be co_awaited as it is.
+  ///@{
   template <class Token>
   auto as_result(Token&& token);
   [[nodiscard]] auto as_result();
+  ///@}
 
   /// A std::future for the same value. The future is used up. Cost: a hop over a thread of the pool's. Throws as
   /// then(). What it is does not know of callbacks: one that waits for it holds up those behind it, and where one of

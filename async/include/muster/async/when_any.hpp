@@ -19,8 +19,8 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 template <class R>
 struct first_ended {
-  std::size_t index = 0;
-  detail::gathered<R> value;
+  std::size_t index = 0;      ///< of the future that ended first, in the vector that was given
+  detail::gathered<R> value;  ///< its value
 };
 
 namespace detail {

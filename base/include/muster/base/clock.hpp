@@ -28,6 +28,7 @@ public:
   constexpr explicit deadline(clock::time_point when) noexcept
       : when_(when < clock::time_point() ? clock::time_point() : when) {}
 
+  /// Returns a deadline that never passes, as a default-constructed one.
   [[nodiscard]] static constexpr deadline never() noexcept { return {}; }
 
   /// `wait` from now on; durations too long for the clock never end, negative ones, and NaN, ended already.
@@ -41,8 +42,12 @@ public:
     }
   }
 
+  /// Returns whether this deadline never passes: as never(), or with the clock's last instant.
   [[nodiscard]] constexpr bool is_never() const noexcept { return when_ == clock::time_point::max(); }
+  /// Returns whether the clock has reached this deadline; false for never(). Cost: a reading of the clock, unless the
+  /// deadline never passes.
   [[nodiscard]] bool expired() const noexcept { return !is_never() && clock::now() >= when_; }
+  /// Returns the instant; clock::time_point::max() for never().
   [[nodiscard]] constexpr clock::time_point when() const noexcept { return when_; }
   /// From now until then, but not more than `most`; not positive when it has expired. Cost: a reading of the clock,
   /// unless it never ends.

@@ -42,6 +42,7 @@ enum class errc {
 /// The category of errc. Its messages say what the code means, not what happened.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
+/// Returns the code with error_category(); std::error_code calls this when an errc is converted to it.
 [[nodiscard]] std::error_code make_error_code(errc code) noexcept;
 
 /// The base of all exceptions that muster throws on its own account.
@@ -50,8 +51,11 @@ enum class errc {
 /// given, what was expected and what to do.
 class error : public std::system_error {
 public:
+  /// Makes an error of this code. what() returns the text `what` as it is: the message of the code is not appended.
+  ///@{
   error(errc code, std::string what);
   error(std::error_code code, std::string what);
+  ///@}
 
   [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
 
@@ -61,5 +65,7 @@ private:
 
 }  // namespace muster
 
+/// @cond
 template <>
 struct std::is_error_code_enum<muster::errc> : std::true_type {};
+/// @endcond

@@ -12,6 +12,7 @@ namespace muster {
 /// `error` who must act.
 enum class log_level { debug, info, warning, error };
 
+/// Returns the name of the enumerator: "warning". Any other number gives "?".
 [[nodiscard]] std::string_view to_string(log_level level) noexcept;
 
 /// Where messages go. The library never prints by itself: every component is given a sink.

@@ -16,7 +16,9 @@ namespace muster {
 class unique_fd {
 public:
   unique_fd() noexcept = default;
+  /// Takes ownership of descriptor `number`. A negative number: owns nothing.
   explicit unique_fd(int number) noexcept : number_(number) {}
+  /// Takes the descriptor of `other`, which owns nothing afterwards.
   unique_fd(unique_fd&& other) noexcept : number_(other.release()) {}
   unique_fd& operator=(unique_fd&& other) noexcept {
     unique_fd moved(std::move(other));
@@ -27,11 +29,13 @@ public:
     if (number_ >= 0) ::close(number_);
   }
 
+  /// Returns the number of the descriptor; negative when this object owns none.
   [[nodiscard]] int get() const noexcept { return number_; }
   [[nodiscard]] explicit operator bool() const noexcept { return number_ >= 0; }
 
   /// Gives up the descriptor without closing it.
   [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+  /// Closes the descriptor, if this object owns one.
   void reset() noexcept { unique_fd().swap(*this); }
   void swap(unique_fd& other) noexcept { std::swap(number_, other.number_); }
 

@@ -39,10 +39,14 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class graph_value {
 public:
+  /// Names the value `name` of rank `rank`; without a rank, of the rank where it is used.
+  ///@{
   graph_value(std::string name) : name_(std::move(name)) {}
   graph_value(const char* name) : name_(name) {}
   graph_value(std::string name, int rank) : name_(std::move(name)), rank_(rank) {}
+  ///@}
 
+  /// Returns the name, which is unique in its rank.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// -1: that of whoever uses it.
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -67,13 +71,15 @@ class graph_rank;
 /// Lifetime: a value. Copies of functions are in the graph and in each plan of their rank.
 class graph {
 public:
+  /// The end of a message that is sent. No other message between these two ranks has the tag.
   struct destination {
-    int to = 0;
-    int tag = 0;
+    int to = 0;   ///< the rank that receives
+    int tag = 0;  ///< from 0 on
   };
+  /// The end of a message that is received. No other message between these two ranks has the tag.
   struct origin {
-    int from = 0;
-    int tag = 0;
+    int from = 0;  ///< the rank that sends
+    int tag = 0;   ///< from 0 on
   };
 
   /// Where nodes of that rank are added. Throws errc::invalid_argument for a negative number.
@@ -111,12 +117,16 @@ public:
   [[nodiscard]] graph_value operator[](std::string name) const { return {std::move(name), rank_}; }
 
   /// What the program gives before a run, by graph_plan::set or here; it is read where it lies and never written.
+  ///@{
   graph_value input(std::string name, const graph_form& form);
   graph_value input(std::string name, const tensor& content);
+  ///@}
 
   /// What stays on its rank from run to run: zeros at first, or a copy of `initial`, or what graph_plan::set gives.
+  ///@{
   graph_value state(std::string name, const graph_form& form);
   graph_value state(std::string name, const tensor& initial);
+  ///@}
 
   /// What the state is from the next run on. Costs nothing unless the value is an input or state, or updates several
   /// states: then a copy. Throws errc::invalid_argument for a state that is updated already.
@@ -127,6 +137,7 @@ public:
   /// same memory in every run; or as `function(const tensor& input…)`, and returns a contiguous tensor of that
   /// form, which shares no memory with another value: nor with what it returned before, once that has updated a state.
   /// Requires: the function is copyable, and writes no input's elements.
+  ///@{
   template <std::size_t N, class F>
   graph_value compute(std::string name, const graph_form& form, const graph_value (&inputs)[N], F function) {
     return add_compute(std::move(name), form, {inputs, inputs + N},
@@ -137,6 +148,7 @@ public:
     return add_compute(std::move(name), form, {},
                        detail::graph_call_of(std::move(function), std::make_index_sequence<0>()));
   }
+  ///@}
   /// As many inputs as there are when the program runs: `function(const tensor& output, std::span<const tensor>
   /// inputs)`.
   template <std::same_as<std::vector<graph_value>> Inputs, class F>
@@ -147,6 +159,7 @@ public:
   /// As compute, but the output is the target's memory, with its elements in it. Everybody else who takes the target
   /// does so before, and what is sent of it has been sent. The target is no input and no state, and is the target of
   /// one node only.
+  ///@{
   template <std::size_t N, class F>
   graph_value compute_in_place(std::string name, const graph_value& target, const graph_value (&inputs)[N],
                                F function) {
@@ -158,14 +171,17 @@ public:
     return add_compute_in_place(std::move(name), target, {},
                                 detail::graph_call_of(std::move(function), std::make_index_sequence<0>()));
   }
+  ///@}
 
   /// Sends a value as soon as it is there. Throws errc::invalid_argument for a tag that another message to that rank
   /// has, a negative number, and a send to the rank itself.
   void send(const graph_value& what, const graph::destination& where);
 
   /// What another rank sends; its form need not be said when that rank is in the graph too. Throws as send does.
+  ///@{
   graph_value recv(std::string name, const graph_form& form, const graph::origin& where);
   graph_value recv(std::string name, const graph::origin& where);
+  ///@}
 
 private:
   friend class graph;

@@ -51,9 +51,11 @@ public:
 
   /// The plan of a rank, to set and read values. Throws errc::invalid_argument for a rank without nodes.
   [[nodiscard]] graph_plan& operator[](int rank);
-  /// Of all ranks, ascending.
+  /// Returns the plans of all ranks, ascending; of an rvalue, moved out of it.
+  ///@{
   [[nodiscard]] const std::vector<graph_plan>& plans() const& noexcept { return plans_; }
   [[nodiscard]] std::vector<graph_plan> plans() && noexcept { return std::move(plans_); }
+  ///@}
 
   /// Runs all ranks to their ends. Throws as graph_plan::run does.
   void run();

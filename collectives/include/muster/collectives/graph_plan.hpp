@@ -38,13 +38,16 @@ struct graph_step_time {
 /// Cost: a run allocates nothing unless functions or the link do, and copies nothing but what the link does.
 class graph_plan {
 public:
+  /// Takes over the plan and the memory of its values. The other plan may then only be assigned to or destroyed.
   graph_plan(graph_plan&&) noexcept = default;
   graph_plan& operator=(graph_plan&&) noexcept = default;
   graph_plan(const graph_plan&) = delete;  // would share the memory
   graph_plan& operator=(const graph_plan&) = delete;
   ~graph_plan() = default;
 
+  /// Returns the rank whose steps these are.
   [[nodiscard]] int rank() const noexcept { return rank_; }
+  /// Returns the steps, in the order in which a run takes them.
   [[nodiscard]] const std::vector<graph_step>& steps() const noexcept { return steps_; }
 
   /// Gives an input, whose elements are then read in place by every run; or copies into a state. What a run writes, as
@@ -70,6 +73,7 @@ public:
 
   // ---- what it took; one entry for each step
 
+  /// Returns when each step began and ended, in the order of steps().
   [[nodiscard]] std::span<const graph_step_time> times() const noexcept { return times_; }
   /// How many runs have ended.
   [[nodiscard]] std::size_t runs() const noexcept { return runs_; }

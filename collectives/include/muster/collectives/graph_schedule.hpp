@@ -27,14 +27,14 @@ enum class graph_step_kind : std::uint8_t {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct graph_step {
-  graph_step_kind kind = graph_step_kind::compute;
-  int rank = 0;
-  std::string node{};                 ///< the value that is sent, received, computed or updated
-  std::vector<std::string> inputs{};  ///< compute: the values it takes; update: the one it takes
-  std::string in_place{};             ///< compute: the value whose memory it writes, or empty
-  int peer = -1;                      ///< of a message: the rank at the other end
-  int tag = -1;                       ///< of a message
-  graph_form form{};                  ///< of the value
+  graph_step_kind kind = graph_step_kind::compute;  ///< what it does
+  int rank = 0;                                     ///< that does it
+  std::string node{};                               ///< the value that is sent, received, computed or updated
+  std::vector<std::string> inputs{};                ///< compute: the values it takes; update: the one it takes
+  std::string in_place{};                           ///< compute: the value whose memory it writes, or empty
+  int peer = -1;                                    ///< of a message: the rank at the other end
+  int tag = -1;                                     ///< of a message
+  graph_form form{};                                ///< of the value
 
   /// Whether it is the time that others take which passes in it.
   [[nodiscard]] bool waits() const noexcept {
@@ -50,6 +50,7 @@ std::ostream& operator<<(std::ostream& out, const graph_step& step);
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class graph_schedule {
 public:
+  /// For graph::schedule(), which puts the steps into this order.
   explicit graph_schedule(std::vector<graph_step> steps) : steps_(std::move(steps)) {}
 
   /// Of all ranks, in an order in which one thread could do them all: no wait comes before what it waits for has begun,

@@ -99,17 +99,21 @@ public:
   /// Joins as `rank`. Returns at once: the first call waits for the others.
   /// Throws errc::invalid_argument for a rank out of range, one that somebody is already, and an empty ticket.
   group(const group_ticket& ticket, std::size_t rank);
+  /// Takes over the membership. The other object may then only be assigned to or destroyed.
   group(group&&) noexcept;
   group& operator=(group&&) noexcept;
   ~group();
 
+  /// Returns which rank this is, from 0 to size() - 1.
   [[nodiscard]] std::size_t rank() const noexcept;
+  /// Returns how many ranks the group has, also those that have not joined yet, have left or died.
   [[nodiscard]] std::size_t size() const noexcept;
   /// Every rank, with its process; of those that have not joined yet the pid is 0.
   [[nodiscard]] std::vector<group_member> members() const;
   /// Whether nothing has broken it. Costs one load.
   [[nodiscard]] bool is_whole() const noexcept;
 
+  /// Returns what this rank's collectives have cost since it joined.
   [[nodiscard]] group_traffic traffic() const noexcept;
   /// How collectives over tensors on devices go, as of the last one.
   [[nodiscard]] device_way way_of_devices() const;
@@ -122,10 +126,12 @@ public:
   /// Called by those ranks only, all with the same list, in which rank i is to be rank i of the new group. Subsets of
   /// the same ranks may be made and destroyed any number of times. Throws errc::invalid_argument for an empty list, one
   /// that this rank is not in, ranks twice or out of range; group_error when the others do not come.
+  ///@{
   [[nodiscard]] group subset(std::span<const std::size_t> ranks, const call_options& how = {});
   [[nodiscard]] group subset(std::initializer_list<std::size_t> ranks, const call_options& how = {}) {
     return subset(std::span(ranks.begin(), ranks.size()), how);
   }
+  ///@}
   /// Called by all that are left of a broken group: makes one of them, in the same order. Whoever has not called it
   /// when the timeout has passed is left out. Throws errc::timed_out for whom the others have left out,
   /// errc::invalid_argument while the group is whole and nobody has left.
@@ -135,17 +141,20 @@ public:
 
   // ---- collectives
 
+  /// Returns when all ranks have called it.
   void barrier(const call_options& how = {});
 
   /// The root's elements, on all ranks.
   void broadcast(const tensor& what, std::size_t root, const call_options& how = {});
 
   /// All ranks' elements combined, on all ranks; in place, or into `out`.
+  ///@{
   void all_reduce(const tensor& what, const reduction& with = reduction_op::sum, const call_options& how = {}) {
     all_reduce(what, what, with, how);
   }
   void all_reduce(const tensor& in, const tensor& out, const reduction& with = reduction_op::sum,
                   const call_options& how = {});
+  ///@}
   /// Several tensors in one call, in place: many short ones cost little more than one. All of the same type; as many,
   /// of the same shapes, on all ranks. They do not overlap; a tensor that all ranks list several times, in the same
   /// places, is combined once.
@@ -154,18 +163,25 @@ public:
 
   /// All ranks' elements combined, at the root; in place (the other ranks' tensors stay as they are), or into `out`,
   /// which only the root gives.
+  ///@{
   void reduce(const tensor& what, std::size_t root, const reduction& with = reduction_op::sum,
               const call_options& how = {});
   void reduce(const tensor& in, const tensor& out, std::size_t root, const reduction& with = reduction_op::sum,
               const call_options& how = {});
+  ///@}
 
   /// All ranks' rows (of the first dimension; a 0-dimensional tensor is a row), in the order of ranks, at the root.
-  /// Ranks may have different numbers of rows. An empty tensor elsewhere.
+  /// Ranks may have different numbers of rows. Returns an empty tensor elsewhere. Or into `out`, which counts at the
+  /// root only.
+  ///@{
   [[nodiscard]] tensor gather(const tensor& in, std::size_t root, const call_options& how = {});
   void gather(const tensor& in, const tensor& out, std::size_t root, const call_options& how = {});
+  ///@}
   /// The same, on all ranks. `in` may be this rank's rows of `out`.
+  ///@{
   [[nodiscard]] tensor all_gather(const tensor& in, const call_options& how = {});
   void all_gather(const tensor& in, const tensor& out, const call_options& how = {});
+  ///@}
 
   /// Rank r gets rows [floor(r·n/N), floor((r+1)·n/N)) of the root's n; only the root gives `in`.
   [[nodiscard]] tensor scatter(const tensor& in, std::size_t root, const call_options& how = {});
@@ -184,6 +200,12 @@ public:
 
   // ---- the same, while this rank goes on: done by a thread of the group, in the order of the calls
 
+  /// Begins the call of that name, and returns a handle of it. Calls are made one by one, after those that were begun
+  /// before. work::result() gives the tensor that the call returns or writes: `what`, `out`, or a new one; an empty one
+  /// for a barrier. Throws errc::invalid_argument while another thread of this rank makes a call of the group, and
+  /// EAGAIN when the group has no thread yet and none can be had; nothing has begun then. What the call itself throws,
+  /// work::wait() throws.
+  ///@{
   [[nodiscard]] work barrier_async(const call_options& how = {});
   [[nodiscard]] work broadcast_async(const tensor& what, std::size_t root, const call_options& how = {});
   [[nodiscard]] work all_reduce_async(const tensor& what, const reduction& with = reduction_op::sum,
@@ -197,6 +219,7 @@ public:
                                           const reduction& with = reduction_op::sum, const call_options& how = {});
   [[nodiscard]] work all_to_all_async(const tensor& in, std::span<const std::size_t> rows,
                                       const call_options& how = {});
+  ///@}
 
   // ---- messages
 
@@ -219,10 +242,12 @@ public:
   void send(const tensor& what, std::size_t to, std::uint32_t tag = 0, const call_options& how = {});
   /// Returns the rank that sent it.
   std::size_t recv(const tensor& into, std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
+  /// Returns a tensor of whatever type and shape is sent, in memory of its own.
   [[nodiscard]] tensor recv(std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
 
   // ---- objects: whatever can be an argument of a task (transportable.hpp), by copy; anything else does not compile
 
+  /// The root's object, on all ranks: elsewhere `what` is assigned to. Requires: T is the same on all ranks.
   template <class T>
   void broadcast_object(T& what, std::size_t root, const call_options& how = {}) {
     const auto bytes = made_or_refused([&] { return rank() == root ? encode(what) : std::vector<std::byte>(); }, how);
@@ -234,6 +259,7 @@ public:
   [[nodiscard]] std::vector<T> gather_object(const T& what, std::size_t root, const call_options& how = {}) {
     return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), root, how));
   }
+  /// One of each rank, in the order of ranks, on all ranks.
   template <class T>
   [[nodiscard]] std::vector<T> all_gather_object(const T& what, const call_options& how = {}) {
     return decode_all<T>(gather_bytes(made_or_refused([&] { return encode(what); }, how), std::nullopt, how));
@@ -250,10 +276,13 @@ public:
     };
     return decode<T>(scatter_bytes(made_or_refused(make_parts, how), root, how));
   }
+  /// Sends an object to one rank, as send() sends a tensor.
   template <class T>
   void send_object(const T& what, std::size_t to, std::uint32_t tag = 0, const call_options& how = {}) {
     send(tensor::from(as_elements(encode(what))), to, tag, how);
   }
+  /// Returns an object that send_object() sent from a rank, or any_source. Throws as recv(), and what decoding throws.
+  /// Requires: T is what was sent.
   template <class T>
   [[nodiscard]] T recv_object(std::size_t from, std::uint32_t tag = 0, const call_options& how = {}) {
     const auto received = recv(from, tag, how);

@@ -25,13 +25,22 @@ namespace muster {
 /// what it sends or waits for next.
 class group_link final : public graph_link {
 public:
+  /// Sends and receives as the rank that `over` is.
   explicit group_link(group& over) noexcept : group_(over) {}
 
   /// Throws errc::invalid_argument for a rank that is not in the group, or a negative tag.
+  ///@{
   [[nodiscard]] ticket isend(const tensor& what, int to, int tag) override;
   [[nodiscard]] ticket irecv(const tensor& room, int from, int tag) override;
+  ///@}
+  /// Tests whether a transfer has ended, or waits for it until `until`. Returns true, and the ticket is used up, when
+  /// it has. Throw what work::wait() throws, and errc::invalid_argument for a ticket that is used up or of another
+  /// link.
+  ///@{
   [[nodiscard]] bool test(ticket which) override;
   [[nodiscard]] bool wait(ticket which, deadline until) override;
+  ///@}
+  /// Breaks the group: all calls of all its ranks end with errc::cancelled, and `why` as the reason.
   void abort(std::string_view why) noexcept override;
 
 private:

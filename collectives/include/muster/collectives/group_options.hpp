@@ -50,11 +50,11 @@ struct call_options {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct group_traffic {
-  std::uint64_t calls = 0;
-  std::uint64_t exchanges = 0;     ///< how often all have waited for one another: 1 or 2 a call
-  std::uint64_t words_looked = 0;  ///< of other ranks, in these exchanges: each a cache line that must come here
-  std::uint64_t bytes_read = 0;    ///< of tensors and slots, one's own included
-  std::uint64_t bytes_written = 0;
+  std::uint64_t calls = 0;          ///< collectives
+  std::uint64_t exchanges = 0;      ///< how often all have waited for one another: 1 or 2 a call
+  std::uint64_t words_looked = 0;   ///< of other ranks, in these exchanges: each a cache line that must come here
+  std::uint64_t bytes_read = 0;     ///< of tensors and slots, one's own included
+  std::uint64_t bytes_written = 0;  ///< likewise
 };
 
 }  // namespace muster

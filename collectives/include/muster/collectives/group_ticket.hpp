@@ -35,17 +35,23 @@ public:
   group_ticket() noexcept = default;
   /// Throws errc::invalid_argument for no ranks or more than 4096, and options out of their range; errc::out_of_memory.
   /// In the program's domain (domain::of_program), or in another.
+  ///@{
   explicit group_ticket(std::size_t ranks, const group_options& options = {});
   group_ticket(std::size_t ranks, const group_options& options, std::shared_ptr<domain> where);
+  ///@}
 
   /// Whether it is for any group.
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(block_); }
   /// Throws errc::invalid_argument for an empty one.
   [[nodiscard]] std::size_t ranks() const;
 
+  /// Returns the group's memory; empty for an empty ticket.
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
+  /// Returns the domain whose arena holds that memory; null for an empty ticket.
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
 
+  /// For cereal: sends the ticket itself. Throws errc::not_serializable where only copies of bytes can go, and for an
+  /// empty ticket.
   void save(output_archive& archive) const;
   /// Throws errc::corrupted when what came can be no group, errc::invalid_argument when it is of a domain that is not
   /// the program's.

@@ -106,6 +106,7 @@ public:
     return reduction(std::make_shared<const detail::element_function_of<T, F>>(std::move(name), std::move(function)));
   }
 
+  /// Returns what elements are joined by; reduction_op::custom for a function of the program's own.
   [[nodiscard]] reduction_op op() const noexcept { return op_; }
 
   /// That of the op, or the one the function was given.

@@ -66,20 +66,26 @@ protected:
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 class work {
 public:
+  /// Stands for no operation.
   work() noexcept = default;
+  /// For the group.
   explicit work(std::shared_ptr<detail::work_state> state) noexcept : state_(std::move(state)) {}
 
+  /// Returns whether this handle stands for an operation. All calls below throw errc::invalid_argument where it does
+  /// not.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
   /// Waits until it has ended. Throws what it ended with: everything that the blocking form of the operation throws.
   /// Unblocked by: the other ranks; the timeout of the call, for collectives; the death of a member; group::abort().
   void wait() const;
-  /// False when the time passed first; the operation goes on then. Throws as wait().
+  /// Waits for a limited time. Returns false when the time passed first; the operation goes on then. Throws as wait().
+  ///@{
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
     return wait_until(deadline::after(time));
   }
   [[nodiscard]] bool wait_until(deadline until) const;
+  ///@}
   /// Whether it has ended, well or not. Brings messages forward, and ends one that cannot come any more, since the
   /// other rank is dead or has left, or the group is broken.
   [[nodiscard]] bool test() const;

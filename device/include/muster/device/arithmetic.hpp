@@ -53,6 +53,7 @@ void axpy_elements(dtype type, double factor, std::span<const std::byte> x, std:
 
 /// Of elements of the program's own: `accumulate<float>(sums, part)`. Throws errc::invalid_argument where there are not
 /// as many of both.
+///@{
 template <tensor_element T>
 void accumulate(std::span<T> into, std::span<const std::type_identity_t<T>> from, element_op op = element_op::sum) {
   detail::accumulate_elements(dtype_of<T>, std::as_writable_bytes(into), std::as_bytes(from), op);
@@ -65,5 +66,6 @@ template <tensor_element T>
 void axpy(double factor, std::span<const std::type_identity_t<T>> x, std::span<T> y) {
   detail::axpy_elements(dtype_of<T>, factor, std::as_bytes(x), std::as_writable_bytes(y));
 }
+///@}
 
 }  // namespace muster

@@ -16,45 +16,45 @@ namespace muster {
 
 /// DLDevice. Thread safety: a value.
 struct dlpack_device {
-  static constexpr std::int32_t cpu = 1;
-  static constexpr std::int32_t cuda = 2;
+  static constexpr std::int32_t cpu = 1;            ///< kDLCPU
+  static constexpr std::int32_t cuda = 2;           ///< kDLCUDA
   static constexpr std::int32_t cuda_managed = 13;  ///< taken as a GPU's
 
-  std::int32_t device_type = cpu;
-  std::int32_t device_id = 0;
+  std::int32_t device_type = cpu;  ///< one of these
+  std::int32_t device_id = 0;      ///< which GPU, as CUDA numbers them in this process; 0 for the host
 };
 
 /// DLDataType. Thread safety: a value.
 struct dlpack_type {
-  std::uint8_t code = 0;  ///< 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool
-  std::uint8_t bits = 0;
-  std::uint16_t lanes = 1;
+  std::uint8_t code = 0;    ///< 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool
+  std::uint8_t bits = 0;    ///< of one lane
+  std::uint16_t lanes = 1;  ///< more than 1: elements are vectors of so many numbers
 };
 
 /// DLTensor. Thread safety: a value, which points to what belongs to whoever made it.
 struct dlpack_tensor {
-  void* data = nullptr;
-  dlpack_device device;
-  std::int32_t ndim = 0;
-  dlpack_type dtype;
-  std::int64_t* shape = nullptr;
+  void* data = nullptr;             ///< where the elements begin, but for byte_offset; for a GPU, its address
+  dlpack_device device;             ///< that `data` lies on
+  std::int32_t ndim = 0;            ///< how many dimensions: as many numbers have `shape` and `strides`
+  dlpack_type dtype;                ///< of the elements
+  std::int64_t* shape = nullptr;    ///< the size of each dimension
   std::int64_t* strides = nullptr;  ///< in elements; null: contiguous
-  std::uint64_t byte_offset = 0;
+  std::uint64_t byte_offset = 0;    ///< from `data` to the first element
 };
 
 /// DLManagedTensor. Whoever has it calls its deleter once, with itself, when the elements are no longer needed.
 ///
 /// Thread safety: one thread at a time.
 struct dlpack_managed_tensor {
-  dlpack_tensor dl_tensor;
-  void* manager_ctx = nullptr;
-  void (*deleter)(dlpack_managed_tensor*) = nullptr;
+  dlpack_tensor dl_tensor;      ///< the elements
+  void* manager_ctx = nullptr;  ///< for the deleter: what the library that made this keeps them by
+  void (*deleter)(dlpack_managed_tensor*) = nullptr;  ///< null: nothing is to be released
 };
 
 /// DLPackVersion. What a minor version adds may be ignored. Thread safety: a value.
 struct dlpack_version {
-  std::uint32_t major = 1;
-  std::uint32_t minor = 0;
+  std::uint32_t major = 1;  ///< of another one only version and deleter are known
+  std::uint32_t minor = 0;  ///< counts additions that a reader may ignore
 };
 
 /// DLManagedTensorVersioned: the same, and says its version and what may be done with the elements.
@@ -64,11 +64,11 @@ struct dlpack_versioned_tensor {
   static constexpr std::uint64_t read_only = 1;  ///< a flag: nobody may write the elements
   static constexpr std::uint64_t is_copy = 2;    ///< a flag: they were copied for whoever gets this
 
-  dlpack_version version;
-  void* manager_ctx = nullptr;
-  void (*deleter)(dlpack_versioned_tensor*) = nullptr;
-  std::uint64_t flags = 0;
-  dlpack_tensor dl_tensor;
+  dlpack_version version;       ///< of the struct
+  void* manager_ctx = nullptr;  ///< for the deleter: what the library that made this keeps the elements by
+  void (*deleter)(dlpack_versioned_tensor*) = nullptr;  ///< null: nothing is to be released
+  std::uint64_t flags = 0;                              ///< read_only and is_copy, or'ed
+  dlpack_tensor dl_tensor;                              ///< the elements
 };
 
 static_assert(sizeof(dlpack_tensor) == 48 && offsetof(dlpack_tensor, dtype) == 20 &&
@@ -78,6 +78,7 @@ static_assert(sizeof(dlpack_tensor) == 48 && offsetof(dlpack_tensor, dtype) == 2
 
 /// Calls the deleter of a managed tensor, if it has one. Thread safety: as that deleter.
 struct dlpack_deleter {
+  /// Calls the deleter with `left`, if there is one. Requires: `left` is not null.
   template <class Managed>
   void operator()(Managed* left) const noexcept {
     if (left->deleter != nullptr) left->deleter(left);
@@ -85,8 +86,10 @@ struct dlpack_deleter {
 };
 
 /// A managed tensor that nobody has taken yet; release() gives it away. Thread safety: as std::unique_ptr.
+///@{
 using dlpack_handle = std::unique_ptr<dlpack_managed_tensor, dlpack_deleter>;
 using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_deleter>;
+///@}
 
 /// The same elements for another library. What it writes, all who have the tensor see. Of a tensor on a device, what
 /// was given to that device for it has been done.
@@ -114,7 +117,9 @@ using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_
 [[nodiscard]] tensor from_dlpack(dlpack_versioned_tensor* theirs);
 
 /// As those; on failure `theirs` is deleted.
+///@{
 [[nodiscard]] tensor from_dlpack(dlpack_handle theirs);
 [[nodiscard]] tensor from_dlpack(dlpack_versioned_handle theirs);
+///@}
 
 }  // namespace muster

@@ -62,14 +62,19 @@ namespace detail {
 class f16 {
 public:
   f16() = default;
+  /// Rounds `value` to the nearest number of this format, ties to even.
   constexpr explicit f16(float value) noexcept : bits_(detail::bits_of_f16(value)) {}
+  /// Returns the number that these bits are in memory: the sign in bit 15, the exponent in bits 10 to 14, the mantissa
+  /// below.
   [[nodiscard]] static constexpr f16 from_bits(std::uint16_t bits) noexcept {
     f16 made(0.0F);
     made.bits_ = bits;
     return made;
   }
 
+  /// Returns the bits of this number, as from_bits() takes them.
   [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  /// Converts to the same number.
   constexpr operator float() const noexcept { return detail::float_of_f16(bits_); }  // NOLINT: it loses nothing
 
 private:
@@ -84,14 +89,19 @@ private:
 class bf16 {
 public:
   bf16() = default;
+  /// Rounds `value` to the nearest number of this format, ties to even.
   constexpr explicit bf16(float value) noexcept : bits_(detail::bits_of_bf16(value)) {}
+  /// Returns the number that these bits are in memory: the sign in bit 15, the exponent in bits 7 to 14, the mantissa
+  /// below.
   [[nodiscard]] static constexpr bf16 from_bits(std::uint16_t bits) noexcept {
     bf16 made(0.0F);
     made.bits_ = bits;
     return made;
   }
 
+  /// Returns the bits of this number, as from_bits() takes them.
   [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  /// Converts to the same number.
   constexpr operator float() const noexcept {  // NOLINT: it loses nothing
     return std::bit_cast<float>(std::uint32_t{bits_} << 16U);
   }

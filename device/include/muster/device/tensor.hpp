@@ -105,12 +105,15 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// Cost: copies, slices and reshaped tensors cost no allocation and touch no element.
 class tensor {
 public:
+  /// How many dimensions a tensor may have: 8.
   static constexpr std::size_t max_dimensions = tensor_shape::most;
 
   /// No elements: f32 of shape (0,).
   tensor() noexcept : shape_({0}), strides_({1}) {}
+  /// Refers to the same elements as the other tensor. Copies no element.
   tensor(const tensor&) = default;
   tensor& operator=(const tensor&) = default;
+  /// Takes the elements of `other`, which is tensor() afterwards.
   tensor(tensor&& other) noexcept : tensor() { swap(other); }
   tensor& operator=(tensor&& other) noexcept {
     tensor moved(std::move(other));
@@ -124,14 +127,19 @@ public:
 
   /// Elements are undefined.
   [[nodiscard]] static tensor empty(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
+  /// Elements are 0, or false.
   [[nodiscard]] static tensor zeros(muster::dtype type, const tensor_shape& shape, memory where = memory::shared);
 
-  /// On a device, or in shared memory of the host. Throw errc::no_device, and errc::out_of_memory with what was asked
-  /// for and what is free there.
+  /// The same on a device, or in shared memory of the host if that is `where`. Throw errc::no_device, and
+  /// errc::out_of_memory with what was asked for and what is free there.
+  ///@{
   [[nodiscard]] static tensor empty(muster::dtype type, const tensor_shape& shape, muster::device where);
   [[nodiscard]] static tensor zeros(muster::dtype type, const tensor_shape& shape, muster::device where);
+  ///@}
 
-  /// The same for a T; `where` is a muster::memory or a muster::device.
+  /// The same for a T: elements are undefined (empty), 0 or false (zeros), `value` (full), or 1 or true (ones). `where`
+  /// is a muster::memory or a muster::device.
+  ///@{
   template <tensor_element T>
   [[nodiscard]] static tensor empty(const tensor_shape& shape, detail::place auto where) {
     return empty(dtype_of<T>, shape, where);
@@ -150,6 +158,9 @@ public:
   [[nodiscard]] static tensor ones(const tensor_shape& shape, detail::place auto where) {
     return full<T>(shape, T(1), where);
   }
+  ///@}
+  /// The same in shared memory of the host.
+  ///@{
   template <tensor_element T>
   [[nodiscard]] static tensor empty(const tensor_shape& shape) {
     return empty(dtype_of<T>, shape, memory::shared);
@@ -166,6 +177,7 @@ public:
   [[nodiscard]] static tensor ones(const tensor_shape& shape) {
     return ones<T>(shape, memory::shared);
   }
+  ///@}
 
   /// first, first + step, …, as long as it is before `last`: of floating-point numbers as double, which is then
   /// rounded. Throws errc::invalid_argument for a step of 0, and for what is not finite.
@@ -182,6 +194,7 @@ public:
   }
 
   /// A copy of `values`, in row-major order. Throws errc::invalid_argument unless there are as many as the shape says.
+  ///@{
   template <detail::elements_in_a_row Values>
   [[nodiscard]] static tensor from(const Values& values, const tensor_shape& shape, memory where = memory::shared) {
     using element = std::remove_cv_t<std::ranges::range_value_t<Values>>;
@@ -192,6 +205,7 @@ public:
                                    memory where = memory::shared) {
     return from(std::span<const T>(values.begin(), values.size()), shape, where);
   }
+  ///@}
   /// Of one dimension.
   template <detail::elements_in_a_row Values>
   [[nodiscard]] static tensor from(const Values& values) {
@@ -202,16 +216,22 @@ public:
   /// elements and may be 0 or negative; without strides the elements are contiguous.
   /// Throws errc::invalid_argument when an element would lie outside of `bytes`, or at an address that does not suit
   /// its type.
+  ///@{
   [[nodiscard]] static tensor over(std::shared_ptr<const muster::storage> bytes, muster::dtype type,
                                    const tensor_shape& shape, std::size_t offset_bytes = 0);
   [[nodiscard]] static tensor over(std::shared_ptr<const muster::storage> bytes, muster::dtype type,
                                    const tensor_shape& shape, const tensor_strides& strides, std::size_t offset_bytes);
+  ///@}
 
   // ---- what it is
 
+  /// Returns the type of all elements.
   [[nodiscard]] muster::dtype dtype() const noexcept { return type_; }
+  /// Returns the sizes of the dimensions, the outermost first.
   [[nodiscard]] const tensor_shape& shape() const noexcept { return shape_; }
+  /// Returns, by dimension, how many elements further in memory the next one along it is.
   [[nodiscard]] const tensor_strides& strides() const noexcept { return strides_; }
+  /// Returns how many dimensions there are, from 0 to max_dimensions.
   [[nodiscard]] std::size_t dimensions() const noexcept { return shape_.size(); }
   /// How many elements.
   [[nodiscard]] std::size_t size() const noexcept;
@@ -219,6 +239,7 @@ public:
   [[nodiscard]] std::size_t nbytes() const noexcept { return size() * dtype_size(type_); }
   /// The size of the first dimension. Throws errc::invalid_argument where there is none.
   [[nodiscard]] std::size_t rows() const;
+  /// Returns whether the elements lie in row-major order without gaps; true where there are none.
   [[nodiscard]] bool is_contiguous() const noexcept;
   /// Whose memory the elements lie in, as this process calls it. Of a tensor on a GPU that came from another process,
   /// the first time may take some tenths of a second: the driver is asked, and no context made.
@@ -231,7 +252,8 @@ public:
   // ---- the elements. Those with a T throw errc::invalid_argument unless T is the dtype's type, all of them where the
   // elements are on a device.
 
-  /// The first element, whatever its type. The others are where the strides say.
+  /// The first element; without a T, whatever its type. The others are where the strides say.
+  ///@{
   [[nodiscard]] std::byte* data() const {
     if (on_device_ || !stamp_.is_here()) refuse_access();
     return data_;
@@ -241,14 +263,17 @@ public:
     require(dtype_of<T>);
     return reinterpret_cast<T*>(data());
   }
+  ///@}
   /// On a device: where that has the first element, for kernels of the program's own. Throws errc::invalid_argument on
   /// the host. A tensor that came from another process is mapped by the first call.
+  ///@{
   template <tensor_element T>
   [[nodiscard]] T* device_data() const {
     require(dtype_of<T>);
     return reinterpret_cast<T*>(device_address());  // NOLINT(performance-no-int-to-ptr): the device's, not ours
   }
   [[nodiscard]] std::uintptr_t device_address() const;
+  ///@}
   /// All elements. Throws errc::invalid_argument unless they are contiguous.
   template <tensor_element T>
   [[nodiscard]] std::span<T> span() const {
@@ -316,17 +341,25 @@ public:
   /// In row-major order. Throws errc::invalid_argument unless there are as many values as elements.
   template <detail::elements_in_a_row Values>
   void copy_from(const Values& values) const;
+  /// Writes all elements into `room`, in row-major order, also those on a device. Throws errc::invalid_argument unless
+  /// T is the dtype's type and there are as many places as elements.
   template <tensor_element T>
   void copy_to(std::span<T> room) const;
+  /// Returns all elements in row-major order, also those on a device. Throws errc::invalid_argument unless T is the
+  /// dtype's type.
   template <tensor_element T>
   [[nodiscard]] std::vector<T> to_vector() const;
 
   /// docs/formats/tensor.md. Reading throws errc::corrupted for what no tensor's encoding can be.
+  ///@{
   void write_to(frame_writer& out) const;
   [[nodiscard]] static tensor read_from(frame_reader& in);
+  ///@}
   /// For cereal, the same.
+  ///@{
   void save(frame_writer& out) const { write_to(out); }
   void load(frame_reader& in) { *this = read_from(in); }
+  ///@}
 
 private:
   /// Requires: the elements fit there.

@@ -24,9 +24,9 @@ enum class nans : std::uint8_t { differ, same };
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct closeness {
-  double relative = 1e-5;
-  double absolute = 1e-8;
-  muster::nans nans = muster::nans::differ;
+  double relative = 1e-5;                    ///< part of |b|
+  double absolute = 1e-8;                    ///< in the numbers' own unit
+  muster::nans nans = muster::nans::differ;  ///< whether two NaNs are close to one another
 };
 
 /// Same dtype, same shape, same elements; zeros of either sign are equal. Nothing is broadcast: all(compare(…)) does.
@@ -35,6 +35,7 @@ struct closeness {
 /// Same dtype, same shape, and all elements close to one another. Nothing is broadcast: all(is_close(…)) does.
 [[nodiscard]] bool all_close(const tensor& a, const tensor& b, closeness how = {});
 
+/// How an element of one tensor compares with that of another.
 enum class comparison : std::uint8_t { equal, not_equal, less, less_equal, greater, greater_equal };
 
 /// Which elements of `a` compare so with those of `b`: a tensor of bool in local memory. Where the shapes are not the

@@ -26,16 +26,19 @@ namespace detail {
 template <class T>
 class per_dimension {
 public:
+  /// How many dimensions there may be.
   static constexpr std::size_t most = 8;
 
   constexpr per_dimension() noexcept = default;
   /// Throws errc::invalid_argument for more than `most` numbers.
+  ///@{
   constexpr per_dimension(std::initializer_list<T> values)
       : per_dimension(std::span<const T>(values.begin(), values.size())) {}
   constexpr explicit per_dimension(std::span<const T> values) : count_(values.size()) {
     if (values.size() > most) detail::throw_too_many_dimensions(values.size(), most);
     for (std::size_t at = 0; at < count_; ++at) values_[at] = values[at];
   }
+  ///@}
 
   /// How many dimensions.
   [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }

@@ -104,7 +104,9 @@ public:
   domain& operator=(const domain&) = delete;
   ~domain();
 
+  /// Returns the two files that the memory consists of, to be sent to a process that joins.
   [[nodiscard]] const domain_files& files() const noexcept { return files_; }
+  /// Returns the number of this process among the participants; participant_id::host in the host.
   [[nodiscard]] participant_id self() const noexcept { return self_; }
   /// Whether this process has the memory: a forked child has not, unless domain_options::inherited says so.
   [[nodiscard]] bool is_mapped() const noexcept { return inherited_ || made_in_.is_here(); }
@@ -114,6 +116,7 @@ public:
   }
   /// Throws errc::forked in a forked child, which is no participant, though it may have the memory.
   void require_participant(const char* what) const { made_in_.require_here(what); }
+  /// Returns the arena that all payloads are allocated in.
   [[nodiscard]] arena& blocks() noexcept { return *arena_; }
   /// This process's way to the descriptors that participants hand to one another.
   /// Throws errc::invalid_argument where there is none: this process has no connection to the host, as workers and
@@ -124,6 +127,7 @@ public:
 
   /// For the host only.
   [[nodiscard]] participant_table& participants() noexcept;
+  /// Returns what is called to recover shared structures when a participant has died.
   [[nodiscard]] recovery_registry& recoveries() noexcept { return recoveries_; }
   /// What is kept for others; tidied after each death.
   [[nodiscard]] keepsake_list& keepsakes() noexcept { return keepsakes_; }

@@ -24,7 +24,9 @@ namespace muster {
 struct data_options {
   /// Copied. Its dtype is the data's unless there is a type; its shape wins over dimensions and shape.
   std::optional<tensor> value{};
+  /// Its dtype; needed unless there is a value.
   std::optional<muster::dtype> type{};
+  /// How many dimensions; needed unless there is a value or a shape.
   std::optional<std::size_t> dimensions{};
   /// Zeros of this shape.
   std::optional<tensor_shape> shape{};
@@ -32,6 +34,7 @@ struct data_options {
   bool minibatch = false;
   /// As in value_options, for the value.
   bool force_cast = false;
+  /// As in value_options, for the value or the shape.
   double oversize = 1.0;
   /// What messages call it.
   std::string name{};
@@ -66,14 +69,19 @@ class data {
 public:
   /// Throws errc::invalid_argument, also where dtype or number of dimensions is missing, or given twice and differs.
   explicit data(const data_options& options);
+  /// Takes over the memory. The other data may then only be assigned to or destroyed.
   data(data&&) noexcept = default;
   data& operator=(data&&) noexcept = default;
 
   // ---- what it is
 
+  /// Returns the type of the elements, which never changes.
   [[nodiscard]] muster::dtype dtype() const noexcept { return memory_.dtype(); }
+  /// Returns how many dimensions there are, which never changes.
   [[nodiscard]] std::size_t dimensions() const noexcept { return shape_.size(); }
+  /// Returns what messages call it: data_options::name.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Returns whether it holds just the rows that a call selects: data_options::minibatch.
   [[nodiscard]] bool minibatch() const noexcept { return minibatch_; }
   /// All 0 at first.
   [[nodiscard]] const tensor_shape& shape() const noexcept { return shape_; }
@@ -128,7 +136,9 @@ public:
   /// All of them: exactly the shape, in the same memory. Throws errc::invalid_argument for a data without dimensions
   /// that has no value. Cost: no allocation.
   [[nodiscard]] tensor value() const;
-  /// As those of value().
+  /// Rows and elements of value(), which throw as value() and as the members of tensor do. A reference is valid until
+  /// the memory is replaced.
+  ///@{
   [[nodiscard]] tensor row(std::size_t index) const { return value().row(index); }
   [[nodiscard]] tensor operator[](std::size_t index) const { return row(index); }
   [[nodiscard]] tensor slice(std::size_t first, std::size_t last) const { return value().slice(first, last); }
@@ -137,10 +147,12 @@ public:
     // The reference outlives the tensor: the data has the memory.
     return value().at<T>(index...);
   }
+  ///@}
 
   /// Sets rows from `first` on. Throws errc::invalid_argument unless they are there, and for a dtype as set_value does.
   void set_rows(std::size_t first, const tensor& rows, bool force_cast = false) const;
-  /// As tensor::fill.
+  /// As tensor::fill, of one row or of all elements.
+  ///@{
   template <tensor_element T>
   void fill_row(std::size_t index, T number) const {
     row(index).fill(number);
@@ -149,6 +161,7 @@ public:
   void fill(T number) const {
     value().fill(number);
   }
+  ///@}
 
 private:
   void set_value(muster::dtype type, std::span<const std::byte> values, const tensor_shape& shape,

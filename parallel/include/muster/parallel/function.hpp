@@ -28,10 +28,15 @@ namespace muster {
 /// a call: keep large inputs in shared memory, where tensors are by default.
 class row_input {
 public:
+  /// The rows of a tensor, or of the value that `value` has now; throws errc::invalid_argument if it has none.
+  ///@{
   row_input(const tensor& value) : value_(value) {}
   row_input(const data& value) : value_(value.value()), is_minibatch_(value.minibatch()) {}
+  ///@}
 
+  /// Returns the tensor whose rows are dealt out.
   [[nodiscard]] const tensor& value() const noexcept { return value_; }
+  /// Returns whether the input is a data that holds just the selected rows: data_options::minibatch.
   [[nodiscard]] bool is_minibatch() const noexcept { return is_minibatch_; }
 
 private:
@@ -42,10 +47,13 @@ private:
 /// Rows of resident data that a call is for: all, the same selection in every rank, or one for each.
 class resident_selection {
 public:
+  /// All rows, in every rank.
   resident_selection() noexcept = default;
+  /// The same rows in every rank.
   template <class T>
     requires std::is_convertible_v<const T&, row_selection>
   resident_selection(const T& everywhere) : by_rank_{row_selection(everywhere)} {}
+  /// Other rows in each rank, by rank. One selection is for all ranks, none means all rows.
   resident_selection(std::vector<row_selection> by_rank) : by_rank_(std::move(by_rank)) {}
 
   /// None: all rows. One: everywhere.
@@ -104,6 +112,8 @@ public:
   /// Of all its outputs: nothing, one value, or a tuple.
   using result = typename Layout::template result<>;
 
+  /// Calls it with its inputs: a tensor or data for each of rows(), then a value for each of whole(). What it does and
+  /// throws is said above.
   template <class... Given>
   result operator()(const Given&... given) const {
     return with({})(given...);
@@ -155,6 +165,7 @@ public:
     return std::array<data, sizeof...(Given)>{made_of(given)...};
   }
 
+  /// Returns the name that named() has given it; "function 1" and so on without one.
   [[nodiscard]] const std::string& name() const noexcept { return core_->spec().name; }
   /// By which ops its outputs are joined.
   [[nodiscard]] std::vector<output_op> output_modes() const { return core_->output_modes(); }

@@ -15,8 +15,8 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct rank_failure {
-  std::size_t rank = 0;
-  error_info info;
+  std::size_t rank = 0;  ///< that failed
+  error_info info;       ///< how it failed
 };
 
 /// A call of a world failed, because of a rank: it threw, died, or was too late, even if it came back. Nothing of the
@@ -34,6 +34,7 @@ struct rank_failure {
 /// Thread safety: distinct objects: safe. Shared objects: safe, all members are const.
 class rank_error : public error {
 public:
+  /// The code is info.code(); what() returns the text `what`.
   rank_error(error_info info, std::string what, std::size_t rank, std::string function,
              std::vector<rank_failure> others = {})
       : error(info.code(), std::move(what)),
@@ -45,6 +46,7 @@ public:
   /// What happened in the rank. Its code is that of the error: errc::remote_exception for what a function threw,
   /// errc::worker_died, errc::timed_out.
   [[nodiscard]] const error_info& info() const noexcept { return info_; }
+  /// Returns the rank that failed first.
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   /// The name of the function that was called.
   [[nodiscard]] const std::string& function() const noexcept { return function_; }

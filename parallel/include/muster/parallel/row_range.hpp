@@ -13,8 +13,8 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct row_range {
-  std::size_t first = 0;
-  std::size_t last = 0;
+  std::size_t first = 0;  ///< the first row, counted from 0
+  std::size_t last = 0;   ///< the first row that is no part of it
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return last - first; }
   [[nodiscard]] constexpr bool empty() const noexcept { return first == last; }

@@ -37,14 +37,18 @@ public:
       : rows_(first_rows{std::in_range<std::int64_t>(count) ? static_cast<std::int64_t>(count) : INT64_MAX}) {}
   /// range.first must be less than range.last.
   row_selection(row_range range) noexcept : rows_(range) {}
-  /// At least one, and none negative.
+  /// These rows, in this order: at least one, and none negative. The list is copied.
+  ///@{
   row_selection(std::span<const std::int64_t> indexes)
       : rows_(std::vector<std::int64_t>(indexes.begin(), indexes.end())) {}
   row_selection(const std::vector<std::int64_t>& indexes) : rows_(indexes) {}
   row_selection(const std::vector<std::size_t>& indexes);
   row_selection(const std::vector<int>& indexes);
+  ///@}
 
+  /// Returns whether it selects all rows, as a default-constructed one.
   [[nodiscard]] bool is_all() const noexcept { return std::holds_alternative<std::monostate>(rows_); }
+  /// Returns whether it was made of a list.
   [[nodiscard]] bool is_list() const noexcept { return std::holds_alternative<std::vector<std::int64_t>>(rows_); }
   /// Requires: is_list().
   [[nodiscard]] std::span<const std::int64_t> list() const noexcept {

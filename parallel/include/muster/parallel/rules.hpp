@@ -132,12 +132,14 @@ struct adamax {
 /// Process safety: it is nothing but its bytes, and may travel in a frame; whoever takes it out calls `require`.
 class update_rule {
 public:
+  /// The rules that there are.
   using alternatives = std::variant<assign_rule, sgd, adam, adagrad, rmsprop, adadelta, adamax>;
 
   /// More states than this no rule has.
   static constexpr std::size_t most_states = 2;
 
-  /// assign_rule.
+  /// One of the rules, with its numbers; by default assign_rule.
+  ///@{
   constexpr update_rule() noexcept = default;
   constexpr update_rule(const assign_rule& rule) noexcept : rule_(rule) {}
   constexpr update_rule(const sgd& rule) noexcept : rule_(rule) {}
@@ -146,7 +148,9 @@ public:
   constexpr update_rule(const rmsprop& rule) noexcept : rule_(rule) {}
   constexpr update_rule(const adadelta& rule) noexcept : rule_(rule) {}
   constexpr update_rule(const adamax& rule) noexcept : rule_(rule) {}
+  ///@}
 
+  /// Returns the rule, with its numbers.
   [[nodiscard]] constexpr const alternatives& get() const noexcept { return rule_; }
 
   /// "assign", "sgd", "adam", "adagrad", "rmsprop", "adadelta", "adamax". Of bytes that are no rule, "unknown".

@@ -39,7 +39,9 @@ struct variable_handle {
 /// Lifetime: keeps the world's memory, not its ranks.
 class variable {
 public:
+  /// Returns the name that it was made with, for messages.
   [[nodiscard]] const std::string& name() const noexcept { return handle_->name; }
+  /// Returns the type of the elements, which is the same in all ranks.
   [[nodiscard]] muster::dtype dtype() const noexcept { return handle_->type; }
   /// Whether each rank has rows of its own; else each has a replica.
   [[nodiscard]] bool is_scattered() const noexcept { return handle_->is_scattered; }
@@ -47,8 +49,10 @@ public:
   [[nodiscard]] friend bool operator==(const variable&, const variable&) noexcept = default;
 
   /// For the world.
+  ///@{
   explicit variable(std::shared_ptr<const detail::variable_handle> handle) noexcept : handle_(std::move(handle)) {}
   [[nodiscard]] const detail::variable_handle& handle() const noexcept { return *handle_; }
+  ///@}
 
 private:
   std::shared_ptr<const detail::variable_handle> handle_;

@@ -56,8 +56,8 @@ public:
   /// As close(), but that a trace which cannot be completed is logged.
   ~world();
 
-  [[nodiscard]] std::size_t ranks() const noexcept;
-  [[nodiscard]] std::size_t master_rank() const noexcept;
+  [[nodiscard]] std::size_t ranks() const noexcept;        ///< how many compute
+  [[nodiscard]] std::size_t master_rank() const noexcept;  ///< world_options::master_rank
 
   // ---- functions
 
@@ -87,8 +87,10 @@ public:
   [[nodiscard]] variable scattered(std::string name, const tensor& value, const row_selection& batch = {});
 
   /// All replicas become the master's, or a copy of `value`, whose shape may be another than before.
+  ///@{
   void broadcast(const variable& which);
   void broadcast(const variable& which, const tensor& value);
+  ///@}
   /// The rows of `value` are dealt out, as when a scattered variable is made; the lengths may be others than before.
   void scatter(const variable& which, const tensor& value, const row_selection& batch = {});
   /// What all ranks have, one after the other: along a new first dimension (new_dimensions = 1), which takes equal
@@ -104,18 +106,20 @@ public:
   /// The same into every rank's.
   void all_reduce(const variable& which, output_op op = avg);
 
+  /// One rank gets a copy of `value`, or of its selected rows. The shape may be another than before.
   void set_value(std::size_t rank, const variable& which, const tensor& value, const row_selection& batch = {});
   /// A copy, on the host.
   [[nodiscard]] tensor get_value(std::size_t rank, const variable& which) const;
   /// The sizes of the first dimension, by rank.
   [[nodiscard]] std::vector<std::size_t> get_lengths(const variable& which) const;
-  [[nodiscard]] std::vector<tensor_shape> get_shapes(const variable& which) const;
+  [[nodiscard]] std::vector<tensor_shape> get_shapes(const variable& which) const;  ///< by rank
 
   /// The same calls for several variables, one after the other, while no function is called. Before the first one
   /// changes all are looked at, and brought to the host: errors but for want of memory change nothing. Throws
   /// errc::invalid_argument where one is given twice or is of another world, where there are not as many values as
   /// variables, and where dtype, dimensions, shapes in the ranks, rows or op do not fit one of them. With
   /// errc::out_of_memory those before the one that found none have changed.
+  ///@{
   void broadcast(std::span<const variable> which);
   void broadcast(std::span<const variable> which, std::span<const tensor> values);
   void scatter(std::span<const variable> which, std::span<const tensor> values, const row_selection& batch = {});
@@ -124,7 +128,9 @@ public:
   void all_reduce(std::span<const variable> which, output_op op = avg);
   void set_value(std::size_t rank, std::span<const variable> which, std::span<const tensor> values,
                  const row_selection& batch = {});
+  ///@}
   /// These change nothing: calls of other threads may come between one variable and the next.
+  ///@{
   [[nodiscard]] std::vector<tensor> gather(std::span<const variable> which, unsigned new_dimensions = 1) const {
     return of_each(which, [&](const auto& each) { return gather(each, new_dimensions); });
   }
@@ -140,6 +146,7 @@ public:
   [[nodiscard]] std::vector<std::vector<tensor_shape>> get_shapes(std::span<const variable> which) const {
     return of_each(which, [&](const auto& each) { return get_shapes(each); });
   }
+  ///@}
 
   // ---- seeing it work
 

@@ -53,6 +53,7 @@ struct world_options {
   /// What becomes of what they write to stdout and stderr. To a sink worker_output::worker is the rank, and
   /// worker_output::function the function that was called last when the line was read.
   output_choice output{};
+  /// Receives the messages about the world and its processes.
   log_sink log = log_to_stderr;
 };
 

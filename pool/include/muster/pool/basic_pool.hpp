@@ -66,11 +66,13 @@ public:
   /// As close, and waits until every accepted task has ended; false when the time passed first.
   /// Unblocked by: the end of the last task; terminate(). Do not call it, nor join(), in a task of a pool of threads:
   /// that waits for itself.
+  ///@{
   template <class Rep, class Period>
   bool drain(std::chrono::duration<Rep, Period> time) {
     return host_.drain_until(deadline::after(time));
   }
   void drain() { static_cast<void>(host_.drain_until(deadline::never())); }
+  ///@}
   /// As close; the future is ready once every accepted task has ended, also by terminate(). So draining is an
   /// asynchronous operation too: `co_await pool.drain_async()(boost::asio::use_awaitable)`. Cancelling it does nothing.
   [[nodiscard]] future<void> drain_async() { return host_.drain_async(); }
@@ -106,6 +108,7 @@ protected:
       : host_(std::forward<Given>(given)...), route_(route) {}
   ~basic_pool() = default;
 
+  /// For pools that are derived from this one.
   [[nodiscard]] host_type& host() noexcept { return host_; }
 
 private:

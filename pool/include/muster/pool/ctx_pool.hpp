@@ -49,13 +49,15 @@ public:
   /// With contexts that `factory` makes in each worker: a callable that can be sent, `() -> C` or
   /// `(std::size_t worker) -> C`, with bound arguments before that. `C` need not be transportable, nor movable. It runs
   /// after pool_options::initializer and is treated as that is: a factory that keeps failing breaks the pool, and the
-  /// calls then say why.
+  /// calls then say why. Also on a loop, as pool's.
+  ///@{
   template <detail::factory_like<C> F>
   explicit ctx_pool(F factory, const pool_options& options = {})
       : base(detail::lane_route(), options, nullptr, std::vector{made_by(std::move(factory))}) {}
   template <detail::factory_like<C> F>
   ctx_pool(boost::asio::io_context& loop, F factory, const pool_options& options = {})
       : base(detail::lane_route(), options, &loop, std::vector{made_by(std::move(factory))}) {}
+  ///@}
 
 private:
   static pool_options options_for(std::size_t contexts, pool_options options) {

@@ -35,8 +35,10 @@ public:
   device_choice() noexcept = default;
   /// These, in turn; one that is named twice gets two workers where others get one.
   /// Throws errc::invalid_argument for an empty list, and for the host.
+  ///@{
   device_choice(std::initializer_list<device> these) : device_choice(std::vector<device>(these)) {}
   device_choice(std::vector<device> these);  // NOLINT(google-explicit-constructor): written as the value of an option
+  ///@}
   /// All that the machine shows to the program.
   [[nodiscard]] static device_choice automatic();
 

@@ -33,6 +33,7 @@ template <class T, class R>
 class feed_stream {
 public:
   using value_type = detail::streamed<R>;
+  /// Sends an element to a worker, and returns the future of its result. push() calls it.
   using submitter = std::function<future<R>(T)>;
 
   /// `window`: how many elements may be pushed ahead of what was consumed, at least one. `waits`: at its end, for

@@ -21,6 +21,7 @@ namespace muster {
 template <std::ranges::view View, input_speed Speed>
 class paced_view : public detail::held_elements<View> {
 public:
+  /// For quick() and slow().
   explicit paced_view(View base) : detail::held_elements<View>(std::move(base)) {}
 };
 

@@ -31,8 +31,10 @@ namespace muster {
 /// Thread safety: distinct objects: safe. Shared objects: safe while nobody assigns.
 class output_choice {
 public:
+  /// Called with each line that a worker wrote.
   using sink = std::function<void(const worker_output&)>;
 
+  /// Workers write where the program writes, as inherit() says.
   output_choice() noexcept = default;
   /// A sink; an empty std::function is as discard().
   template <class F>
@@ -40,7 +42,9 @@ public:
   output_choice(F&& to)  // NOLINT(google-explicit-constructor): written as the value of an option
       : to_(std::forward<F>(to)), capture_(to_ ? output_capture::lines : output_capture::last) {}
 
+  /// Workers write where the program writes.
   [[nodiscard]] static output_choice inherit() noexcept { return {}; }
+  /// The pool reads what workers write, and keeps the last lines for the error of a death.
   [[nodiscard]] static output_choice discard() { return output_choice(sink()); }
 
   /// The same; `mark` gets each line first, when it is read, on a thread on which it must neither wait nor throw, and
@@ -50,8 +54,10 @@ public:
     made.mark_ = std::move(mark);
     return made;
   }
+  /// Returns what marked_by() was given; empty unless it was called.
   [[nodiscard]] const std::function<void(worker_output&)>& mark() const noexcept { return mark_; }
 
+  /// Returns what the pool does: output_capture::lines where there is a sink, last for discard(), none for inherit().
   [[nodiscard]] output_capture capture() const noexcept { return capture_; }
   /// Empty unless there is a sink.
   [[nodiscard]] const sink& to() const noexcept { return to_; }

@@ -21,9 +21,11 @@ namespace muster {
 class p2p_pool : public pool {
 public:
   /// As pool's constructors.
+  ///@{
   explicit p2p_pool(const pool_options& options = {}) : pool(detail::lane_route::in_turn(), options) {}
   explicit p2p_pool(boost::asio::io_context& loop, const pool_options& options = {})
       : pool(detail::lane_route::in_turn(), options, &loop) {}
+  ///@}
 };
 
 }  // namespace muster

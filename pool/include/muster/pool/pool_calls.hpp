@@ -120,6 +120,7 @@ public:
   auto map(F f, Xs&& xs) const {
     return run_map<false>(std::move(f), std::forward<Xs>(xs)).get();
   }
+  /// The same for elements in braces.
   template <class F, class T>
   auto map(F f, std::initializer_list<T> xs) const {
     return run_map<false>(std::move(f), xs).get();
@@ -136,6 +137,8 @@ public:
   auto starmap(F f, Xs&& xs) const {
     return run_map<true>(std::move(f), std::forward<Xs>(xs)).get();
   }
+  /// Calls `f` with the parts of every element, without waiting: the elements are taken now, the results come with the
+  /// future.
   template <class F, std::ranges::input_range Xs>
   auto starmap_async(F f, Xs&& xs) const {
     return run_map<true>(std::move(f), std::forward<Xs>(xs));

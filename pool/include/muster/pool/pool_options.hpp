@@ -45,8 +45,10 @@ struct pool_options {
   std::size_t max_worker_rss = 0;
   /// So that workers that started together are not replaced together, a worker's max_worker_age and
   /// max_tasks_per_worker are less by a part that is chosen by chance, from nothing to this; from 0 to 1.
+  ///@{
   double age_jitter = 0.1;
   double tasks_jitter = 0;
+  ///@}
   /// A worker that is to be replaced for its age, memory or number of tasks (if they are more than one) goes on until
   /// another process has been started and initialized in its place; the other begins when it has gone, so a replacement
   /// takes no time from the tasks, however long an initializer takes, but there are two processes for a while. false:
@@ -101,8 +103,10 @@ struct pool_options {
   /// because somebody may wait for them: those that tasks of this pool make, and those whose arguments are futures.
   std::size_t max_pending = 0;
   /// What happens to one call more, and how long it waits under overflow_policy::block.
+  ///@{
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  ///@}
   /// A task, or an element of a map, that has killed so many workers is not tried again, whatever its retries: it ends
   /// with errc::quarantined. 0: it is tried as often as was asked for.
   unsigned quarantine_after = 2;
@@ -112,14 +116,18 @@ struct pool_options {
   std::size_t arena_bytes = 0;
   /// How much of it is to be there from the start, and whether big blocks are made of huge pages; as arena_bytes, for
   /// the pool that makes the domain. See domain_options.
+  ///@{
   std::size_t prefault_bytes = 0;
   muster::huge_pages huge_pages = muster::huge_pages::none;
+  ///@}
   /// A domain of its own: no shared memory in common with other pools.
   bool isolated = false;
   /// Starts in a row that may fail before the pool is broken, and how long one may take, opening its device and the
   /// initializer included.
+  ///@{
   unsigned start_tries = 3;
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  ///@}
   /// Starts that fail for want of processes, memory or descriptors, or, of a replacement, of participants' numbers of
   /// the domain, are not among those: they are tried again, after 10 ms, 20 ms, … 5 s, while the other workers serve.
   /// The pool is broken when it has had no worker at all for so long; the constructor, and the future of pool::resize,
@@ -135,6 +143,7 @@ struct pool_options {
   /// pool_statistics::slowest; it is so anyway while a trace is taken (pool::trace_to). It costs some readings of the
   /// clock per task, a fifth of a microsecond or so in all.
   bool timing = false;
+  /// Receives the messages about the pool and its workers.
   log_sink log = log_to_stderr;
 };
 

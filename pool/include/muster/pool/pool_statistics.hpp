@@ -21,10 +21,10 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct worker_statistics {
-  std::size_t index = 0;
-  pid_t pid = 0;  ///< 0: no process at the moment
-  std::uint32_t incarnation = 0;
-  worker_lifecycle::state state = worker_lifecycle::state::absent;
+  std::size_t index = 0;          ///< in its pool, from 0
+  pid_t pid = 0;                  ///< 0: no process at the moment
+  std::uint32_t incarnation = 0;  ///< how many processes with this index have been started
+  worker_lifecycle::state state = worker_lifecycle::state::absent;  ///< whether it starts, takes tasks or stops
   std::uint64_t tasks_done = 0;        ///< whose replies the parent has taken; of a map: chunks
   std::chrono::nanoseconds working{};  ///< at tasks, also what it is at now; only what was timed (pool_options::timing)
   std::chrono::nanoseconds idle{};     ///< ready and without a task, while times were taken
@@ -39,13 +39,13 @@ struct worker_statistics {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct pool_statistics {
   dispatcher_statistics tasks;  ///< a chunk of a map counts as one; of those retried and lost, each element
-  crew_statistics workers;
+  crew_statistics workers;      ///< how often they were started and ended, of all workers together
   /// Of the domain, which pools share: in_use_bytes() and warm_bytes are of all processes together, cached_bytes is
   /// what the program itself keeps warm of that.
   arena_statistics memory;
-  std::size_t pending = 0;  ///< accepted and not ended
-  std::vector<worker_statistics> each_worker{};
-  std::vector<slow_task> slowest{};  ///< the slowest few of those that were timed, the slowest first
+  std::size_t pending = 0;                       ///< accepted and not ended
+  std::vector<worker_statistics> each_worker{};  ///< by index
+  std::vector<slow_task> slowest{};              ///< the slowest few of those that were timed, the slowest first
 };
 
 /// The statistics in the text format that Prometheus reads (exposition format 0.0.4), every sample with the label

@@ -33,6 +33,7 @@ struct process_options {
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   /// How long terminate() and the destructor wait between SIGTERM and SIGKILL.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(100);
+  /// Receives the messages about the process.
   log_sink log = log_to_stderr;
 };
 
@@ -50,6 +51,7 @@ class process {
 public:
   /// Starts it, and waits until it has proved to be this very build. Throws muster::error: errc::not_initialized,
   /// errc::module_mismatch, errc::start_failed, errc::out_of_memory, EMFILE; and what serialize functions throw.
+  ///@{
   template <class F, class... Args>
     requires(!std::is_same_v<F, process> && !std::is_same_v<F, process_options>)
   explicit process(F f, Args&&... args) : process(process_options(), std::move(f), std::forward<Args>(args)...) {}
@@ -58,7 +60,9 @@ public:
     detail::check_process_call<F, sent_as<Args>...>();
     start(detail::submit_process_call(core(), std::move(f), args...));
   }
+  ///@}
 
+  /// Takes over the process. Calls of `other` throw errc::invalid_argument afterwards.
   process(process&& other) noexcept;
   /// As destruction, of what this one was.
   process& operator=(process&& other) noexcept;
@@ -68,12 +72,14 @@ public:
   /// Waits until the process has ended, and everything that it had was recovered.
   /// Unblocked by: its end, however that comes about.
   void join() const { static_cast<void>(join_until(deadline::never())); }
-  /// False when the time passed first.
+  /// Waits for a limited time. Returns false when the time passed first.
+  ///@{
   template <class Rep, class Period>
   [[nodiscard]] bool join_for(std::chrono::duration<Rep, Period> time) const {
     return join_until(deadline::after(time));
   }
   [[nodiscard]] bool join_until(deadline until) const;
+  ///@}
 
   /// Whether it runs; from its end on false, and join() returns at once.
   [[nodiscard]] bool is_alive() const;

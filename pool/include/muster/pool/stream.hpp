@@ -234,6 +234,7 @@ class [[nodiscard]] stream {
 public:
   using value_type = detail::streamed<R>;
 
+  /// For the calls that make streams.
   explicit stream(std::unique_ptr<detail::stream_source<R>> source) : source_(std::move(source)) {}
 
   /// The next value, or nothing at the end. Waits for it; throws its error.
@@ -269,9 +270,11 @@ public:
   auto async_next(Token&& token);
   /// The same, of signature void(std::optional<result<value_type>>): failures are data, that of the input too. Without
   /// a token it can be co_awaited as it is.
+  ///@{
   template <class Token>
   auto async_next_result(Token&& token);
   [[nodiscard]] auto async_next_result();
+  ///@}
 
   /// The same stream with failing elements as data: `for (auto& r : pool.imap(f, xs).as_results())`.
   [[nodiscard]] result_stream<R> as_results() && { return result_stream<R>(std::move(*this)); }
@@ -299,6 +302,7 @@ class [[nodiscard]] result_stream {
 public:
   using value_type = result<detail::streamed<R>>;
 
+  /// For stream::as_results().
   explicit result_stream(stream<R> from) : from_(std::move(from)) {}
 
   /// As stream::next_result.
@@ -309,11 +313,13 @@ public:
     return from_.wait_for(time);
   }
   /// As stream::async_next_result.
+  ///@{
   template <class Token>
   auto async_next(Token&& token) {
     return from_.async_next_result(std::forward<Token>(token));
   }
   [[nodiscard]] auto async_next() { return from_.async_next_result(); }
+  ///@}
 
   using iterator = detail::next_iterator<result_stream>;
 

@@ -19,9 +19,11 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class task_label {
 public:
+  /// How many bytes of a name are kept.
   static constexpr std::size_t most_bytes = 47;
 
   constexpr task_label() noexcept = default;
+  /// The first most_bytes bytes of the text.
   template <std::convertible_to<std::string_view> Text>
   constexpr task_label(const Text& text) noexcept {  // NOLINT: reads like a string
     const std::string_view name = text;
@@ -29,6 +31,7 @@ public:
     name.copy(bytes_.data(), size_);
   }
 
+  /// Returns the name as it was kept. Lifetime: that of this object.
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {bytes_.data(), size_}; }
 
 private:
@@ -70,6 +73,7 @@ struct task_options {
   std::size_t window = 0;
   /// Whether tensors and shared objects among the arguments go as the same memory, as copies, or are given away.
   muster::transfer transfer = muster::transfer::reference;
+  /// Shown in the errors of the call's tasks (task_place::label).
   task_label label{};
   /// map, map_async and imap of a pool of processes: how far it is is shown on stderr while somebody waits for it, by
   /// that thread: on a terminal in one line that is drawn again, at most ten times a second; elsewhere in a line every

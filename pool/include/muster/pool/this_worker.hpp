@@ -17,6 +17,7 @@ namespace muster::this_worker {
 [[nodiscard]] int id() noexcept;
 /// 1 in the first process with this index, 2 in its replacement, and so on.
 [[nodiscard]] std::uint32_t incarnation() noexcept;
+/// The name that its pool was made with: pool_options::name, or thread_pool_options::name.
 [[nodiscard]] const std::string& pool_name() noexcept;
 
 /// What this process is pinned to (pool_options::devices), as the program names it: "cuda:1". In the process itself it

@@ -44,6 +44,7 @@ public:
   explicit thread(F&& f, Args&&... args)
       : thread(detail::thread_main(make_main(std::forward<F>(f), std::forward<Args>(args)...))) {}
 
+  /// Takes over the thread. Calls of `other` throw errc::invalid_argument afterwards.
   thread(thread&& other) noexcept;
   /// As destruction, of what this one was.
   thread& operator=(thread&& other) noexcept;
@@ -56,12 +57,14 @@ public:
   /// Waits until the thread has ended. Throws errc::invalid_argument when called by the thread itself.
   /// Unblocked by: the end of the function.
   void join() const { static_cast<void>(join_until(deadline::never())); }
-  /// False when the time passed first.
+  /// Waits for a limited time. Returns false when the time passed first.
+  ///@{
   template <class Rep, class Period>
   [[nodiscard]] bool join_for(std::chrono::duration<Rep, Period> time) const {
     return join_until(deadline::after(time));
   }
   [[nodiscard]] bool join_until(deadline until) const;
+  ///@}
 
   /// Whether the function runs.
   [[nodiscard]] bool is_alive() const;

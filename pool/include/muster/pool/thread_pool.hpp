@@ -31,6 +31,8 @@ namespace muster {
 template <class Adapter>
 class basic_thread_pool : public basic_pool<detail::thread_engine, Adapter> {
 protected:
+  /// `threads`: how many threads to start. `make_context`: makes the context of each thread, where the pool has
+  /// contexts.
   explicit basic_thread_pool(const thread_pool_options& options, std::size_t threads,
                              const detail::local_context_maker& make_context = {})
       : basic_pool<detail::thread_engine, Adapter>(detail::lane_route(), options, threads, make_context) {}

@@ -33,10 +33,13 @@ struct thread_pool_options {
   /// because somebody may wait for them: those that tasks of this pool make, and those whose arguments are futures.
   std::size_t max_pending = 0;
   /// What happens to one call more, and how long it waits under overflow_policy::block.
+  ///@{
   overflow_policy overflow = overflow_policy::block;
   std::chrono::nanoseconds overflow_wait = std::chrono::nanoseconds::max();
+  ///@}
   /// How long the destructor lets tasks finish before it cancels what has not begun and asks the others to stop.
   std::chrono::nanoseconds destructor_grace = std::chrono::milliseconds(100);
+  /// Receives the messages about the pool.
   log_sink log = log_to_stderr;
 };
 

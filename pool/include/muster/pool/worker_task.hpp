@@ -43,8 +43,10 @@ struct worker_task_code {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class worker_task {
 public:
+  /// Runs nothing.
   worker_task() = default;
 
+  /// Runs `callable`. A callable that cannot be sent, or not be called without arguments, does not compile.
   template <class F>
     requires(!std::is_same_v<F, worker_task> && !std::is_null_pointer_v<F>)
   worker_task(F callable) {  // NOLINT(google-explicit-constructor): reads like an assignment of the function
@@ -58,10 +60,13 @@ public:
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return thunk_ != nullptr; }
+  /// For the pool, which sends the callable to its workers.
+  ///@{
   [[nodiscard]] detail::worker_task_thunk* thunk() const noexcept { return thunk_; }
   [[nodiscard]] outgoing_frame encode(arena& memory, token_encoder& functions) const {
     return encode_(memory, functions);
   }
+  ///@}
 
 private:
   detail::worker_task_thunk* thunk_ = nullptr;

@@ -34,6 +34,7 @@ struct join_options {
 /// like keep it.
 class joined_domain {
 public:
+  /// Returns the domain that was joined. A copy of the pointer keeps the program in it.
   [[nodiscard]] const std::shared_ptr<domain>& shared() const noexcept { return shared_; }
 
   /// What the host offers under that name; from now on this program holds it too.

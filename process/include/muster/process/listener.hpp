@@ -30,6 +30,7 @@ struct listener_options {
   /// How long a program that has connected may take to say what it wants; the first of more than 64 that say nothing
   /// has no longer than until the next one connects.
   std::chrono::nanoseconds hello_timeout = std::chrono::seconds(10);
+  /// Receives the messages about programs that join.
   log_sink log = log_to_stderr;
 };
 
@@ -37,8 +38,8 @@ struct listener_options {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct guest_info {
-  pid_t pid = 0;
-  participant_id participant = participant_id::none;
+  pid_t pid = 0;                                      ///< its process
+  participant_id participant = participant_id::none;  ///< its number in the domain
 };
 
 /// A unix socket at which other programs join the domain of this one, and what it offers them by name.
@@ -81,7 +82,10 @@ public:
   /// Takes it back; false when there was nothing. Who has it keeps it.
   bool withdraw(const std::string& name);
 
+  /// Returns the programs that have joined through this listener and have neither left nor died, in the order in which
+  /// they joined.
   [[nodiscard]] std::vector<guest_info> guests() const;
+  /// Returns the supervisor that looks after the programs that have joined.
   [[nodiscard]] const std::shared_ptr<supervisor>& watcher() const noexcept { return supervisor_; }
 
   class impl;

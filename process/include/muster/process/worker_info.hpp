@@ -15,10 +15,10 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct worker_info {
-  std::size_t index = 0;
-  pid_t pid = 0;  ///< 0: no process at the moment
-  std::uint32_t incarnation = 0;
-  worker_lifecycle::state state = worker_lifecycle::state::absent;
+  std::size_t index = 0;          ///< in its pool, from 0; the process that takes its place has the same
+  pid_t pid = 0;                  ///< 0: no process at the moment
+  std::uint32_t incarnation = 0;  ///< how many processes with this index have been started, this one included
+  worker_lifecycle::state state = worker_lifecycle::state::absent;  ///< whether it starts, takes tasks or stops
   muster::device device{};  ///< that it is pinned to, as the program names it; the host where it is not
 };
 
@@ -26,7 +26,7 @@ struct worker_info {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct crew_statistics {
-  std::uint64_t started = 0;
+  std::uint64_t started = 0;          ///< processes, also those that then failed to start
   std::uint64_t recycled = 0;         ///< left in good order, and were replaced; by reason:
   std::uint64_t recycled_tasks = 0;   ///< they had run as many tasks as they may
   std::uint64_t recycled_age = 0;     ///< they were as old as they may become

@@ -28,11 +28,11 @@ inline constexpr std::size_t longest_output_line = 4096;
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct worker_output {
-  std::size_t worker = 0;         ///< index in its pool
-  std::uint32_t incarnation = 0;  ///< 1 for the first process with that index
-  pid_t pid = 0;
-  output_stream stream = output_stream::out;
-  std::string text;        ///< without the line feed; any bytes, at most longest_output_line
+  std::size_t worker = 0;                     ///< index in its pool
+  std::uint32_t incarnation = 0;              ///< 1 for the first process with that index
+  pid_t pid = 0;                              ///< of the process that wrote it
+  output_stream stream = output_stream::out;  ///< which of its streams it wrote to
+  std::string text;                           ///< without the line feed; any bytes, at most longest_output_line
   bool ends_line = true;   ///< a line feed was there; false for all but the last piece of an over-long line, and for an
                            ///< unfinished last line
   std::string function{};  ///< of a world's rank: the one that it was called with last when the line was read

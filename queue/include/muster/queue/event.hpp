@@ -69,6 +69,7 @@ class event : public detail::waitable<event> {
 public:
   /// A new one, clear, in the program's domain (domain::of_program). Throws errc::out_of_memory.
   event();
+  /// A new event, clear, in the domain `where`. Requires: `where` is not null. Throws errc::out_of_memory.
   explicit event(std::shared_ptr<domain> where);
   /// Moving is copying: each handle refers to an event, also one that was moved from.
   event(const event&) noexcept = default;
@@ -78,7 +79,9 @@ public:
   /// Throws only where a device that was waited for reports a failure (errc::device_lost, errc::peer_lost), which is
   /// how this process learns of it; the event is not set then.
   void set() const;
+  /// Clears the event, so that later calls of wait() wait for the next set(). Clearing a clear event changes nothing.
   void clear() const;
+  /// Returns whether the event is set now, without waiting.
   [[nodiscard]] bool is_set() const;
 
   /// Waits until it is set, or was set since the call began. False when `until` passed first.
@@ -86,6 +89,7 @@ public:
   /// A task that waits keeps its worker from other tasks: if one of those is to set it, that never happens.
   [[nodiscard]] bool wait_until(deadline until) const;
 
+  /// Returns the domain whose memory holds the event.
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
 
   /// Whether they are the same event.
@@ -93,6 +97,7 @@ public:
     return left.block_.data() == right.block_.data();
   }
 
+  /// For cereal: sends the event itself. Throws errc::not_serializable where only copies of bytes can go.
   void save(output_archive& archive) const;
   /// Throws errc::corrupted when what came can be no event, errc::invalid_argument when it is of a domain that is not
   /// the program's.
@@ -139,6 +144,7 @@ public:
   ~combined_event() = default;
 
   /// See any_of() and all_of().
+  ///@{
   template <detail::event_part... Parts>
   [[nodiscard]] static combined_event any(Parts... parts) {
     return of(manner::any, std::move(parts)...);
@@ -147,6 +153,7 @@ public:
   [[nodiscard]] static combined_event all(Parts... parts) {
     return of(manner::all, std::move(parts)...);
   }
+  ///@}
 
   /// Whether the condition holds now. The events are read one after the other.
   [[nodiscard]] bool is_set() const;

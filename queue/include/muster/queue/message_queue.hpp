@@ -145,6 +145,7 @@ class message_queue {
 
 public:
   using value_type = T;
+  /// A message that lease() took and that is not acknowledged yet.
   using lease_type = message_lease<T>;
 
   /// No queue: to be assigned to. So is one that has been moved from; all calls but the conversion to bool, assignment
@@ -174,30 +175,36 @@ public:
   bool push(const T& value, transfer how = transfer::reference) const {
     return push_until(value, deadline::never(), how);
   }
+  /// Pushes an rvalue, which transfer::move gives away.
   bool push(T&& value, transfer how) const { return push_until(std::move(value), deadline::never(), how); }
-  /// The same, for so long at most. False too when the time is over: is_closed() tells.
+  /// Pushes a message, or gives up when `wait` has passed. Returns false then too; is_closed() tells which it was.
+  /// Throws as push().
   template <class Rep, class Period>
   bool push_for(const T& value, std::chrono::duration<Rep, Period> wait, transfer how = transfer::reference) const {
     return push_until(value, deadline::after(wait), how);
   }
+  /// Pushes an rvalue, which transfer::move gives away, or gives up when `wait` has passed.
   template <class Rep, class Period>
   bool push_for(T&& value, std::chrono::duration<Rep, Period> wait, transfer how) const {
     return push_until(std::move(value), deadline::after(wait), how);
   }
+  /// Pushes a message, or gives up at `until`. Returns as push_for().
   bool push_until(const T& value, deadline until, transfer how = transfer::reference) const {
     return send(
         value, how, [&](message_ring& to, const message_view& what) { return to.push(what, until); },
         [&](outgoing_message& what) { return what.push(until); });
   }
+  /// Pushes an rvalue, which transfer::move gives away, or gives up at `until`.
   bool push_until(T&& value, deadline until, transfer how) const {
     return detail::give_away(value, how, [&] { return push_until(std::as_const(value), until, how); });
   }
-  /// The same without waiting. False when the queue is full or closed.
+  /// Pushes a message without waiting. Returns false when the queue is full or closed. Throws as push().
   bool try_push(const T& value, transfer how = transfer::reference) const {
     return send(
         value, how, [](message_ring& to, const message_view& what) { return to.try_push(what); },
         [](outgoing_message& what) { return what.try_push(); });
   }
+  /// Pushes an rvalue, which transfer::move gives away, without waiting.
   bool try_push(T&& value, transfer how) const {
     return detail::give_away(value, how, [&] { return try_push(std::as_const(value), how); });
   }
@@ -209,17 +216,18 @@ public:
   /// overwritten the message; it is out of the queue then, since nobody could decode it. All calls that push or take
   /// throw errc::corrupted, too, when somebody has overwritten the queue itself, so that it cannot go on.
   [[nodiscard]] std::optional<T> pop() const { return pop_until(deadline::never()); }
-  /// The same, for so long at most. Nothing too when the time is over.
+  /// Takes the first message; returns nothing also when `wait` has passed first. Throws as pop().
   template <class Rep, class Period>
   [[nodiscard]] std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) const {
     return pop_until(deadline::after(wait));
   }
+  /// Takes the first message; returns nothing also when `until` has passed first.
   [[nodiscard]] std::optional<T> pop_until(deadline until) const {
     ring_position at;
     if (ring().claim(at, until) != queue_result::done) return std::nullopt;
     return take(at);
   }
-  /// The same without waiting.
+  /// Takes the first message without waiting; returns nothing when there is none. Throws as pop().
   [[nodiscard]] std::optional<T> try_pop() const {
     ring_position at;
     if (ring().try_claim(at) != queue_result::done) return std::nullopt;
@@ -231,14 +239,17 @@ public:
   /// pop() needs none. With errc::out_of_memory, also where the arena has no room for what is decoded (a value that was
   /// pushed by copy), the message is where it was, for others, or for later.
   [[nodiscard]] std::optional<lease_type> lease() const { return lease_until(deadline::never()); }
+  /// Leases the first message; returns nothing also when `wait` has passed first. Throws as lease().
   template <class Rep, class Period>
   [[nodiscard]] std::optional<lease_type> lease_for(std::chrono::duration<Rep, Period> wait) const {
     return lease_until(deadline::after(wait));
   }
+  /// Leases the first message; returns nothing also when `until` has passed first.
   [[nodiscard]] std::optional<lease_type> lease_until(deadline until) const {
     auto& from = ring();
     return lease_type::made_by(ring_, [&](ring_position& at) { return from.claim(at, until); });
   }
+  /// Leases the first message without waiting; returns nothing when there is none. Throws as lease().
   [[nodiscard]] std::optional<lease_type> try_lease() const {
     auto& from = ring();
     return lease_type::made_by(ring_, [&](ring_position& at) { return from.try_claim(at); });
@@ -247,9 +258,11 @@ public:
   /// Nothing can be pushed any more; what is in the queue is still delivered, also what a lease puts back. Whoever
   /// waits is told. Again: nothing.
   void close() const { ring().close(); }
+  /// Returns whether any process has called close(). Messages may still be in the queue.
   [[nodiscard]] bool is_closed() const { return ring().is_closed(); }
   /// How many messages are in it, those on lease included: a hint, old when it is read.
   [[nodiscard]] std::size_t size() const { return ring().size(); }
+  /// Returns how many messages the queue has room for, as its constructor was told.
   [[nodiscard]] std::size_t capacity() const { return ring().capacity(); }
 
   /// Sends the queue itself along, not its messages. Throws errc::not_serializable where no shared memory can go.

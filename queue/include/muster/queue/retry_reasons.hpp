@@ -16,7 +16,9 @@ public:
   /// None.
   constexpr retry_reasons() noexcept = default;
 
+  /// Returns whether the death of its worker is a reason to run a task again.
   [[nodiscard]] constexpr bool after_death() const noexcept { return (bits_ & death) != 0; }
+  /// Returns whether a task that ran for longer than its timeout is run again.
   [[nodiscard]] constexpr bool after_timeout() const noexcept { return (bits_ & timeout) != 0; }
   /// Whether there are exceptions after which.
   [[nodiscard]] constexpr bool after_exceptions() const noexcept { return matches_ != nullptr; }

@@ -136,6 +136,7 @@ public:
   ~output_archive() noexcept override;
 
   /// cereal's, with one sentence from the compiler about what cannot be sent.
+  ///@{
   template <class... Ts>
   output_archive& operator()(Ts&&... values) {
     if constexpr ((detail::require_part<std::remove_cvref_t<Ts>>(detail::is_written) && ...)) {
@@ -152,6 +153,7 @@ public:
   output_archive& operator<<(T&& value) {
     return (*this)(std::forward<T>(value));
   }
+  ///@}
 
   /// Whether an object that registerSharedPointer() has given this number follows, being the first one.
   static constexpr bool is_first_sight(std::uint32_t id) { return (id & cereal::detail::msb_32bit) != 0; }
@@ -184,6 +186,7 @@ public:
   ~input_archive() noexcept override;
 
   /// cereal's, with one sentence from the compiler about what cannot be sent.
+  ///@{
   template <class... Ts>
   input_archive& operator()(Ts&&... values) {
     if constexpr ((detail::require_part<std::remove_cvref_t<Ts>>(detail::is_read) && ...)) {
@@ -200,6 +203,7 @@ public:
   input_archive& operator>>(T&& value) {
     return (*this)(std::forward<T>(value));
   }
+  ///@}
 
   /// As output_archive's.
   static constexpr bool is_first_sight(std::uint32_t id) { return (id & cereal::detail::msb_32bit) != 0; }

@@ -38,6 +38,7 @@ class input_archive;
 class output_archive;
 
 // Their bytes hold the category's address.
+/// @cond
 template <>
 inline constexpr bool holds_pointers<std::error_code> = true;
 template <>
@@ -46,6 +47,7 @@ template <>
 inline constexpr bool holds_pointers<boost::system::error_code> = true;
 template <>
 inline constexpr bool holds_pointers<boost::system::error_condition> = true;
+/// @endcond
 
 /// The registration of one category, made by MUSTER_REGISTER_ERROR_CATEGORY before main(), or while a library is
 /// loaded; it ends when the library is unloaded.

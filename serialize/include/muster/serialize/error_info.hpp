@@ -36,10 +36,12 @@ struct task_place {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct nested_error {
-  std::string type_name;
-  std::string message;
+  std::string type_name;              ///< as written in the source
+  std::string message;                ///< its what()
   encoded_exception_ptr exception{};  ///< its encoded state; null where there is none
 
+  /// For cereal.
+  ///@{
   template <class Archive>
   void save(Archive& archive) const {
     archive(type_name, message);
@@ -50,6 +52,7 @@ struct nested_error {
     archive(type_name, message);
     detail::load_exception(archive, exception);
   }
+  ///@}
 };
 
 /// What a worker that died has left behind, as text for people.
@@ -62,6 +65,7 @@ struct last_words {
   std::string reason{};  ///< why it ended, where the task's error does not say so otherwise: why the program killed it,
                          ///< or which exception ended it by std::terminate
 
+  /// Returns whether any of the texts is not empty.
   [[nodiscard]] bool some() const noexcept { return !output.empty() || !crash.empty() || !reason.empty(); }
 };
 
@@ -81,6 +85,7 @@ namespace detail {
 class error_info {
 public:
   error_info() = default;
+  /// A failure without an exception. `message`: what happened.
   error_info(errc code, std::string message) : code_(code), message_(std::move(message)) {}
 
   /// The death of a worker, or of the process that is named; without text where there is no memory for it.
@@ -103,6 +108,7 @@ public:
   /// `other`; its code and status alone where there is no memory for the rest.
   [[nodiscard]] static error_info copy_of(const error_info& other) noexcept;
 
+  /// Returns the kind of failure; errc::remote_exception for an exception that a task threw.
   [[nodiscard]] errc code() const noexcept { return code_; }
   /// What happened: the exception's what(), or how the worker died.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
@@ -116,8 +122,11 @@ public:
   [[nodiscard]] const encoded_exception_ptr& exception() const noexcept { return exception_; }
   /// What the exception was nested around, outermost first.
   [[nodiscard]] const std::vector<nested_error>& nested() const noexcept { return nested_; }
+  /// Returns how the process ended whose death is the failure; exit_status::lost() where none died.
   [[nodiscard]] const exit_status& status() const noexcept { return status_; }
+  /// Returns where the task failed; without a task, place().task is 0.
   [[nodiscard]] const task_place& place() const noexcept { return place_; }
+  /// Sets where the task failed. The pool does so when it has received the error from the worker.
   void set_place(task_place place) noexcept { place_ = std::move(place); }
 
   /// Of a worker that died at the task (errc::worker_died, timed_out, quarantined): the last lines that it had written
@@ -127,6 +136,7 @@ public:
   /// Of a worker that crashed (pool_options::crash_reports): a line with signal and address, then one for each function
   /// that it was in, innermost first. Empty when there is no report.
   [[nodiscard]] const std::string& crash() const noexcept { return words().crash; }
+  /// Returns the texts that a worker left behind when it died; empty ones where there are none.
   [[nodiscard]] const last_words& words() const noexcept;
   /// Costs an allocation where there are some; without memory for it there are none.
   void set_words(const last_words& words) noexcept;
@@ -143,6 +153,8 @@ public:
 
   friend bool operator==(const error_info& error, errc code) noexcept { return error.code_ == code; }
 
+  /// For cereal: all but place() and last_words::reason, which the program adds.
+  ///@{
   template <class Archive>
   void save(Archive& archive) const {
     archive(code_, parts(), message_);
@@ -171,6 +183,7 @@ public:
       set_words(of_worker);
     }
   }
+  ///@}
 
 private:
   friend error_info capture_current_exception() noexcept;

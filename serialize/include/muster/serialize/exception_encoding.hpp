@@ -110,6 +110,7 @@ template <class T>
 struct exception_encoding {
   static_assert(detail::require_exception<T>());
 
+  /// Writes what T's serialize() sends; nothing for a T without one.
   static void save(output_archive& out, const T& exception) {
     if constexpr (detail::archived_exception<T>) out(exception);
   }

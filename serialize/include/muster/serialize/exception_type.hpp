@@ -49,10 +49,12 @@ namespace muster {
 /// How exceptions of one type are encoded and thrown again.
 class exception_type {
 public:
+  /// `type`: that of the exceptions. Nothing finds this object before enrol().
   explicit exception_type(const std::type_info& type) noexcept : type_(type) {}
   exception_type(const exception_type&) = delete;
   exception_type& operator=(const exception_type&) = delete;
 
+  /// Returns the type of the exceptions.
   [[nodiscard]] const std::type_info& type() const noexcept { return type_; }
   /// As written in the source.
   [[nodiscard]] std::string name() const;
@@ -68,11 +70,14 @@ public:
 
   /// Returns the registration of exactly that type, or nullptr.
   /// Lifetime: until the library that has registered it is unloaded.
+  ///@{
   [[nodiscard]] static const exception_type* find(const std::type_info& type) noexcept;
   [[nodiscard]] static const exception_type* find(object_token token) noexcept;
+  ///@}
 
 protected:
   ~exception_type();
+  /// Enters this object into the table that find() looks at.
   void enrol() noexcept;  // before main(), or while a library is loaded
 
 private:

@@ -17,8 +17,10 @@ namespace muster {
 /// A task did not end with a value. `what()` says which task, where, and why; `info()` has the parts.
 class task_error : public error {
 public:
+  /// what() returns info.describe(), code() returns info.code().
   explicit task_error(error_info info) : error(info.code(), info.describe()), info_(std::move(info)) {}
 
+  /// Returns the failure as data.
   [[nodiscard]] const error_info& info() const noexcept { return info_; }
 
 private:
@@ -28,8 +30,10 @@ private:
 /// The worker that ran the task was killed, crashed or exited.
 class worker_died : public task_error {
 public:
+  /// `info`: the failure, of which what() and code() are made.
   using task_error::task_error;
 
+  /// Returns the exit code or signal that the worker ended with.
   [[nodiscard]] const exit_status& status() const noexcept { return info().status(); }
 };
 
@@ -37,9 +41,12 @@ public:
 /// MUSTER_REGISTER_EXCEPTION), or an exception that could not be saved or restored: info().save_failure() says why.
 class remote_exception : public task_error {
 public:
+  /// `info`: the failure, of which what() and code() are made.
   using task_error::task_error;
 
+  /// Returns the type of the exception, as written in the source.
   [[nodiscard]] const std::string& type_name() const noexcept { return info().type_name(); }
+  /// Returns what the exception's what() returned in the worker.
   [[nodiscard]] const std::string& remote_what() const noexcept { return info().message(); }
 };
 

@@ -20,18 +20,24 @@ class result {
 public:
   using value_type = R;
 
+  /// Makes a result without an error.
   result()
     requires std::is_void_v<R>
       : content_(std::in_place) {}
+  /// Makes a result of a value, or of the error that is the reason why there is none.
+  ///@{
   result(stored value)  // NOLINT(google-explicit-constructor): a value is a result
     requires(!std::is_void_v<R>)
       : content_(std::in_place, std::move(value)) {}
   result(error_info error) : content_(detail::other_tag(), std::move(error)) {}  // NOLINT: so is an error
+  ///@}
 
+  /// Returns whether there is a value, and no error().
   [[nodiscard]] bool has_value() const noexcept { return content_.has_value(); }
   [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
 
   /// The value; throws what get() of the future would have thrown.
+  ///@{
   std::add_lvalue_reference_t<R> value() & {
     require_value();
     if constexpr (!std::is_void_v<R>) return content_.value();
@@ -44,6 +50,7 @@ public:
     require_value();
     if constexpr (!std::is_void_v<R>) return std::move(content_.value());
   }
+  ///@}
 
   /// Requires: has_value().
   [[nodiscard]] std::add_lvalue_reference_t<stored> operator*() & noexcept { return content_.value(); }

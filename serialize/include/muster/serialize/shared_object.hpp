@@ -115,6 +115,8 @@ public:
   shared_object() noexcept = default;
 
   [[nodiscard]] explicit operator bool() const noexcept { return image_.has_object(); }
+  /// Returns the object; nullptr when this handle refers to nothing. Throws errc::forked in a forked child that does
+  /// not have the memory.
   [[nodiscard]] const T* get() const { return static_cast<const T*>(image_.object()); }
   /// Requires: it refers to something.
   [[nodiscard]] const T& operator*() const { return *get(); }
@@ -123,8 +125,10 @@ public:
   [[nodiscard]] std::size_t size_bytes() const noexcept { return image_.bytes(); }
 
   /// For cereal: docs/formats/shared_object.md. Loading throws errc::corrupted for what no such object can be.
+  ///@{
   void save(output_archive& archive) const { image_.save(archive); }
   void load(input_archive& archive) { image_ = detail::shared_image::load(archive, detail::image_type_of<T>()); }
+  ///@}
 
 private:
   friend struct detail::shared_object_access;

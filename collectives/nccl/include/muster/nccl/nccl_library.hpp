@@ -44,12 +44,15 @@ void print_nccl_argument(std::ostringstream& out, const char*& separator, const 
 template <class Function>
 class nccl_function;
 
+/// One function of NCCL, by the type that nccl.h declares it with.
 template <class... Parameters>
 class nccl_function<ncclResult_t(Parameters...)> {
 public:
   using pointer = ncclResult_t (*)(Parameters...);
+  /// Returns the text of an error: ncclGetErrorString.
   using describe = const char* (*)(ncclResult_t);
 
+  /// `name`: as in nccl.h. `address`: where the library has it. `says`: what the text of a failure is taken from.
   nccl_function(const char* name, pointer address, describe says) noexcept
       : name_(name), address_(address), says_(says) {}
 
@@ -61,6 +64,7 @@ public:
   /// Calls it, and says how that went: for failures that are expected, and for destructors.
   [[nodiscard]] ncclResult_t attempt(Parameters... arguments) const noexcept { return address_(arguments...); }
 
+  /// Returns its name in nccl.h.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
 private:

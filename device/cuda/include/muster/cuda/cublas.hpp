@@ -65,7 +65,10 @@ public:
     if (made_in_.is_here()) cublasDestroy(handle_);
   }
 
+  /// Returns the handle, for calls of cuBLAS; what it is given goes to the compute stream. Lifetime: that of this
+  /// object.
   [[nodiscard]] cublasHandle_t handle() const noexcept { return handle_; }
+  /// Returns the device that it computes on.
   [[nodiscard]] device where() const noexcept { return where_; }
 
 private:
@@ -78,16 +81,24 @@ private:
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct factor {
-  tensor what;
-  bool is_transposed = false;
+  tensor what;                 ///< the matrix as it is stored
+  bool is_transposed = false;  ///< whether its transposed matrix is the factor
 
+  /// The matrix as it is, or transposed. Nothing is copied.
+  ///@{
   factor(const tensor& matrix) : what(matrix) {}
   factor(const tensor& matrix, bool transposed) : what(matrix), is_transposed(transposed) {}
+  ///@}
 
+  /// Returns the number of rows, or columns, that the factor has in the product: those of the transposed matrix if
+  /// is_transposed. Requires: two dimensions.
+  ///@{
   [[nodiscard]] std::size_t rows() const { return what.shape()[is_transposed ? 1 : 0]; }
   [[nodiscard]] std::size_t columns() const { return what.shape()[is_transposed ? 0 : 1]; }
+  ///@}
 };
 
+/// Returns the transposed matrix as a factor. Nothing is copied.
 [[nodiscard]] inline factor transposed(const tensor& matrix) { return {matrix, true}; }
 
 namespace detail {

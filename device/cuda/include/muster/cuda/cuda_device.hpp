@@ -54,7 +54,7 @@ class sharing_table;
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct cuda_memory {
-  std::size_t total_bytes = 0;
+  std::size_t total_bytes = 0;   ///< of the device
   std::size_t free_bytes = 0;    ///< of the device, for whoever asks first
   std::size_t held_bytes = 0;    ///< what tensors of this process lie in
   std::size_t unused_bytes = 0;  ///< of that: free for tensors of this process
@@ -92,8 +92,10 @@ public:
   static void log_to(log_sink where);
 
   /// For cuda_devices.
+  ///@{
   [[nodiscard]] static std::shared_ptr<cuda_device> make(std::shared_ptr<const cuda_driver> driver, device which);
   cuda_device(only_here, std::shared_ptr<const cuda_driver> driver, device which);
+  ///@}
   ~cuda_device() override;
 
   /// While it lives, the device's context is that of the calling thread.
@@ -113,9 +115,11 @@ public:
     device device_before_;
   };
 
+  /// Returns the name by which this process knows the device.
   [[nodiscard]] device where() const noexcept override { return where_; }
   /// False in a forked child.
   [[nodiscard]] bool is_here() const noexcept { return made_in_.is_here(); }
+  /// Returns the name of the model, as the driver reports it: "NVIDIA H200".
   [[nodiscard]] std::string name() const;
   /// The same in all processes, whatever they call the device.
   [[nodiscard]] const std::array<std::byte, 16>& uuid() const noexcept { return uuid_; }
@@ -123,16 +127,26 @@ public:
   [[nodiscard]] bool reaches(const cuda_device& other) const;
   /// 90 is 9.0.
   [[nodiscard]] unsigned compute_capability() const noexcept { return capability_; }
+  /// Asks the driver how much memory the device has, and how much is free; adds how much this process holds.
   [[nodiscard]] cuda_memory memory() const;
+  /// Returns the functions of the driver, and its handles of the device and of the device's primary context, for calls
+  /// of the driver. Lifetime: that of this object.
+  ///@{
   [[nodiscard]] const cuda_driver& driver() const noexcept { return *driver_; }
   [[nodiscard]] CUdevice handle() const noexcept { return handle_; }
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  ///@}
   /// What tensors ask for is done here.
   [[nodiscard]] const cuda_stream& compute() const noexcept { return *compute_; }
   /// For copies that are to go on beside that.
   [[nodiscard]] const cuda_stream& copies() const noexcept { return *copies_; }
 
+  /// Allocates at least one byte; tensor::empty calls it. Throws errc::out_of_memory, with what was asked for and what
+  /// is free.
   [[nodiscard]] std::shared_ptr<const device_block> allocate(std::size_t bytes) override;
+  /// The operations that tensors use on their device. Programs call the functions of tensor.hpp, convert.hpp and
+  /// arithmetic.hpp, which check dtypes and shapes first.
+  ///@{
   void copy(const tensor& to, const tensor& from) override;
   void fill(const tensor& which, std::span<const std::byte> element) override;
   void convert(const tensor& to, const tensor& from) override;
@@ -141,6 +155,7 @@ public:
   void axpy(double factor, const tensor& x, const tensor& y) override;
   void divide(const tensor& which, double divisor) override;
   void apply(const rule_step& rule, const rule_step_tensors& tensors) override;
+  ///@}
   /// Throws errc::peer_lost, once, when a tensor of another process that was worked on here was never finished there,
   /// because that process, or its context, was lost before.
   void synchronize() override;

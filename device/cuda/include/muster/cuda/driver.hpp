@@ -44,11 +44,13 @@ void print_cuda_argument(std::ostringstream& out, const char*& separator, const 
 template <class Function>
 class cuda_function;
 
+/// One function of the driver, by the type that cuda.h declares it with.
 template <class... Parameters>
 class cuda_function<CUresult(Parameters...)> {
 public:
   using pointer = CUresult(CUDAAPI*)(Parameters...);
 
+  /// `name`: what the driver's library calls it, such as "cuMemAlloc_v2". `address`: where that library has it.
   cuda_function(const char* name, pointer address) noexcept : name_(name), address_(address) {}
 
   /// Calls it. Throws muster::error when it fails.
@@ -58,6 +60,7 @@ public:
   /// Calls it, and says how that went: for failures that are expected, and for destructors.
   [[nodiscard]] CUresult attempt(Parameters... arguments) const noexcept { return address_(arguments...); }
 
+  /// Returns what the driver's library calls the function.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
 private:

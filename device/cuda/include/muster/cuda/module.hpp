@@ -28,8 +28,10 @@ namespace muster {
 /// Lifetime: borrows its module.
 class cuda_kernel {
 public:
+  /// How many threads a block has that launch() starts.
   static constexpr unsigned threads_per_block = 256;
 
+  /// For cuda_module::kernel(): `what` is a function of a module that was loaded to `on`.
   cuda_kernel(const cuda_device& on, CUfunction what) noexcept : on_(&on), what_(what) {}
 
   /// Gives it to the device's compute stream, with at least `threads` threads in blocks of 256; none for 0. What it

@@ -40,11 +40,14 @@ public:
   /// Throws errc::invalid_argument for a tensor elsewhere; errc::out_of_memory where the system has no room for pages
   /// that stay.
   pinned_memory(cuda_device& on, const tensor& what);
+  /// Takes over what `other` pins, which pins nothing afterwards.
   pinned_memory(pinned_memory&& other) noexcept = default;
   pinned_memory& operator=(pinned_memory&& other) noexcept;
   ~pinned_memory();
 
+  /// Returns whether pages are registered; false for a tensor that is too small.
   [[nodiscard]] bool is_pinned() const noexcept { return device_ != nullptr; }
+  /// Returns the tensor whose pages these are.
   [[nodiscard]] const tensor& what() const noexcept { return what_; }
 
 private:

@@ -17,7 +17,9 @@ namespace muster {
 /// Lifetime: borrows the driver.
 class cuda_event {
 public:
+  /// A mark that no stream has recorded yet. Throws muster::error when the driver cannot make one.
   explicit cuda_event(const cuda_driver& driver);
+  /// Takes the mark of `other`, which may then only be assigned to or destroyed.
   cuda_event(cuda_event&& other) noexcept : driver_(other.driver_), handle_(std::exchange(other.handle_, nullptr)) {}
   cuda_event& operator=(cuda_event&& other) noexcept {
     std::swap(driver_, other.driver_);
@@ -26,6 +28,7 @@ public:
   }
   ~cuda_event();
 
+  /// Returns the driver's handle, for calls of the driver. Lifetime: that of this object.
   [[nodiscard]] CUevent handle() const noexcept { return handle_; }
   /// Whether it has been reached; true for one that was never recorded.
   [[nodiscard]] bool is_reached() const;
@@ -45,12 +48,15 @@ private:
 /// Lifetime: borrows the driver. Destroying it does not wait; what it was given is done.
 class cuda_stream {
 public:
+  /// Makes a stream in the context that is current. Throws muster::error when the driver cannot make one.
   explicit cuda_stream(const cuda_driver& driver);
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
   ~cuda_stream();
 
+  /// Returns the driver's handle, for calls of the driver and launches of kernels. Lifetime: that of this object.
   [[nodiscard]] CUstream handle() const noexcept { return handle_; }
+  /// Sets the mark behind all that the stream was given until now. A mark that was set before is moved here.
   void record(cuda_event& mark) const;
   /// What is given to this stream from now on waits until the mark has been reached.
   void wait_for(const cuda_event& mark) const;
