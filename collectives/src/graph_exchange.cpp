@@ -7,7 +7,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
-#include <muster/collectives/detail/graph_form.hpp>
+#include <muster/collectives/graph_form.hpp>
 
 namespace muster::detail {
 

@@ -8,7 +8,7 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/detail/mutex.hpp>
-#include <muster/collectives/detail/graph_link.hpp>
+#include <muster/collectives/graph_link.hpp>
 
 namespace muster::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/device/detail/storage.hpp>
+#include <muster/device/storage.hpp>
 
 #include <cstdint>
 #include <new>

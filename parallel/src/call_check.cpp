@@ -15,8 +15,8 @@ using variables_by_number = std::map<std::uint32_t, registered_variable>;
 
 class call_check {
 public:
-  call_check(const function_spec& spec, const function_core::run_request& asked, const variables_by_number& variables,
-             domain& where, std::size_t ranks)
+  call_check(const function_spec& spec, const run_request& asked, const variables_by_number& variables, domain& where,
+             std::size_t ranks)
       : spec_(spec), asked_(asked), variables_(variables), where_(where), ranks_(ranks) {}
 
   world_request request() {
@@ -242,7 +242,7 @@ private:
   }
 
   const function_spec& spec_;
-  const function_core::run_request& asked_;
+  const run_request& asked_;
   const variables_by_number& variables_;
   domain& where_;
   std::size_t ranks_;
@@ -250,8 +250,8 @@ private:
 
 }  // namespace
 
-world_request checked_request(const function_spec& spec, const function_core::run_request& asked,
-                              const variables_by_number& variables, domain& where, std::size_t ranks) {
+world_request checked_request(const function_spec& spec, const run_request& asked, const variables_by_number& variables,
+                              domain& where, std::size_t ranks) {
   return call_check(spec, asked, variables, where, ranks).request();
 }
 

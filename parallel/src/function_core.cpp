@@ -267,6 +267,14 @@ call_profile function_core::profile() const {
   return profile_;
 }
 
+void run_in_ranks(function_core& which, run_request& request) { which.run(request); }
+void run_here(function_core& which, run_request& request) { which.run_here(request); }
+const function_spec& spec_of(const function_core& which) noexcept { return which.spec(); }
+std::vector<output_op> output_modes_of(const function_core& which) { return which.output_modes(); }
+std::vector<output_op> update_modes_of(const function_core& which) { return which.update_modes(); }
+call_profile profile_of(const function_core& which) { return which.profile(); }
+std::shared_ptr<local_core> conductor_of(function_core& which) { return which.conductor(); }
+
 }  // namespace detail
 
 std::ostream& operator<<(std::ostream& out, const call_profile& what) {

@@ -5,7 +5,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/device/detail/device_block.hpp>
-#include <muster/device/detail/storage.hpp>
+#include <muster/device/storage.hpp>
 
 namespace muster::detail {
 

@@ -71,18 +71,18 @@ world_core::~world_core() {
   if (is_here()) close();
 }
 
-thread_pool& world_core::conductor() {
+std::shared_ptr<local_core> world_core::conductor() {
   made_in_.require_here("a world");
   const scoped_lock lock(conductor_mutex_);
   // One that was made now would be joined by nobody but itself.
   if (conductor_closed_) throw_closed();
   if (conductor_ == nullptr) {
-    conductor_ = std::make_unique<thread_pool>(
-        thread_pool_options{.workers = 1, .name = options_.name, .initializer = [this] {
-                              conductor_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-                            }});
+    const thread_pool_options one{.workers = 1, .name = options_.name, .initializer = [this] {
+                                    conductor_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+                                  }};
+    conductor_ = std::make_unique<thread_host>(one, one.workers, local_context_maker());
   }
-  return *conductor_;
+  return conductor_->core();
 }
 
 bool world_core::is_conductor() const noexcept {
@@ -91,7 +91,7 @@ bool world_core::is_conductor() const noexcept {
 
 void world_core::close() {
   const call_guard inside(caller_, options_.name);
-  thread_pool* conductor = nullptr;
+  thread_host* conductor = nullptr;
   {
     const scoped_lock lock(conductor_mutex_);
     conductor_closed_ = true;
@@ -99,7 +99,9 @@ void world_core::close() {
   }
   if (conductor != nullptr) {
     conductor->close();
-    if (!is_conductor()) conductor->join();  // without the lock: what runs there may ask for more, and is refused
+    if (!is_conductor())
+      static_cast<void>(conductor->join_until(
+          deadline::never()));  // without the lock: what runs there may ask for more, and is refused
   }
   scoped_lock lock(mutex_);
   if (std::exchange(closed_, true)) {

@@ -25,6 +25,7 @@
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/outbox.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
+#include <muster/collectives/group_objects.hpp>
 #include <muster/memory/detail/wait/wait_protocol.hpp>
 #include <muster/memory/domain.hpp>
 

@@ -15,6 +15,7 @@
 #include <muster/collectives/graph.hpp>
 #include <muster/collectives/group.hpp>
 #include <muster/collectives/group_link.hpp>
+#include <muster/collectives/group_objects.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include <muster/collectives/group.hpp>
+#include <muster/group.hpp>
 
 namespace muster::test {
 

@@ -20,6 +20,7 @@
 #include <muster/base/detail/futex.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
 #include <muster/collectives/detail/rank_end.hpp>
+#include <muster/collectives/group_objects.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "group_operations.hpp"

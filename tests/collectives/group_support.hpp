@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <muster/base/exit_status.hpp>
-#include <muster/collectives/group.hpp>
+#include <muster/group.hpp>
 #include <muster/memory/domain.hpp>
 
 #include "processes.hpp"

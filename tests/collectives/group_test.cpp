@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/collectives/group_objects.hpp>
 #include <muster/serialize/exceptions.hpp>
 
 #include "group_support.hpp"

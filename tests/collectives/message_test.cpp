@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/memory_budget.hpp>
+#include <muster/collectives/group_objects.hpp>
 
 #include "group_support.hpp"
 #include "seed.hpp"

@@ -13,6 +13,7 @@
 
 #include <muster/async/when_all.hpp>
 #include <muster/collectives/group.hpp>
+#include <muster/collectives/group_objects.hpp>
 #include <muster/parallel/world.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/p2p_pool.hpp>

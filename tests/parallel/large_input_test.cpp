@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/collectives/group.hpp>
+#include <muster/collectives/group_objects.hpp>
 #include <muster/parallel/world.hpp>
 
 #include "small_stacks.hpp"

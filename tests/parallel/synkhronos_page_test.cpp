@@ -8,7 +8,7 @@
 #include <muster/base/effective_cpus.hpp>
 #include <muster/parallel/world.hpp>
 #include <muster/pool/device_choice.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 #include "page.hpp"
 #include "world_support.hpp"

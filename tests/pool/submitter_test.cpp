@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/pool/detail/local_calls.hpp>
-#include <muster/pool/detail/submit_calls.hpp>
+#include <muster/pool/local_calls.hpp>
 #include <muster/pool/pool.hpp>
+#include <muster/pool/submit_calls.hpp>
 #include <muster/pool/submitter.hpp>
 #include <muster/pool/thread_pool.hpp>
 

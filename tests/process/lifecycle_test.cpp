@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/process/detail/lifecycle.hpp>
+#include <muster/process/lifecycle.hpp>
 
 #include <csignal>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 #include <gtest/gtest.h>
 

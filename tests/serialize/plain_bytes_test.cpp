@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <muster/serialize/detail/plain_bytes.hpp>
+#include <muster/serialize/plain_bytes.hpp>
 
 #include <array>
 #include <chrono>

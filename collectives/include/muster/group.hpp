@@ -5,3 +5,4 @@
 
 #include <muster/collectives/graph.hpp>
 #include <muster/collectives/group.hpp>
+#include <muster/collectives/group_objects.hpp>

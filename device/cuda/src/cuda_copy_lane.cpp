@@ -5,7 +5,7 @@
 
 #include <muster/base/detail/fork_count.hpp>
 #include <muster/base/error.hpp>
-#include <muster/device/detail/storage.hpp>
+#include <muster/device/storage.hpp>
 
 #include "cuda_devices.hpp"
 #include "device_share.hpp"

@@ -8,7 +8,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/cuda/cuda_device.hpp>
-#include <muster/device/detail/storage.hpp>
+#include <muster/device/storage.hpp>
 
 #include "cuda_devices.hpp"
 

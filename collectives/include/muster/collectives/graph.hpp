@@ -27,8 +27,8 @@
 #include <vector>
 
 #include <muster/collectives/detail/graph_call.hpp>
-#include <muster/collectives/detail/graph_form.hpp>
 #include <muster/collectives/detail/graph_nodes.hpp>
+#include <muster/collectives/graph_form.hpp>
 #include <muster/collectives/graph_plan.hpp>
 #include <muster/collectives/graph_schedule.hpp>
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <muster/collectives/detail/graph_link.hpp>
 #include <muster/collectives/graph.hpp>
+#include <muster/collectives/graph_link.hpp>
 #include <muster/collectives/graph_plan.hpp>
 
 namespace muster {

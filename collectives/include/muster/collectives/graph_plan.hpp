@@ -12,8 +12,8 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/detail/duration.hpp>
-#include <muster/collectives/detail/graph_link.hpp>
 #include <muster/collectives/detail/graph_nodes.hpp>
+#include <muster/collectives/graph_link.hpp>
 #include <muster/collectives/graph_schedule.hpp>
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <muster/collectives/detail/graph_form.hpp>
+#include <muster/collectives/graph_form.hpp>
 
 namespace muster {
 

@@ -25,9 +25,24 @@
 #include <muster/collectives/reduction.hpp>
 #include <muster/collectives/work.hpp>
 #include <muster/device/tensor.hpp>
-#include <muster/serialize/detail/codec.hpp>
 
 namespace muster {
+
+namespace detail {
+
+/// How an object of a group is encoded.
+template <class T>
+struct group_object;
+
+template <class T>
+consteval void require_group_object() {
+  static_assert(
+      requires { sizeof(group_object<T>); },
+      "muster: objects of a group need #include <muster/group.hpp>, or "
+      "<muster/collectives/group_objects.hpp>");
+}
+
+}  // namespace detail
 
 /// To receive from whichever rank sends first.
 inline constexpr std::size_t any_source = SIZE_MAX;
@@ -245,7 +260,8 @@ public:
   /// Returns a tensor of whatever type and shape is sent, in memory of its own.
   [[nodiscard]] tensor recv(std::size_t from, std::uint32_t tag = 0, const call_options& how = {});
 
-  // ---- objects: whatever can be an argument of a task (transportable.hpp), by copy; anything else does not compile
+  // ---- objects: whatever can be an argument of a task (transportable.hpp), by copy; anything else does not compile.
+  // With <muster/group.hpp> or <muster/collectives/group_objects.hpp>.
 
   /// The root's object, on all ranks: elsewhere `what` is assigned to. Requires: T is the same on all ranks.
   template <class T>
@@ -310,15 +326,13 @@ private:
 
   template <class T>
   static std::vector<std::byte> encode(const T& what) {
-    detail::require_transportable<T>();
-    std::vector<std::byte> bytes(codec<T>::size(what));
-    codec<T>::encode(bytes, what);
-    return bytes;
+    detail::require_group_object<T>();
+    return detail::group_object<T>::encode(what);
   }
   template <class T>
   static T decode(const std::vector<std::byte>& bytes) {
-    detail::require_transportable<T>();
-    return codec<T>::decode_value(bytes);
+    detail::require_group_object<T>();
+    return detail::group_object<T>::decode(bytes);
   }
   template <class T>
   static std::vector<T> decode_all(const std::vector<std::vector<std::byte>>& parts) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <muster/collectives/detail/graph_link.hpp>
+#include <muster/collectives/graph_link.hpp>
 #include <muster/collectives/group.hpp>
 
 namespace muster {

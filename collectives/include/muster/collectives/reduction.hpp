@@ -10,13 +10,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <muster/base/detail/function_type.hpp>
 #include <muster/device/dtype.hpp>
 
 namespace muster {
@@ -74,7 +74,7 @@ public:
     auto* const results = reinterpret_cast<stored<T>*>(accumulated);
     const auto* const values = reinterpret_cast<const stored<T>*>(next);
     for (std::size_t index = 0; index < count; ++index) {
-      results[index] = static_cast<T>(std::invoke(function_, T(results[index]), T(values[index])));
+      results[index] = static_cast<T>(function_(T(results[index]), T(values[index])));
     }
   }
 

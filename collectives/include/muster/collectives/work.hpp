@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include <muster/base/clock.hpp>
 #include <muster/base/detail/duration.hpp>
+#include <muster/base/detail/function_type.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {

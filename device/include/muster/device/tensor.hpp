@@ -26,11 +26,11 @@
 #include <vector>
 
 #include <muster/base/detail/range_concepts.hpp>
-#include <muster/device/detail/storage.hpp>
 #include <muster/device/detail/tensor_view.hpp>
 #include <muster/device/detail/wide_number.hpp>
 #include <muster/device/device.hpp>
 #include <muster/device/dtype.hpp>
+#include <muster/device/storage.hpp>
 #include <muster/device/tensor_shape.hpp>
 
 namespace muster {

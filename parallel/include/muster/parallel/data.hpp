@@ -6,11 +6,11 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
 
+#include <muster/base/detail/range_concepts.hpp>
 #include <muster/device/tensor.hpp>
 
 namespace muster {

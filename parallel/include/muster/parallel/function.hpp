@@ -18,9 +18,10 @@
 #include <muster/base/detail/duration.hpp>
 #include <muster/base/detail/float_state.hpp>
 #include <muster/parallel/data.hpp>
-#include <muster/parallel/detail/function_core.hpp>
+#include <muster/parallel/detail/function_access.hpp>
 #include <muster/parallel/detail/typed_function.hpp>
 #include <muster/parallel/row_selection.hpp>
+#include <muster/pool/detail/local_task.hpp>
 
 namespace muster {
 
@@ -159,20 +160,20 @@ public:
     const auto made_of = [&](const tensor& value) {
       auto one = how;
       one.value = value;
-      one.name = core_->spec().rows[index++];
+      one.name = detail::spec_of(*core_).rows[index++];
       return data(one);
     };
     return std::array<data, sizeof...(Given)>{made_of(given)...};
   }
 
   /// Returns the name that named() has given it; "function 1" and so on without one.
-  [[nodiscard]] const std::string& name() const noexcept { return core_->spec().name; }
+  [[nodiscard]] const std::string& name() const noexcept { return detail::spec_of(*core_).name; }
   /// By which ops its outputs are joined.
-  [[nodiscard]] std::vector<output_op> output_modes() const { return core_->output_modes(); }
+  [[nodiscard]] std::vector<output_op> output_modes() const { return detail::output_modes_of(*core_); }
   /// By which ops its updates' values are.
-  [[nodiscard]] std::vector<output_op> update_modes() const { return core_->update_modes(); }
+  [[nodiscard]] std::vector<output_op> update_modes() const { return detail::update_modes_of(*core_); }
   /// Where the time of its calls went.
-  [[nodiscard]] call_profile profile() const { return core_->profile(); }
+  [[nodiscard]] call_profile profile() const { return detail::profile_of(*core_); }
 
   /// For the world.
   explicit parallel_function(std::shared_ptr<detail::function_core> core) noexcept : core_(std::move(core)) {}
@@ -196,20 +197,21 @@ public:
 
   template <class... Given>
   result operator()(const Given&... given) const {
-    return call(&function_core::run, taken(given...));
+    return call(&run_in_ranks, taken(given...));
   }
 
   template <class... Given>
   result local(const Given&... given) const {
-    return call(&function_core::run_here, taken(given...));
+    return call(&detail::run_here, taken(given...));
   }
 
   template <class... Given>
   [[nodiscard]] future<result> async(const Given&... given) const {
     auto held = std::make_shared<const inputs>(taken(given...));
-    return core_->conductor().apply_async([self = *this, held = std::move(held), state = float_state::of_thread()] {
-      return in_float_state(state, [&] { return self.call(&function_core::run, *held); });
-    });
+    auto made = [self = *this, held = std::move(held), state = float_state::of_thread()] {
+      return in_float_state(state, [&] { return self.call(&run_in_ranks, *held); });
+    };
+    return submit_local(conductor_of(*core_), {}, true, std::move(made));
   }
 
 private:
@@ -232,9 +234,9 @@ private:
     return {.rows = {row_input(std::get<Row>(given))...}, .wholes = {std::get<Layout::row_count + Whole>(given)...}};
   }
 
-  result call(void (function_core::*how)(function_core::run_request&), const inputs& given) const {
-    auto outputs = Layout::accumulators(core_->spec());
-    function_core::run_request request{.inputs = {}, .options = {}, .outputs = Layout::template mask<Wanted...>()};
+  result call(void (*how)(function_core&, run_request&), const inputs& given) const {
+    auto outputs = Layout::accumulators(spec_of(*core_));
+    run_request request{.inputs = {}, .options = {}, .outputs = Layout::template mask<Wanted...>()};
     for (const auto& each : given.rows) request.inputs.push_back({each.value(), each.is_minibatch()});
     request.options = {.batch = &options_.batch,
                        .resident = &options_.batch_s.get(),
@@ -244,7 +246,7 @@ private:
     request.read_outputs = [&outputs, mask = request.outputs](frame_reader& in) { Layout::merge(outputs, mask, in); };
     std::optional<typename Layout::template stored<Wanted...>> made;
     request.finish_outputs = [&] { made = Layout::template finish<Wanted...>(outputs); };
-    ((*core_).*how)(request);
+    how(*core_, request);
     return Layout::template unpack<Wanted...>(std::move(*made));
   }
 

@@ -16,7 +16,7 @@
 
 #include <muster/collectives/reduction.hpp>
 #include <muster/device/dtype.hpp>
-#include <muster/serialize/detail/plain_bytes.hpp>
+#include <muster/serialize/plain_bytes.hpp>
 
 namespace muster {
 

@@ -28,10 +28,10 @@
 
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/data.hpp>
-#include <muster/parallel/detail/tags.hpp>
 #include <muster/parallel/function.hpp>
 #include <muster/parallel/rank_error.hpp>
 #include <muster/parallel/row_selection.hpp>
+#include <muster/parallel/tags.hpp>
 #include <muster/parallel/variable.hpp>
 #include <muster/parallel/world_options.hpp>
 #include <muster/process/init.hpp>

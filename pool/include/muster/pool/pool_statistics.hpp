@@ -12,8 +12,8 @@
 #include <muster/base/detail/duration.hpp>
 #include <muster/memory/arena_statistics.hpp>
 #include <muster/process/worker_info.hpp>
-#include <muster/queue/detail/dispatcher_reports.hpp>
 #include <muster/queue/detail/slow_task.hpp>
+#include <muster/queue/dispatcher_reports.hpp>
 
 namespace muster {
 

@@ -3,8 +3,8 @@
 
 #include <muster/pool/detail/context.hpp>
 #include <muster/pool/detail/process_engine.hpp>
-#include <muster/pool/detail/submit_calls.hpp>
 #include <muster/pool/pool_submitter.hpp>
+#include <muster/pool/submit_calls.hpp>
 
 namespace muster {
 

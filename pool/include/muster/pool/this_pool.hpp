@@ -18,7 +18,7 @@
 #include <muster/pool/detail/local_access.hpp>
 #include <muster/pool/detail/local_task.hpp>
 #include <muster/pool/detail/task_source.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 /// Calls to the pool that the calling task runs in.
 ///

@@ -13,8 +13,8 @@
 #include <muster/async/when_all.hpp>
 #include <muster/async/when_any.hpp>
 #include <muster/pool/basic_pool.hpp>
-#include <muster/pool/detail/local_calls.hpp>
 #include <muster/pool/detail/thread_engine.hpp>
+#include <muster/pool/local_calls.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
 #include <muster/pool/this_task.hpp>

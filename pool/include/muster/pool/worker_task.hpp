@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <muster/queue/detail/outgoing_frame.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 #include <muster/serialize/detail/function_token.hpp>
 #include <muster/serialize/detail/sent_callable.hpp>
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include <muster/base/device.hpp>
-#include <muster/process/detail/lifecycle.hpp>
+#include <muster/process/lifecycle.hpp>
 
 namespace muster {
 

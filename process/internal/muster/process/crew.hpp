@@ -17,8 +17,8 @@
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
 #include <muster/process/detail/device_assignment.hpp>
-#include <muster/process/detail/lifecycle.hpp>
 #include <muster/process/detail/supervisor.hpp>
+#include <muster/process/lifecycle.hpp>
 #include <muster/process/worker_environment.hpp>
 #include <muster/process/worker_info.hpp>
 #include <muster/process/worker_output.hpp>

@@ -23,8 +23,8 @@
 #include <muster/memory/detail/arena.hpp>
 #include <muster/memory/detail/wait/place.hpp>
 #include <muster/queue/board.hpp>
-#include <muster/queue/detail/dispatcher_reports.hpp>
 #include <muster/queue/dispatcher_options.hpp>
+#include <muster/queue/dispatcher_reports.hpp>
 #include <muster/queue/finished_list.hpp>
 #include <muster/queue/pause_log.hpp>
 #include <muster/queue/task_record.hpp>

@@ -23,13 +23,13 @@
 
 #include <muster/serialize/detail/depth_guard.hpp>
 #include <muster/serialize/detail/frame_stream.hpp>
-#include <muster/serialize/detail/holds_pointers.hpp>
 #include <muster/serialize/detail/inherited_functions.hpp>
 #include <muster/serialize/detail/plain_type.hpp>
 #include <muster/serialize/detail/refusal.hpp>
 #include <muster/serialize/detail/standard_form.hpp>
 #include <muster/serialize/detail/standard_values.hpp>
 #include <muster/serialize/error_code.hpp>
+#include <muster/serialize/holds_pointers.hpp>
 #include <muster/serialize/max_value_bytes.hpp>
 
 namespace muster {

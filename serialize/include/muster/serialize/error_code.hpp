@@ -23,8 +23,8 @@
 
 #include <cereal/macros.hpp>
 
-#include <muster/serialize/detail/holds_pointers.hpp>
 #include <muster/serialize/detail/object_token.hpp>
+#include <muster/serialize/holds_pointers.hpp>
 
 // Declared, not included: few programs have them.
 namespace boost::system {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <muster/collectives/detail/graph_call.hpp>
-#include <muster/collectives/detail/graph_form.hpp>
+#include <muster/collectives/graph_form.hpp>
 #include <muster/collectives/graph_schedule.hpp>
 
 namespace muster::detail {

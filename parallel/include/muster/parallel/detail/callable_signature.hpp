@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
 

@@ -7,7 +7,6 @@
 //
 // Thread safety: distinct objects: safe. Shared objects: unsafe.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -168,7 +167,8 @@ private:
       if (std::isnan(a)) return a;
       if (std::isnan(b)) return b;
     }
-    return Op == output_op::min ? std::min(a, b) : std::max(a, b);
+    if constexpr (Op == output_op::min) return b < a ? b : a;
+    return a < b ? b : a;
   }
 
   value_name what_;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <muster/pool/this_worker.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
 

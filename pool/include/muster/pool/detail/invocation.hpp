@@ -10,7 +10,7 @@
 
 #include <muster/queue/detail/outgoing_frame.hpp>
 #include <muster/queue/detail/task_call.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 #include <muster/serialize/detail/sent_callable.hpp>
 
 namespace muster::detail {

@@ -25,7 +25,7 @@
 #include <muster/pool/detail/local_job.hpp>
 #include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/detail/stop_flag.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
 

@@ -31,7 +31,7 @@
 #include <muster/pool/input.hpp>
 #include <muster/pool/stream.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
 

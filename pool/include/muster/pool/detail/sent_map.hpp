@@ -22,7 +22,7 @@
 #include <muster/pool/detail/invocation.hpp>
 #include <muster/pool/detail/owned_value.hpp>
 #include <muster/pool/task_options.hpp>
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 
 namespace muster::detail {
 

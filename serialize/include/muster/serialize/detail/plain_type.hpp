@@ -12,10 +12,10 @@
 #include <cereal/cereal.hpp>
 
 #include <muster/serialize/detail/frame_stream.hpp>
-#include <muster/serialize/detail/holds_pointers.hpp>
-#include <muster/serialize/detail/plain_bytes.hpp>
 #include <muster/serialize/detail/plain_members.hpp>
 #include <muster/serialize/detail/standard_form.hpp>
+#include <muster/serialize/holds_pointers.hpp>
+#include <muster/serialize/plain_bytes.hpp>
 
 namespace muster {
 

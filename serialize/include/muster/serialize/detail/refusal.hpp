@@ -8,8 +8,8 @@
 #include <span>  // and the concepts of iterators and views, without the rest of <ranges>
 #include <type_traits>
 
-#include <muster/serialize/detail/holds_pointers.hpp>
 #include <muster/serialize/detail/spelling.hpp>
+#include <muster/serialize/holds_pointers.hpp>
 
 namespace muster::detail {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include <muster/serialize/detail/callable.hpp>
+#include <muster/serialize/callable.hpp>
 #include <muster/serialize/detail/codec.hpp>
 #include <muster/serialize/detail/function_token.hpp>
 

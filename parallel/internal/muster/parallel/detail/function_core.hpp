@@ -13,10 +13,10 @@
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/call_profile.hpp>
 #include <muster/parallel/detail/call_trace.hpp>
+#include <muster/parallel/detail/function_access.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 #include <muster/parallel/row_selection.hpp>
 #include <muster/parallel/variable.hpp>
-#include <muster/pool/thread_pool.hpp>
 
 namespace muster::detail {
 
@@ -25,26 +25,6 @@ namespace muster::detail {
 /// Thread safety: safe.
 class function_core {
 public:
-  struct input {
-    tensor value;
-    bool is_minibatch = false;
-  };
-  struct selections {
-    const row_selection* batch = nullptr;
-    const std::vector<row_selection>* resident = nullptr;
-    unsigned slices = 1;
-    std::chrono::nanoseconds timeout{};
-  };
-  /// One call, as the typed part asks for it.
-  struct run_request {
-    std::vector<input> inputs;
-    selections options;
-    std::uint64_t outputs = 0;
-    std::function<void(frame_writer&)> write_values{};
-    std::function<void(frame_reader&)> read_outputs{};
-    std::function<void()> finish_outputs{};
-  };
-
   /// Enters it into the world. Throws errc::invalid_argument for what cannot be.
   function_core(std::shared_ptr<world_core> world, registered_function what, std::vector<variable> used);
   function_core(const function_core&) = delete;
@@ -61,7 +41,7 @@ public:
   /// In this thread alone.
   void run_here(run_request& request);
   /// The thread that makes calls in the background.
-  [[nodiscard]] thread_pool& conductor() { return world_->conductor(); }
+  [[nodiscard]] std::shared_ptr<local_core> conductor() { return world_->conductor(); }
 
 private:
   void call(run_request& request, traced_call& seen);
@@ -80,7 +60,7 @@ private:
 
 /// Checks what a call is given, and says it as ranks are told it. Throws errc::invalid_argument; the text names the
 /// input, what it has, and what it should have.
-[[nodiscard]] world_request checked_request(const function_spec& spec, const function_core::run_request& asked,
+[[nodiscard]] world_request checked_request(const function_spec& spec, const run_request& asked,
                                             const std::map<std::uint32_t, registered_variable>& variables,
                                             domain& where, std::size_t ranks);
 

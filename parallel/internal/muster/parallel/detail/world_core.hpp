@@ -23,6 +23,7 @@
 #include <muster/parallel/detail/called_function.hpp>
 #include <muster/parallel/detail/failure_order.hpp>
 #include <muster/parallel/detail/frame_port.hpp>
+#include <muster/parallel/detail/function_access.hpp>
 #include <muster/parallel/detail/rank_process.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
 #include <muster/parallel/detail/share_inputs.hpp>
@@ -30,21 +31,10 @@
 #include <muster/parallel/detail/world_member.hpp>
 #include <muster/parallel/detail/world_memory.hpp>
 #include <muster/parallel/world_options.hpp>
+#include <muster/pool/detail/thread_host.hpp>
 #include <muster/pool/pool.hpp>
-#include <muster/pool/thread_pool.hpp>
 
 namespace muster::detail {
-
-/// A function, as the caller keeps it and as it is sent.
-struct registered_function {
-  function_spec spec;
-  function_token factory{};
-  std::vector<std::byte> sent{};
-  std::shared_ptr<rank_function> code{};  ///< for the caller's own share
-  std::uint64_t since = 0;                ///< which change of the world it came with
-  std::uint64_t changed = 0;              ///< and which was its last
-  std::uint64_t steps = 0;                ///< how often its rules were applied
-};
 
 struct registered_variable {
   rank_variable what;
@@ -145,7 +135,7 @@ public:
   [[nodiscard]] std::uint32_t next_function() noexcept { return unnamed_.fetch_add(1, std::memory_order_relaxed); }
   /// The thread that makes calls in the background, in the order in which they were asked for.
   /// Throws errc::pool_closed.
-  [[nodiscard]] thread_pool& conductor() MUSTER_EXCLUDES(conductor_mutex_);
+  [[nodiscard]] std::shared_ptr<local_core> conductor() MUSTER_EXCLUDES(conductor_mutex_);
   /// Whether this thread is that one.
   [[nodiscard]] bool is_conductor() const noexcept;
 
@@ -294,7 +284,7 @@ private:
   std::atomic<std::uint64_t> replaced_ = 0;
   std::atomic<std::uint32_t> unnamed_ = 1;
   mutex conductor_mutex_;
-  std::unique_ptr<thread_pool> conductor_ MUSTER_GUARDED_BY(conductor_mutex_);
+  std::unique_ptr<thread_host> conductor_ MUSTER_GUARDED_BY(conductor_mutex_);
   bool conductor_closed_ MUSTER_GUARDED_BY(conductor_mutex_) = false;
   std::atomic<std::thread::id> conductor_thread_;
 };
