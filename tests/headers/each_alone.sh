@@ -13,8 +13,8 @@ lines_of() {
     echo "FAILED $name: it does not come alone"
     return 1
   fi
-  # One of macros alone has no lines of its own there.
-  if [ "$count" -le 20 ] && ! printf '#include <%s>\n' "$name" | "$@" -E -dD -x c++ - | grep -q '^#define MUSTER_'; then
+  # One of macros alone has no lines of its own there, nor has the one of conditions.
+  if [ "$count" -le 20 ] && [ "$name" != muster/base/requirements.hpp ] && ! printf '#include <%s>\n' "$name" | "$@" -E -dD -x c++ - | grep -q '^#define MUSTER_'; then
     echo "FAILED $name: it brings nothing"
     return 1
   fi
