@@ -8,6 +8,7 @@
 #include <muster/base/log.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
+#include <muster/parallel/detail/function_core.hpp>
 #include <muster/parallel/detail/world_core.hpp>
 
 namespace muster {
