@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "scaling_machine.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace scaling {

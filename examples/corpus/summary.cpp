@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <sstream>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/base/cgroup.hpp>
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/collectives/graph_local.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/detail/convert.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 namespace fake_cuda {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The examples of Synkhronos, with results that a serial program gives.
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <thread>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random calls on rows that stay in the ranks: which of them a call is for is drawn for all ranks alike, or for each;
 // alone, and together with rows that are dealt out.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Variables of worlds: collectives on them, and updates.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <span>

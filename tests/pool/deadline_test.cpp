@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // task_options::deadline: queued, running, waiting to be tried again; of tasks, maps and streams.
 #include <numeric>
+#include <ranges>
 #include <vector>
 
 #include <gmock/gmock.h>

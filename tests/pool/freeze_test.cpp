@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A worker that is stopped (SIGSTOP) in whatever phase holds up nobody else, and ends what it was at when it goes on.
 // The phases within a task, instruction by instruction: tests/queue/step_freeze_test.cpp.
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <ranges>

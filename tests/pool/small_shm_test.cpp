@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A container whose /dev/shm is small: shared memory without names does not lie there.
 #include <sched.h>
+
+#include <algorithm>
+
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

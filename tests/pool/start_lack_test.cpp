@@ -2,6 +2,7 @@
 // Workers that cannot be started: for want of something, which may pass, or for good.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tensors on their way in both directions while workers are killed at random: afterwards all memory is free again.
 // MUSTER_SOAK_SECONDS makes it longer (scripts/soak).
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <random>

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <future>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 

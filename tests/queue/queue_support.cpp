@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <latch>
+#include <thread>
 
 #include <muster/base/memfd.hpp>
 #include <muster/memory/domain.hpp>

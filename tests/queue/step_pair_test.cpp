@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Two workers contend for the same tasks, each for so many instructions, and both are killed; a third goes on.
+#include <map>
 #include <random>
 
 #include "step_harness.hpp"

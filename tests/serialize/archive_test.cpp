@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/serialize/archive.hpp>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>

@@ -2,6 +2,7 @@
 // Each form of a value of the standard library, with muster's headers alone: nothing of cereal's types is included.
 #include <muster/serialize/detail/standard_values.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <chrono>

@@ -2,6 +2,7 @@
 #include "temporary_directory.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
