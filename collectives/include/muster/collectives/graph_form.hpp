@@ -11,9 +11,10 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct graph_form {
-  muster::dtype type = muster::dtype::f32;
-  tensor_shape shape{};
+  muster::dtype type = muster::dtype::f32;  ///< of its elements
+  tensor_shape shape{};                     ///< its sizes; none: one element
 
+  /// That of a tensor which is there.
   [[nodiscard]] static graph_form of(const tensor& what) { return {what.dtype(), what.shape()}; }
 
   [[nodiscard]] friend bool operator==(const graph_form& a, const graph_form& b) noexcept = default;

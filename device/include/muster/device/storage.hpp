@@ -61,6 +61,7 @@ private:
   struct only_here {};
 
 public:
+  /// For the functions above.
   storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
           std::shared_ptr<const device_block> on_device = nullptr) noexcept;
 

@@ -86,6 +86,7 @@ struct output_kind {
 }  // namespace detail
 
 /// How an output, or an update's value, comes of those of all slices and ranks: see output_op.
+///@{
 inline constexpr detail::output_kind<output_op::avg> avg{};
 inline constexpr detail::output_kind<output_op::sum> sum{};
 inline constexpr detail::output_kind<output_op::prod> prod{};
@@ -95,6 +96,7 @@ inline constexpr detail::output_kind<output_op::gather> gather{};
 inline constexpr detail::output_kind<output_op::none> none{};
 inline constexpr detail::output_kind<output_op::mean_of_ranks> mean_of_ranks{};
 inline constexpr detail::output_kind<output_op::count_true> count_true{};
+///@}
 
 /// An input of rows whose elements are T, and which has so many dimensions, if that is said: `rows(typed<float>("x",
 /// 2))`. Others are refused before any rank is told of the call.

@@ -19,6 +19,7 @@ using local_calls = pool_calls<Derived, detail::thread_engine, Adapter>;
 /// Thread safety: as pool_submitter.
 template <class Adapter>
 using local_submitter = pool_submitter<detail::thread_engine, Adapter>;
+/// … with maps that give a result for every element.
 template <class Adapter>
 using collecting_local_submitter = pool_submitter<detail::thread_engine, Adapter, map_failures::collected>;
 

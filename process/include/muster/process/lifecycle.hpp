@@ -16,6 +16,7 @@ namespace muster {
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class worker_lifecycle {
 public:
+  /// How far a worker is.
   enum class state {
     absent,        ///< no process
     starting,      ///< executed, has not said anything yet; or to be, as soon as there are the means
@@ -24,8 +25,9 @@ public:
     stopping       ///< told to leave, which it hears when it works; nobody takes its place
   };
 
+  /// What is to be done.
   enum class action {
-    none,
+    none,    ///< nothing
     spawn,   ///< start a process
     kill,    ///< kill the process there is
     give_up  ///< the crew is broken: `failure()` says why
@@ -34,6 +36,7 @@ public:
   /// `tries`: how many starts in a row may fail. Requires: tries > 0.
   explicit worker_lifecycle(unsigned tries) noexcept : tries_(tries) {}
 
+  /// There is to be a worker.
   action start();
   /// The process said hello and was accepted.
   action greeted();
@@ -52,8 +55,11 @@ public:
   /// It shall go and nobody take its place.
   action stop();
 
+  /// How far it is.
   [[nodiscard]] state now() const noexcept { return state_; }
+  /// How many starts have failed, in a row.
   [[nodiscard]] unsigned failures() const noexcept { return failures_; }
+  /// Whether excuse() was called for this process.
   [[nodiscard]] bool is_excused() const noexcept { return excused_; }
   /// Whether this start has failed, as far as is known.
   [[nodiscard]] bool has_failed() const noexcept { return failure_.has_value(); }

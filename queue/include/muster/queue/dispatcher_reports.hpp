@@ -13,8 +13,8 @@ namespace muster {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct dispatcher_statistics {
-  std::uint64_t accepted = 0;
-  std::uint64_t ended = 0;
+  std::uint64_t accepted = 0;                   ///< tasks; a chunk of a map is one
+  std::uint64_t ended = 0;                      ///< of those, in whatever way
   std::uint64_t waiting = 0;                    ///< without a slot
   std::uint64_t retried = 0;                    ///< attempts after the first
   std::uint64_t requeued = 0;                   ///< claimed by a worker that died before it began
@@ -40,14 +40,15 @@ struct audit_report {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct overdue_report {
+  /// One whose task is over.
   struct worker {
-    std::size_t index = 0;
+    std::size_t index = 0;   ///< in its pool
     bool cancelled = false;  ///< the task was
     friend bool operator==(const worker&, const worker&) = default;
   };
-  std::vector<worker> workers;  ///< kill them
-  std::size_t looked_at = 0;    ///< how many tasks were due; the others cost nothing
-  clock::time_point next = clock::time_point::max();
+  std::vector<worker> workers;                        ///< kill them
+  std::size_t looked_at = 0;                          ///< how many tasks were due; the others cost nothing
+  clock::time_point next = clock::time_point::max();  ///< when to look again
 };
 
 }  // namespace muster

@@ -33,11 +33,13 @@ namespace muster {
 /// A function, or a member of a class, as an empty functor: `pool.apply(muster::fn<&image::width>, picture)`.
 template <auto Function>
 struct fn_t {
+  /// Calls the function, or the member of the first argument.
   template <class... Arguments>
   constexpr decltype(auto) operator()(Arguments&&... arguments) const {
     return std::invoke(Function, std::forward<Arguments>(arguments)...);
   }
 };
+/// The functor of that function or member.
 template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
@@ -47,8 +49,11 @@ class trivial_capture_t {
   static_assert(std::is_trivially_copyable_v<Callable>, "muster: trivial_capture needs a trivially copyable callable");
 
 public:
+  /// For trivial_capture().
   explicit constexpr trivial_capture_t(Callable callable) : callable_(callable) {}
 
+  /// Calls it.
+  ///@{
   template <class... Arguments>
   constexpr decltype(auto) operator()(Arguments&&... arguments) {
     return std::invoke(callable_, std::forward<Arguments>(arguments)...);
@@ -58,13 +63,16 @@ public:
   constexpr decltype(auto) operator()(Arguments&&... arguments) const {
     return std::invoke(callable_, std::forward<Arguments>(arguments)...);
   }
+  ///@}
 
 private:
   Callable callable_;
 };
 
+/// @cond
 template <class Callable>
 inline constexpr bool is_plain_bytes<trivial_capture_t<Callable>> = true;
+/// @endcond
 
 /// Sends a lambda with its captures as bytes: right for captured numbers and other plain values, undefined behaviour
 /// in the worker for captured references, pointers and `this`. The compiler cannot tell them apart; you can.
@@ -76,8 +84,8 @@ template <class Callable>
 /// A callable with its first arguments. See bind_front().
 template <class Callable, class... Bound>
 struct bind_front_t {
-  Callable callable;
-  std::tuple<Bound...> bound;
+  Callable callable;           ///< what is called
+  std::tuple<Bound...> bound;  ///< its first arguments, which go along with each call
 };
 
 namespace detail {

@@ -25,6 +25,7 @@ namespace muster {
 template <class T>
 inline constexpr bool is_plain_bytes = false;
 
+/// @cond
 // Classes of muster and of the standard library whose members are private.
 
 template <>
@@ -36,4 +37,5 @@ template <>
 inline constexpr bool is_plain_bytes<std::weak_ordering> = true;
 template <>
 inline constexpr bool is_plain_bytes<std::partial_ordering> = true;
+/// @endcond
 }  // namespace muster
