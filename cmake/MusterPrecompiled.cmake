@@ -8,7 +8,8 @@ if(MUSTER_LINT OR CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT PROJECT_IS_TOP_LEVE
 endif()
 option(MUSTER_PRECOMPILE "Compile common headers once" ${precompile_unless_told})
 
-# muster_precompiled(NAME HEADERS … LINK …): a set of headers, for muster_use_precompiled.
+# muster_precompiled(NAME HEADERS … LINK …): a set of headers, for muster_use_precompiled; nothing where headers are not
+# compiled once.
 function(muster_precompiled name)
   if(NOT MUSTER_PRECOMPILE)
     return()

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# Every public header and the README's program, as programs compile them: by each compiler of Debian that this machine has
-# or can get, in each standard, with warnings as errors in headers that are no system's; then the template with link-time
-# optimisation, and with each sanitizer.
+# Every public header, in both orders, and the README's program, as programs compile them: by each compiler of Debian that
+# this machine has or can get, in each standard, with warnings as errors in headers that are no system's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/setup.sh
@@ -13,13 +12,14 @@ folders=()
 for each in "${rooms[@]}"; do folders+=("-I$each/include"); done
 git ls-files '*/include/muster/**.hpp' | grep -vE '^device/cuda|^collectives/nccl|boost_error_code|eigen.hpp' |
   sed 's#^[^/]*/include/\(.*\)#\#include <\1>#' >"$work/headers.cpp"
+tac "$work/headers.cpp" >"$work/headers_reversed.cpp"
 cp examples/quickstart.cpp "$work"
 
 common=(-O1 -Wall -Wextra -Wconversion -Wshadow -Werror -fsyntax-only)
 compile() {  # COMPILER STANDARD FLAG…
   local compiler=$1 standard=$2 source
   shift 2
-  for source in headers quickstart; do
+  for source in headers headers_reversed quickstart; do
     say "$compiler $standard $* $source"
     "$compiler" "-std=$standard" "${common[@]}" "$@" "${folders[@]}" "$work/$source.cpp"
   done
@@ -35,20 +35,4 @@ for version in 16 19; do
   if command -v "clang++-$version" >/dev/null; then
     for standard in c++20 c++2b; do compile "clang++-$version" "$standard"; done
   fi
-done
-
-try_template() {  # NAME FLAG…
-  local name=$1
-  shift
-  say "template: $name"
-  cmake -G Ninja -S examples/template -B "$work/$name" -DCMAKE_DISABLE_FIND_PACKAGE_muster=ON -DMUSTER_GIT="file://$PWD" \
-    -DFETCHCONTENT_SOURCE_DIR_MUSTER="$PWD" "$@"
-  cmake --build "$work/$name"
-  ctest --test-dir "$work/$name" --output-on-failure --no-tests=error
-}
-try_template lto -DCMAKE_BUILD_TYPE=Release -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
-export ASAN_OPTIONS=handle_segv=0:handle_abort=0 TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0
-for each in asan tsan; do
-  try_template "$each" -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_CXX_FLAGS="$(sed -n "/\"name\": \"$each\"/,/CMAKE_CXX_FLAGS/s/.*CMAKE_CXX_FLAGS\": \"\([^\"]*\)\".*/\1/p" examples/template/CMakePresets.json | head -n 1)"
 done

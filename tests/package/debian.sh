@@ -46,5 +46,5 @@ chroot "$root" /bin/bash -euo pipefail -c '
   ctest --test-dir build --output-on-failure --no-tests=error
   build/my_service /usr/share/common-licenses/*
   apt-get remove -y "libmuster*"
-  ! ls /usr/lib/*/libmuster* /usr/include/muster 2>/dev/null
+  [ -z "$(ls -d /usr/lib/*/libmuster* /usr/include/muster 2>/dev/null)" ]
 '

@@ -85,6 +85,10 @@ struct output_kind {
 
 }  // namespace detail
 
+/// A part of muster by itself, because GCC's -Wshadow takes an enumerator `none` or `sum` of any enumeration in muster for
+/// one that hides what stands beside the enumeration.
+inline namespace output_kinds {
+
 /// How an output, or an update's value, comes of those of all slices and ranks: see output_op.
 ///@{
 inline constexpr detail::output_kind<output_op::avg> avg{};
@@ -97,6 +101,8 @@ inline constexpr detail::output_kind<output_op::none> none{};
 inline constexpr detail::output_kind<output_op::mean_of_ranks> mean_of_ranks{};
 inline constexpr detail::output_kind<output_op::count_true> count_true{};
 ///@}
+
+}  // namespace output_kinds
 
 /// An input of rows whose elements are T, and which has so many dimensions, if that is said: `rows(typed<float>("x",
 /// 2))`. Others are refused before any rank is told of the call.

@@ -1,0 +1,2 @@
+# Empty dependencies file for counting.
+# This may be replaced when dependencies are built.

@@ -1,0 +1,2 @@
+# Empty dependencies file for my_service.
+# This may be replaced when dependencies are built.
