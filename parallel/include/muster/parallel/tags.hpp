@@ -85,8 +85,8 @@ struct output_kind {
 
 }  // namespace detail
 
-/// A part of muster by itself, because GCC's -Wshadow takes an enumerator `none` or `sum` of any enumeration in muster for
-/// one that hides what stands beside the enumeration.
+/// A part of muster by itself, because GCC's -Wshadow takes an enumerator `none` or `sum` of any enumeration in muster
+/// for one that hides what stands beside the enumeration.
 inline namespace output_kinds {
 
 /// How an output, or an update's value, comes of those of all slices and ranks: see output_op.
