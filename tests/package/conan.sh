@@ -10,5 +10,5 @@ export CONAN_HOME=$PWD/out/conan
 rm -rf "$CONAN_HOME"
 conan=out/peers/conan/bin/conan
 "$conan" profile detect
-"$conan" create . -s compiler.cppstd=20
+"$conan" create . -s compiler.cppstd=20 -c:a "tools.cmake.cmake_layout:test_folder=$CONAN_HOME/template"
 "$conan" list "muster/*"

@@ -16,7 +16,9 @@ class MusterTest(ConanFile):
         cmake_layout(self)
 
     def generate(self):
-        CMakeToolchain(self).generate()
+        toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False  # the template has its own
+        toolchain.generate()
 
     def template(self):
         return os.path.join(self.recipe_folder, "../../../examples/template")

@@ -1,2 +1,0 @@
-# Empty dependencies file for counting.
-# This may be replaced when dependencies are built.

@@ -1,2 +1,0 @@
-# Empty dependencies file for my_service_tests.
-# This may be replaced when dependencies are built.

@@ -1,5 +1,0 @@
-if(EXISTS "/work/main/tests/package/conan/build/gcc-12-x86_64-20-release/my_service_tests[1]_tests.cmake")
-  include("/work/main/tests/package/conan/build/gcc-12-x86_64-20-release/my_service_tests[1]_tests.cmake")
-else()
-  add_test(my_service_tests_NOT_BUILT my_service_tests_NOT_BUILT)
-endif()

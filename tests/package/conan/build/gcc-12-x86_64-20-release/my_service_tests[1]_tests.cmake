@@ -1,7 +1,0 @@
-add_test([=[WordCount.CountsWordsWithoutRegardToCase]=]  /work/main/tests/package/conan/build/gcc-12-x86_64-20-release/my_service_tests [==[--gtest_filter=WordCount.CountsWordsWithoutRegardToCase]==] --gtest_also_run_disabled_tests)
-set_tests_properties([=[WordCount.CountsWordsWithoutRegardToCase]=]  PROPERTIES WORKING_DIRECTORY /work/main/tests/package/conan/build/gcc-12-x86_64-20-release SKIP_REGULAR_EXPRESSION [==[\[  SKIPPED \]]==])
-add_test([=[WordCount.AddsUpWhatTheWorkersCount]=]  /work/main/tests/package/conan/build/gcc-12-x86_64-20-release/my_service_tests [==[--gtest_filter=WordCount.AddsUpWhatTheWorkersCount]==] --gtest_also_run_disabled_tests)
-set_tests_properties([=[WordCount.AddsUpWhatTheWorkersCount]=]  PROPERTIES WORKING_DIRECTORY /work/main/tests/package/conan/build/gcc-12-x86_64-20-release SKIP_REGULAR_EXPRESSION [==[\[  SKIPPED \]]==])
-add_test([=[WordCount.ReportsAFileThatCannotBeReadAndCountsTheOthers]=]  /work/main/tests/package/conan/build/gcc-12-x86_64-20-release/my_service_tests [==[--gtest_filter=WordCount.ReportsAFileThatCannotBeReadAndCountsTheOthers]==] --gtest_also_run_disabled_tests)
-set_tests_properties([=[WordCount.ReportsAFileThatCannotBeReadAndCountsTheOthers]=]  PROPERTIES WORKING_DIRECTORY /work/main/tests/package/conan/build/gcc-12-x86_64-20-release SKIP_REGULAR_EXPRESSION [==[\[  SKIPPED \]]==])
-set(  my_service_tests_TESTS WordCount.CountsWordsWithoutRegardToCase WordCount.AddsUpWhatTheWorkersCount WordCount.ReportsAFileThatCannotBeReadAndCountsTheOthers)
