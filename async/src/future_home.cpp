@@ -10,10 +10,12 @@
 namespace muster::detail {
 
 struct future_home::parts {
-  parts(std::shared_ptr<callback_executor> for_steps, std::shared_ptr<callback_executor> for_callbacks)
-      : steps(std::move(for_steps)), callbacks(std::move(for_callbacks)) {}
+  parts(std::shared_ptr<callback_executor> for_steps, std::shared_ptr<callback_executor> for_callbacks,
+        const char* what_it_is = "a pool")
+      : what(what_it_is), steps(std::move(for_steps)), callbacks(std::move(for_callbacks)) {}
 
   const process_mark made_in;
+  const char* const what;
   const std::shared_ptr<callback_executor> steps;
   const std::shared_ptr<callback_executor> callbacks;
   waiting_calls waiting;
@@ -23,6 +25,10 @@ future_home::future_home(const log_sink& log, boost::asio::io_context* loop)
     : parts_(std::make_unique<parts>(std::make_shared<callback_executor>(log),
                                      loop != nullptr ? std::make_shared<callback_executor>(log, *loop)
                                                      : std::make_shared<callback_executor>(log))) {}
+
+future_home::future_home(const log_sink& log, const char* what)
+    : parts_(std::make_unique<parts>(std::make_shared<callback_executor>(log), std::make_shared<callback_executor>(log),
+                                     what)) {}
 
 future_home::future_home(const std::shared_ptr<callback_executor>& everything)
     : parts_(std::make_unique<parts>(everything, everything)) {}
@@ -41,7 +47,7 @@ waiting_calls& future_home::waiting() const noexcept { return parts_->waiting; }
 
 bool future_home::is_here() const noexcept { return parts_->made_in.is_here(); }
 
-void future_home::require_here() const { parts_->made_in.require_here("a pool"); }
+void future_home::require_here() const { parts_->made_in.require_here(parts_->what); }
 
 void future_home::stop_callbacks() const {
   parts_->callbacks->stop();

@@ -2,6 +2,8 @@
 #include <muster/async/detail/outcome.hpp>
 
 #include <new>
+#include <system_error>
+#include <utility>
 
 #include <muster/serialize/exceptions.hpp>
 
@@ -15,8 +17,25 @@ failure::failure(error_info error) noexcept {
   }
 }
 
+failure failure::of_library(std::exception_ptr thrown) noexcept {
+  failure made(std::move(thrown));
+  try {
+    std::rethrow_exception(made.thrown_);
+  } catch (const std::system_error& known) {
+    if (known.code().category() == error_category()) made.code_ = static_cast<errc>(known.code().value());
+  } catch (...) {  // NOLINT(bugprone-empty-catch): of the program, in a call of muster
+  }
+  return made;
+}
+
 error_info failure::error() const noexcept {
   if (error_ != nullptr) return error_info::copy_of(*error_);
+  auto found = captured();
+  if (code_ != errc::remote_exception) found.set_code(code_);
+  return found;
+}
+
+error_info failure::captured() const noexcept {
   try {
     std::rethrow_exception(thrown_);
   } catch (const std::exception& exception) {

@@ -33,6 +33,7 @@ group::impl::~impl() {
   queued.finish();
   calls.devices().close();
   mail->close();
+  end->futures().stop_watching();
   end->depart();
   mail->release_rings();
 }

@@ -391,6 +391,8 @@ std::size_t transfer::source() const {
   throw error(errc::invalid_argument, "a send has no source: ask a receive");
 }
 
+std::shared_ptr<work_home> transfer::home() { return box_->end().futures().get(); }
+
 std::string transfer::describe() const {
   const auto whom = peer_ == any_source ? std::string("any rank") : text("rank ", peer_);
   return text(name(), sends() ? " to " : " from ", whom, " with tag ", tag_);

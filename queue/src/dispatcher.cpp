@@ -159,7 +159,6 @@ task_record& dispatcher::new_record(const task_request& request) {
   record.function_ = request.function;
   record.id_ = ++counters_.accepted;
   record.sink_ = request.sink;
-  record.handed_over_ = false;
   record.deaths_ = 0;
   record.unwoken_ = false;
   ++pending_;
@@ -392,7 +391,6 @@ void dispatcher::settle(task_record& record, task_reply reply, finished_list& fi
   if (auto arguments = record.reply_.take_kept()) finished.free(std::move(arguments));
   if (auto lent = record.reply_.take_kept_attachments(); !lent.empty()) finished.free(std::move(lent));
   count_end(record, finished);
-  if (record.handed_over_) return give_reply(record, std::move(reply), finished);
   record.reply_ = std::move(reply);
   record.move_to({.phase = task_phase::settled});
   wake_waiter(record);
@@ -401,14 +399,6 @@ void dispatcher::settle(task_record& record, task_reply reply, finished_list& fi
   } else if (record.detached_) {
     recycle(record);
   }
-}
-
-void dispatcher::give_reply(task_record& record, task_reply&& reply, finished_list& finished) {
-  note_place(record, reply);
-  auto& receiver = static_cast<reply_sink&>(*record.sink_);
-  receiver.keep(std::move(reply));
-  finished.tell(receiver, record);
-  recycle(record);
 }
 
 void dispatcher::count_end(const task_record& record, finished_list& finished) {

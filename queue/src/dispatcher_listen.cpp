@@ -24,24 +24,6 @@ void dispatcher::subscribe(task_record& record, completion_sink& sink) noexcept 
   finished.finish();
 }
 
-void dispatcher::hand_over(task_record& record, reply_sink& receiver) noexcept {
-  finished_list finished;
-  scoped_lock lock(mutex_);
-  auto* const observer = std::exchange(record.sink_, &receiver);
-  record.handed_over_ = true;
-  const auto lane = record.lane_;
-  bool unclaimed = false;
-  if (record.phase() == task_phase::settled) {
-    give_reply(record, std::move(record.reply_), finished);
-  } else {
-    unclaimed = listen_for_end(record, finished);
-  }
-  lock.unlock();
-  if (unclaimed) wake_for(lane);
-  if (observer != nullptr) observer->abandoned();
-  finished.finish();
-}
-
 // True when a worker must be woken for it. The record may have been given back when this returns.
 bool dispatcher::listen_for_end(task_record& record, finished_list& finished) {
   const bool unclaimed = must_be_woken_for(record);

@@ -16,6 +16,7 @@
 #include <muster/collectives/group.hpp>
 #include <muster/collectives/group_link.hpp>
 #include <muster/collectives/group_objects.hpp>
+#include <muster/collectives/work_future.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/pool/pool.hpp>
 
@@ -107,11 +108,32 @@ TEST(GroupFork, AChildsHandlesOfWorkThrow) {
     EXPECT_TRUE(is_refused_in_child([&] { static_cast<void>(each->cancel()); }));
     EXPECT_TRUE(is_refused_in_child([&] { each->then([](const std::exception_ptr&) {}); }));
     EXPECT_TRUE(is_refused_in_child([&] { static_cast<void>(wait_any({each, 1})); }));
+    EXPECT_TRUE(is_refused_in_child([&] { static_cast<void>(future_of(*each)); }));
   }
   both.peer.barrier();
   both.peer.send(both.sum, 0, 5);
   call.wait();
   receive.wait();
+}
+
+TEST(GroupFork, AChildsFuturesOfWorkThrowAndItsDestructorsDoNothing) {
+  two_ranks both;
+  auto receive = future_of(both.mine.irecv(1, 5)).then([](const tensor& got) { return got; });
+  auto call = future_of(both.mine.barrier_async());
+  for (auto* const each : {&receive, &call}) {
+    EXPECT_TRUE(is_refused_in_child([&] { each->wait(); }));
+    EXPECT_TRUE(holds_in_child([&] {
+      {
+        const auto dropped = std::move(*each);
+        const auto group_too = std::move(both.mine);
+      }
+      return true;
+    }));
+  }
+  both.peer.barrier();
+  both.peer.send(both.sum, 0, 5);
+  call.wait();
+  EXPECT_EQ(receive.get().at<float>(0), 1);
 }
 
 TEST(GroupFork, AChildCannotJoinWithItsParentsTicketButMakesGroupsOfItsOwn) {

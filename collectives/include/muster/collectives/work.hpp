@@ -17,6 +17,9 @@ namespace muster {
 
 namespace detail {
 
+class work_home;
+struct work_access;
+
 /// What a handle of work stands for.
 ///
 /// Thread safety: safe.
@@ -47,6 +50,8 @@ public:
   [[nodiscard]] virtual std::uint64_t sequence() const noexcept = 0;
   [[nodiscard]] virtual std::size_t source() const = 0;
   [[nodiscard]] virtual tensor result() const = 0;
+  /// Where callbacks of its futures run.
+  [[nodiscard]] virtual std::shared_ptr<work_home> home() = 0;
 
 protected:
   using callback = std::function<void(std::exception_ptr)>;
@@ -113,6 +118,7 @@ public:
   void then(std::function<void(std::exception_ptr)> what) const;
 
 private:
+  friend struct detail::work_access;
   friend std::optional<std::size_t> wait_any(std::span<const work> works, deadline until);
   [[nodiscard]] detail::work_state& state() const;
 

@@ -78,9 +78,6 @@ public:
   /// Makes `sink` the one that is told of the task's end; it is told at once when the task has ended already.
   void subscribe(task_record& record, completion_sink& sink) noexcept MUSTER_EXCLUDES(mutex_);
 
-  /// Gives the record back: `receiver` gets the reply when the task has ended, at once when it has already.
-  void hand_over(task_record& record, reply_sink& receiver) noexcept MUSTER_EXCLUDES(mutex_);
-
   /// Withdraws the task if no worker has it; it ends with errc::cancelled then, and the result is true. Otherwise does
   /// what `how` says, and the result is false. With cancellation::kill the task ends with errc::cancelled once its
   /// worker is dead, unless it was done before; it is not tried again.
@@ -301,7 +298,6 @@ private:
   void leave_slot(task_record& record) MUSTER_REQUIRES(mutex_);
   void vacate(task_record& record) MUSTER_REQUIRES(mutex_);
   void settle(task_record& record, task_reply reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
-  void give_reply(task_record& record, task_reply&& reply, finished_list& finished) MUSTER_REQUIRES(mutex_);
   bool listen_for_end(task_record& record, finished_list& finished) MUSTER_REQUIRES(mutex_);
   void settle_all(waiting_list& waiting, std::size_t& count, const error_info& why, finished_list& finished)
       MUSTER_REQUIRES(mutex_);

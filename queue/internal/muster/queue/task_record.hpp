@@ -39,34 +39,17 @@ private:
 /// Learns in the parent that a task has ended.
 ///
 /// Called once per task, by the thread that observes the end: often the supervisor, so it must not run user code, must
-/// not block and must not throw. A sink to which the record was handed over takes the reply out with dispatcher::take;
-/// a mere observer does not touch the record, which its holder may have given back by then.
+/// not block and must not throw. It does not touch the record, which its holder may have given back by then.
 /// A sink belongs to one task at a time: it is a link of the list of those to call, so that telling an end allocates
 /// nothing.
 class completion_sink : public finished_link {
 public:
   virtual void settled(task_record& record) noexcept = 0;
-  /// Instead of settled(), when whoever holds the record gives it up before the task has ended. A sink to which the
-  /// record was handed over is never told so.
+  /// Instead of settled(), when whoever holds the record gives it up before the task has ended.
   virtual void abandoned() noexcept {}
 
 protected:
   ~completion_sink() = default;
-};
-
-/// A sink to which the task itself is handed over: gets the reply, and is told so afterwards.
-class reply_sink : public completion_sink {
-public:
-  /// Called under the dispatcher's lock, before ended(): puts it where it belongs, and no more.
-  virtual void keep(task_reply&& reply) noexcept = 0;
-  /// As settled(); the record has been given back.
-  virtual void ended() noexcept = 0;
-
-protected:
-  ~reply_sink() = default;
-
-private:
-  void settled(task_record& /*given back*/) noexcept final { ended(); }
 };
 
 enum class task_phase : std::uint8_t {
@@ -125,7 +108,6 @@ private:
   bool record_sleeper_ = false;             // somebody sleeps on epoch_
   bool overdue_ = false;                    // its worker is about to be killed for it
   bool detached_ : 1 = false;               // nobody will take the reply
-  bool handed_over_ : 1 = false;            // to sink_, which is a reply_sink then
   bool chunk_ : 1 = false;                  // its sink resumes it after a death
   bool block_arguments_ : 1 = false;
   bool has_terms_ : 1 = false;  // the dispatcher knows more of it

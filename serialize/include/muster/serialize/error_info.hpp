@@ -126,6 +126,8 @@ public:
   [[nodiscard]] const exit_status& status() const noexcept { return status_; }
   /// Returns where the task failed; without a task, place().task is 0.
   [[nodiscard]] const task_place& place() const noexcept { return place_; }
+  /// Sets the kind of failure, of an exception that muster threw, not a task.
+  void set_code(errc code) noexcept { code_ = code; }
   /// Sets where the task failed. The pool does so when it has received the error from the worker.
   void set_place(task_place place) noexcept { place_ = std::move(place); }
 

@@ -51,6 +51,8 @@ public:
 protected:
   /// `loop`: where callbacks run; nullptr: on a thread of its own.
   explicit future_home(const log_sink& log, boost::asio::io_context* loop = nullptr);
+  /// `what` it is, for errors in a forked child: "a group".
+  future_home(const log_sink& log, const char* what);
   /// Callbacks and steps run where that says.
   explicit future_home(const std::shared_ptr<callback_executor>& everything);
   ~future_home();

@@ -19,6 +19,8 @@ class failure {
 public:
   failure() noexcept = default;
   explicit failure(std::exception_ptr thrown) noexcept : thrown_(std::move(thrown)) {}
+  /// Of what muster threw, which is no exception of the program's: the error has its code.
+  [[nodiscard]] static failure of_library(std::exception_ptr thrown) noexcept;
   /// Where there is no memory for it, the exception that says so.
   explicit failure(error_info error) noexcept;
 
@@ -28,9 +30,12 @@ public:
   [[noreturn]] void raise() const;
 
 private:
+  [[nodiscard]] error_info captured() const noexcept;
+
   // Errors are long and rare: values stay short for them.
   std::shared_ptr<const error_info> error_;
   std::exception_ptr thrown_;
+  errc code_ = errc::remote_exception;
 };
 
 /// How something ended in this process: a value, a failed task, or an exception of a callback. Moving it does not

@@ -34,6 +34,7 @@ public:
   [[nodiscard]] std::uint64_t sequence() const noexcept override { return sequence_; }
   [[nodiscard]] std::size_t source() const override;
   [[nodiscard]] tensor result() const override { return result_; }
+  [[nodiscard]] std::shared_ptr<work_home> home() override { return end_->futures().get(); }
 
   /// In the group's thread, once: makes the call.
   void make();

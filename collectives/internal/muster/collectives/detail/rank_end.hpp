@@ -19,6 +19,7 @@
 #include <muster/base/detail/mutex.hpp>
 #include <muster/collectives/detail/call_header.hpp>
 #include <muster/collectives/detail/group_memory.hpp>
+#include <muster/collectives/detail/work_home.hpp>
 #include <muster/collectives/group_error.hpp>
 #include <muster/collectives/group_options.hpp>
 #include <muster/memory/detail/wait/look.hpp>
@@ -109,6 +110,8 @@ public:
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
   [[nodiscard]] group_member member(std::size_t rank) const noexcept;
+  /// Where callbacks of futures of this rank's operations run.
+  [[nodiscard]] lazy_work_home& futures() noexcept { return futures_; }
   /// Its process is gone, and it had not left before.
   [[nodiscard]] bool is_dead(std::size_t rank) const noexcept;
   [[nodiscard]] bool has_left(std::size_t rank) const noexcept;
@@ -307,6 +310,7 @@ private:
   std::function<void()> before_sleep_;
   static constexpr std::uint64_t never_looked = UINT64_MAX;
   std::atomic<std::uint64_t> deaths_looked_at_ = never_looked;  // by failure_of, which found no member among them
+  lazy_work_home futures_;
 };
 
 }  // namespace muster::detail

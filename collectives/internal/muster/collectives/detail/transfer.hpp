@@ -41,6 +41,7 @@ public:
   [[nodiscard]] std::uint64_t sequence() const noexcept override { return 0; }
   [[nodiscard]] std::size_t source() const override;
   [[nodiscard]] tensor result() const override { return tensor_; }
+  [[nodiscard]] std::shared_ptr<work_home> home() override;
 
   [[nodiscard]] bool sends() const noexcept { return direction_ == direction::send; }
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
