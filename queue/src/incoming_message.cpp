@@ -36,6 +36,12 @@ bool is_want_of_memory() noexcept {
   }
 }
 
+[[noreturn]] void throw_incomplete() {
+  throw error(errc::corrupted,
+              "a block that came with a message is not there any more: somebody has overwritten the message, or the "
+              "domain's tables");
+}
+
 }  // namespace
 
 incoming_message::~incoming_message() {
@@ -127,11 +133,22 @@ void incoming_message::accept() {
   ring_.free_cell(at_);
   lent_.clear();
   block_.reset();
-  if (!all) {
-    throw error(errc::corrupted,
-                "a block that came with a message is not there any more: somebody has overwritten the "
-                "message, or the domain's tables");
-  }
+  if (!all) throw_incomplete();
+}
+
+// The frame is copied before the cell is free, and what cannot be had is known then.
+taken_message incoming_message::take_out() {
+  taken_message taken;
+  const auto frame = open();
+  if (!form_.in_block) taken.copy(frame);
+  taken.size_ = frame.size();
+  const bool all = receive_all();
+  claimed_ = false;
+  ring_.free_cell(at_);
+  taken.block_ = std::move(block_);
+  taken.attachments_ = std::move(lent_);
+  if (!all) throw_incomplete();
+  return taken;
 }
 
 // Nothing in here can fail: a message that could not be put back would be in nobody's reach, its cell taken, and the

@@ -114,6 +114,16 @@ queue_result message_ring::push(const message_view& what, deadline until) {
                   [&] { return try_push(what); });
 }
 
+queue_result message_ring::push(const message_view& what, deadline until, bool (*is_over)(void* of), void* of) {
+  const auto attempt = [&] {
+    const auto found = try_push(what);
+    return found == queue_result::not_now && is_over(of) ? queue_result::interrupted : found;
+  };
+  const auto first = attempt();
+  if (first != queue_result::not_now) return first;
+  return wait_for({.word = ring_.space(), .own = ring_.producer(), .other = ring_.consumer()}, until, attempt);
+}
+
 // ---- taking
 
 // Closed is looked at first: what was pushed before it was closed is found then.
@@ -136,6 +146,16 @@ queue_result message_ring::claim(ring_position& at, deadline until) {
   if (first != queue_result::not_now) return first;
   return wait_for({.word = ring_.items(), .own = ring_.consumer(), .other = ring_.producer()}, until,
                   [&] { return try_claim(at); });
+}
+
+queue_result message_ring::claim(ring_position& at, deadline until, bool (*is_over)(void* of), void* of) {
+  const auto attempt = [&] {
+    const auto found = try_claim(at);
+    return found == queue_result::not_now && is_over(of) ? queue_result::interrupted : found;
+  };
+  const auto first = attempt();
+  if (first != queue_result::not_now) return first;
+  return wait_for({.word = ring_.items(), .own = ring_.consumer(), .other = ring_.producer()}, until, attempt);
 }
 
 // Who waits for the end of a closed queue waits for the last message to be gone.

@@ -72,5 +72,8 @@ queue_result outgoing_message::settle(queue_result found) noexcept {
 
 queue_result outgoing_message::try_push() { return settle(ring_.try_push(view())); }
 queue_result outgoing_message::push(deadline until) { return settle(ring_.push(view(), until)); }
+queue_result outgoing_message::push(deadline until, bool (*is_over)(void* of), void* of) {
+  return settle(ring_.push(view(), until, is_over, of));
+}
 
 }  // namespace muster

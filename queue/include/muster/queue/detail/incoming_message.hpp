@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <muster/queue/detail/message_ring.hpp>
+#include <muster/queue/detail/taken_message.hpp>
 #include <muster/serialize/detail/attachments.hpp>
 
 namespace muster {
@@ -41,6 +42,10 @@ public:
   /// Takes it out of the queue: handles of its blocks that were decoded are this process's own from now on.
   /// Throws errc::corrupted when one of its holds is not there; it is out then, too.
   void accept();
+  /// Takes it out of the queue, undecoded, with all that goes with it.
+  /// Throws errc::corrupted when something of it is not there; it is out then, too.
+  /// Requires: nothing was decoded; it is not kept when it is decoded.
+  [[nodiscard]] taken_message take_out();
   /// Leaves it in the queue for others; nothing when it is out already. Handles of its blocks may exist besides.
   /// Requires: those were kept when they were decoded.
   void put_back() noexcept;

@@ -34,8 +34,9 @@ struct message_view {
 /// How an attempt ended, or a wait.
 enum class queue_result : std::uint8_t {
   done,
-  not_now,  ///< full or empty, for as long as was waited
-  closed    ///< and, for consumers, empty
+  not_now,     ///< full or empty, for as long as was waited
+  closed,      ///< and, for consumers, empty
+  interrupted  ///< as claim() was told
 };
 
 /// A bounded queue of messages that are still encoded, as one process sees it.
@@ -70,11 +71,16 @@ public:
   [[nodiscard]] queue_result try_push(const message_view& what);
   /// As try_push, but waits. Unblocked by: room, close(), `until`.
   [[nodiscard]] queue_result push(const message_view& what, deadline until);
+  /// The same; `interrupted` when there is no room and `is_over(of)`, as claim() below.
+  [[nodiscard]] queue_result push(const message_view& what, deadline until, bool (*is_over)(void* of), void* of);
 
   /// Claims the first message. The caller reads it, and then releases it in one of two ways.
   [[nodiscard]] queue_result try_claim(ring_position& at);
   /// As try_claim, but waits. Unblocked by: a message, close(), `until`.
   [[nodiscard]] queue_result claim(ring_position& at, deadline until);
+  /// The same; `interrupted` when there is no message and `is_over(of)`, which is asked again and again, also whenever
+  /// a participant has died. Its caller sees to it that a message comes when the answer has changed otherwise.
+  [[nodiscard]] queue_result claim(ring_position& at, deadline until, bool (*is_over)(void* of), void* of);
   /// It has been taken: the cell is free.
   void free_cell(ring_position at) noexcept;
   /// It has not: it is where it was. Others have not overtaken it, except those who were given later ones meanwhile.

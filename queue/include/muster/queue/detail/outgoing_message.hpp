@@ -35,6 +35,8 @@ public:
 
   [[nodiscard]] queue_result try_push();
   [[nodiscard]] queue_result push(deadline until);
+  /// As message_ring::push.
+  [[nodiscard]] queue_result push(deadline until, bool (*is_over)(void* of), void* of);
 
 private:
   [[nodiscard]] message_view view() const noexcept;

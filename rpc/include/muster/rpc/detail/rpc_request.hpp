@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <muster/serialize/detail/attachments.hpp>
+#include <muster/serialize/detail/codec.hpp>
+#include <muster/serialize/detail/function_token.hpp>
+
+namespace muster::detail {
+
+/// One call at the member that serves it, as its function sees it: arguments in, reply out.
+///
+/// Thread safety: an object belongs to the thread that serves the call.
+class rpc_request {
+public:
+  rpc_request() = default;
+  rpc_request(const rpc_request&) = delete;
+  rpc_request& operator=(const rpc_request&) = delete;
+
+  [[nodiscard]] virtual std::span<const std::byte> arguments() const = 0;
+  [[nodiscard]] virtual attachment_source& attachments() = 0;
+  [[nodiscard]] virtual token_decoder& functions() = 0;
+  /// The value that a method is called of.
+  [[nodiscard]] virtual void* object() const = 0;
+  /// Room for an encoded result of so many bytes, with which so many blocks go. To be called once.
+  [[nodiscard]] virtual std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments) = 0;
+  /// Where the blocks of the result go; nullptr where they are to be copied.
+  [[nodiscard]] virtual attachment_sink* reply_attachments() = 0;
+  /// Keeps what was made, for references to it.
+  virtual void keep(std::shared_ptr<void> made) = 0;
+
+protected:
+  ~rpc_request() = default;
+};
+
+/// What a request's token names: decodes, runs and replies. One type for all.
+using rpc_thunk = void(rpc_request&);
+
+/// Writes a result as the reply.
+template <class R>
+void reply_with(rpc_request& call, const R& value) {
+  auto* const attachments = call.reply_attachments();
+  const auto needed = codec<R>::measure(attachments != nullptr, value);
+  codec<R>::encode_with(call.make_reply(needed.bytes, needed.attachments), attachments, value);
+}
+
+}  // namespace muster::detail

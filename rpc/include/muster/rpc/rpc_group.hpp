@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Processes that call one another by name.
+//
+//     muster::rpc_group group(ticket, "sampler 0");
+//     float x = group.call("learner", score, image);            // runs there, waits here
+//     auto far = group.remote("learner", make_model, 3);        // the result stays there
+//     group.serve("score", [&](const tensor& image) { … });     // a service
+//     auto weights = group.find<tensor>("weights");             // a value that a member has published
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <muster/async/future.hpp>
+#include <muster/rpc/detail/rpc_access.hpp>
+#include <muster/rpc/member_lost.hpp>
+#include <muster/rpc/remote_ref.hpp>
+#include <muster/rpc/rpc_options.hpp>
+#include <muster/rpc/rpc_ticket.hpp>
+#include <muster/rpc/service.hpp>
+#include <muster/rpc/this_call.hpp>
+
+namespace muster {
+
+/// What a member is to its group.
+enum class member_state : std::uint8_t {
+  expected,  ///< it has not joined yet, or its name is free again
+  joined,    ///< it can be called
+  left,      ///< it has left
+  lost       ///< its process has died
+};
+
+/// Of one member, at one moment.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct member_status {
+  std::string name;               ///< as in the ticket
+  member_state state{};           ///< what it is now
+  pid_t pid = 0;                  ///< of its process; 0 where it never joined
+  std::uint32_t incarnation = 0;  ///< how often the name has been joined
+};
+
+/// Calls of a group with options.
+///
+/// Thread safety: as rpc_group.
+class rpc_calls {
+public:
+  /// As rpc_group::call.
+  template <class F, class... Args>
+  auto call(const std::string& member, F f, Args&&... args) const {
+    return call_async(member, std::move(f), std::forward<Args>(args)...).get();
+  }
+  /// As rpc_group::call_async.
+  template <class F, class... Args>
+  [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
+    detail::check_call<F, sent_as<Args>...>();
+    using function = detail::rpc_function<F, sent_as<Args>...>;
+    return detail::future_of_call<typename function::result>(detail::send_call<F, sent_as<Args>...>(
+        detail::rpc_sending::to_member(core_, member, how_), &function::run, f, std::forward<Args>(args)...));
+  }
+  /// As rpc_group::remote.
+  template <class F, class... Args>
+  [[nodiscard]] auto remote(const std::string& member, F f, Args&&... args) const {
+    detail::require_sendable<typename detail::callable_parts<F>::innermost>();
+    detail::require_transportable_call<F, sent_as<Args>...>();
+    detail::require_invocable<F, sent_as<Args>...>();
+    using maker = detail::rpc_maker<F, sent_as<Args>...>;
+    static_assert(!std::is_void_v<typename maker::result>,
+                  "muster: remote() keeps what the function returns, and this one returns nothing: use call()");
+    detail::remote_handle made;
+    static_cast<void>(detail::send_call<F, sent_as<Args>...>(
+        detail::rpc_sending::to_maker(core_, member, how_, made), &maker::run, f, std::forward<Args>(args)...));
+    return remote_ref<typename maker::result>(std::move(made));
+  }
+
+private:
+  friend class rpc_group;
+  rpc_calls(detail::core_ptr core, const rpc_call_options& how) : core_(std::move(core)), how_(how) {}
+
+  detail::core_ptr core_;
+  rpc_call_options how_;
+};
+
+/// A member of an RPC group: it calls functions at other members, methods of values that live there, and services by
+/// name; and serves theirs, on threads of its own.
+///
+/// Callables and arguments of calls are those that pools take; services stay in their process, and may capture.
+/// **Waiting.** A thread that waits while it serves a call does not count among rpc_options::threads: another one serves
+/// further calls meanwhile. So a calls b calls a, however deep, with one thread each.
+/// **Deaths.** Whoever waits for a member that is killed gets member_lost at once. Its name can be joined again.
+/// Thread safety: distinct objects: safe. Shared objects: safe, except assignment and destruction.
+/// Process safety: any member may be killed, or stopped, at any instruction. In a forked child calls throw errc::forked,
+/// and the destructor does nothing.
+/// Cost: one thread, and one more for callbacks; a call takes a microsecond while both sides are busy.
+class rpc_group {
+public:
+  /// Joins as that member; when its name was joined before, as soon as the one before is known to be gone.
+  /// Throws errc::invalid_argument for an empty ticket, a name that the ticket does not have, and one that a living
+  /// member has.
+  rpc_group(const rpc_ticket& ticket, const std::string& member, const rpc_options& options = {});
+  /// Takes over the membership.
+  rpc_group(rpc_group&& other) noexcept;
+  /// As destruction, of what this one was.
+  rpc_group& operator=(rpc_group&& other) noexcept;
+  /// As leave(), unless others have the membership too (this_call::group()).
+  ~rpc_group();
+
+  /// Returns the group's name.
+  [[nodiscard]] std::string name() const;
+  /// Returns the name of this member.
+  [[nodiscard]] std::string member() const;
+  /// Returns the members' names, sorted.
+  [[nodiscard]] std::vector<std::string> members() const;
+  /// Returns whether the ticket has that name.
+  [[nodiscard]] bool is_member(const std::string& name) const;
+  /// Returns each member as it is now, sorted by name.
+  [[nodiscard]] std::vector<member_status> states() const;
+
+  /// Calls `f(args...)` at that member, and waits for the result. A member that has not joined yet is waited for.
+  /// Throws what `f` throws, as future::get() does; member_lost when the member dies or leaves, at once if it has;
+  /// errc::timed_out; errc::invalid_argument for a name that is no member's.
+  /// Unblocked by: the end of the call, its deadline, the member's death, leave().
+  template <class F, class... Args>
+  auto call(const std::string& member, F f, Args&&... args) const {
+    return with({}).call(member, std::move(f), std::forward<Args>(args)...);
+  }
+  /// The same, without waiting for the result: returns a future. It waits for room in the member's inbox.
+  template <class F, class... Args>
+  [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
+    return with({}).call_async(member, std::move(f), std::forward<Args>(args)...);
+  }
+  /// Calls `f(args...)` there; what it returns stays there. Returns a remote_ref to it at once; whoever uses that throws
+  /// what making it threw.
+  template <class F, class... Args>
+  [[nodiscard]] auto remote(const std::string& member, F f, Args&&... args) const {
+    return with({}).remote(member, std::move(f), std::forward<Args>(args)...);
+  }
+  /// Calls with options.
+  [[nodiscard]] rpc_calls with(const rpc_call_options& how) const { return rpc_calls(core(), how); }
+
+  /// Offers a service under that name, until unserve(), leave() or this process's end. `f` stays in this process, and
+  /// may capture; it runs on the serving threads. Throws errc::invalid_argument when any member serves that name.
+  template <class F>
+  void serve(const std::string& name, F f, const service_options& how = {}) const {
+    static_assert(detail::has_one_signature<F>,
+                  "muster: it is not clear how this service is called, since its operator() is a template or has "
+                  "overloads: say so, as serve<float(const tensor&)>(name, f)");
+    serve<typename detail::signature_of<F>::type>(name, std::move(f), how);
+  }
+  /// The same, of a callable that can be called in several ways: `serve<float(const tensor&)>("score", f)`.
+  template <class Signature, class F>
+    requires std::is_function_v<Signature>
+  void serve(const std::string& name, F f, const service_options& how = {}) const {
+    using form = detail::service_form<Signature>;
+    form::check();
+    static_assert(form::template fits<F>,
+                  "muster: the service cannot be called with these arguments. It gets copies, as rvalues: take them by "
+                  "value, by const& or by &&");
+    detail::serve(core(), name, form::mark(), how, form::runner(std::move(f)));
+  }
+  /// Ends a service. Calls of it that have begun go on. Throws errc::invalid_argument unless this member serves it.
+  void unserve(const std::string& name) const;
+  /// Returns whether any member serves that name now.
+  [[nodiscard]] bool is_served(const std::string& name) const;
+  /// Looks a service up; waits until it is served, at most as long as the ticket's timeout. Throws errc::timed_out;
+  /// errc::invalid_argument where its arguments or its result are of other types.
+  template <class Signature>
+  [[nodiscard]] muster::service<Signature> service(const std::string& name) const {
+    detail::service_form<Signature>::check();
+    return muster::service<Signature>(
+        detail::find_service(core(), name, detail::service_form<Signature>::mark(), true));
+  }
+
+  /// Keeps a value here, for references to it.
+  template <class T>
+  [[nodiscard]] remote_ref<T> keep(T value) const {
+    return remote_ref<T>(detail::keep_value(core(), std::make_shared<T>(std::move(value))));
+  }
+  /// Keeps a value here, under a name, until withdraw(), leave() or this process's end. Throws errc::invalid_argument
+  /// when any member has published that name.
+  template <class T>
+  remote_ref<T> publish(const std::string& name, T value) const {
+    auto made = keep(std::move(value));
+    detail::publish_value(core(), name, detail::mark_of<T>(), made.handle_);
+    return made;
+  }
+  /// The same of what a reference refers to, which this member must own.
+  template <class T>
+  remote_ref<T> publish(const std::string& name, const remote_ref<T>& which) const {
+    detail::publish_value(core(), name, detail::mark_of<T>(), which.handle_);
+    return which;
+  }
+  /// Ends the name, not the value. Throws errc::invalid_argument unless this member has published it.
+  void withdraw(const std::string& name) const;
+  /// Returns whether any member has published that name.
+  [[nodiscard]] bool is_published(const std::string& name) const;
+  /// Returns a reference to what was published. Throws errc::invalid_argument where nothing is, or it is of another
+  /// type.
+  template <class T>
+  [[nodiscard]] remote_ref<T> find(const std::string& name) const {
+    return remote_ref<T>(detail::find_value(core(), name, detail::mark_of<T>(), false));
+  }
+  /// The same, but waits until it is published, at most as long as the ticket's timeout.
+  template <class T>
+  [[nodiscard]] remote_ref<T> wait_for(const std::string& name) const {
+    return remote_ref<T>(detail::find_value(core(), name, detail::mark_of<T>(), true));
+  }
+
+  /// Lets the calling thread serve too, until `stop` says so, this member leaves, or no other member is there any more.
+  void run(const std::stop_token& stop = {}) const;
+  /// Waits until all members of the ticket that have not left have come here as often. Throws member_lost when one is
+  /// dead, errc::timed_out; then the others throw it too.
+  void barrier(std::chrono::nanoseconds timeout = {}) const;
+  /// Leaves: names and values of this member go, calls that have not begun here fail with member_lost at their callers,
+  /// begun ones are answered; own calls end in errc::cancelled. Again: nothing.
+  void leave() noexcept;
+
+private:
+  friend rpc_group this_call::group();
+  explicit rpc_group(detail::core_ptr core, bool owns) noexcept;
+  [[nodiscard]] const detail::core_ptr& core() const;
+
+  detail::core_ptr core_;
+  bool owns_ = true;
+};
+
+}  // namespace muster

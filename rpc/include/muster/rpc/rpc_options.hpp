@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <muster/base/detail/duration.hpp>
+#include <muster/base/log.hpp>
+#include <muster/serialize/transfer.hpp>
+
+namespace muster {
+
+/// As a deadline of a call: none, however long it takes.
+inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
+/// How an RPC group is made. They lie in its ticket, so that its members cannot differ about them.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct rpc_ticket_options {
+  /// How long a call may take where it does not say so itself (rpc_call_options::deadline).
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  /// How many requests may wait for a member before its callers wait for room. They take 256 bytes each.
+  std::size_t inbox = 1024;
+  /// How many calls a member may have under way at once; further ones wait for one of them to end.
+  std::size_t calls = 1024;
+  /// How many services and values may have names at once.
+  std::size_t most_names = 1024;
+};
+
+/// How a member takes part.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct rpc_options {
+  /// How many requests it serves at a time. 0: it only calls, and calls to it throw errc::invalid_argument.
+  std::size_t threads = 1;
+  /// Receives what goes wrong where nobody waits: what callbacks throw.
+  log_sink log = log_to_stderr;
+};
+
+/// How one call is to be treated: `group.with({.deadline = 1s}).call("learner", f, x)`.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct rpc_call_options {
+  /// How long it may take, from now on. What has not begun by then never begins; what runs is asked to stop
+  /// (this_call::stop_requested()), and its result is dropped. No deadline kills a member. 0: the ticket's timeout;
+  /// muster::forever: none. A call that is made while serving another has at most what its caller has left.
+  std::chrono::nanoseconds deadline{};
+  /// Whether tensors among arguments go as the same memory or as copies; of to_here(), those of the result.
+  muster::transfer transfer = muster::transfer::reference;
+  /// Of a remote value: not in the order of its calls, but at once, maybe beside others.
+  bool concurrent = false;
+};
+static_assert(std::is_trivially_copyable_v<rpc_call_options>);
+
+/// How a service is run.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct service_options {
+  /// One call at a time, in the order in which they come. Else as many at once as the member has threads.
+  bool serial = false;
+};
+
+}  // namespace muster

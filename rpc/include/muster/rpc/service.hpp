@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// A service that a member of an RPC group offers by name.
+//
+//     auto score = group.service<float(const tensor&)>("score");
+//     float z = score(image);
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <muster/async/future.hpp>
+#include <muster/rpc/detail/rpc_access.hpp>
+#include <muster/rpc/member_lost.hpp>
+#include <muster/rpc/rpc_options.hpp>
+
+namespace muster {
+
+namespace detail {
+
+/// How a service is called: what travels, and what comes back.
+template <class Signature>
+struct service_form;
+template <class R, class... Args>
+struct service_form<R(Args...)> {
+  using result = sent_result<R>;
+  using frame = codec<sent_as<Args>...>;
+  using sent = result(sent_as<Args>...);
+  [[nodiscard]] static type_mark mark() noexcept { return mark_of<sent>(); }
+  template <class F>
+  static constexpr bool fits = std::is_invocable_v<F&, sent_as<Args>&&...>;
+
+  static consteval void check() {
+    (require_transportable<sent_as<Args>>(), ...);
+    require_sendable_result<result>();
+  }
+  /// What runs `f` for a request.
+  template <class F>
+  [[nodiscard]] static service_function runner(F f) {
+    return [f = std::make_shared<F>(std::move(f))](rpc_request& call) {
+      auto values = frame::decode(call.arguments(), &call.attachments());
+      const auto invoke = [&]() -> decltype(auto) {
+        return std::apply([&](auto&... each) -> decltype(auto) { return call_with(*f, std::move(each)...); }, values);
+      };
+      run_and_reply<result>(call, invoke);
+    };
+  }
+  [[nodiscard]] static future<result> send(const service_ptr& which, const rpc_call_options& how,
+                                           const sent_as<Args>&... args) {
+    auto sending = rpc_sending::to_service(which, how);
+    encode_into<sent_as<Args>...>(sending, args...);
+    return future_of_call<result>(sending.send(mark().fingerprint));
+  }
+};
+
+/// The signature of a callable whose call is not a template.
+template <class F>
+struct signature_of : signature_of<decltype(&F::operator())> {};
+template <class R, class... Args>
+struct signature_of<R (*)(Args...)> {
+  using type = R(Args...);
+};
+template <class C, class R, class... Args>
+struct signature_of<R (C::*)(Args...)> {
+  using type = R(Args...);
+};
+template <class C, class R, class... Args>
+struct signature_of<R (C::*)(Args...) const> {
+  using type = R(Args...);
+};
+template <class C, class R, class... Args>
+struct signature_of<R (C::*)(Args...) noexcept> {
+  using type = R(Args...);
+};
+template <class C, class R, class... Args>
+struct signature_of<R (C::*)(Args...) const noexcept> {
+  using type = R(Args...);
+};
+
+template <class F>
+concept has_one_signature = requires { typename signature_of<F>::type; };
+
+}  // namespace detail
+
+template <class Signature>
+class service;
+
+/// A service of another member, or of one's own, checked once: its arguments are converted as in a call of a function of
+/// that signature. It stands for the service that has been found: when that is gone, calls throw, and the service is to
+/// be looked up again.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe while nobody assigns.
+/// Lifetime: keeps the membership, not the group object: calls after rpc_group::leave() throw.
+template <class R, class... Args>
+class service<R(Args...)> {
+public:
+  using result_type = detail::sent_result<R>;
+
+  /// Stands for none: to be assigned to.
+  service() noexcept = default;
+  /// For the group.
+  explicit service(detail::service_ptr found) noexcept : found_(std::move(found)) {}
+
+  /// Calls it, and waits for its result. Throws what it throws, member_lost, errc::timed_out; errc::invalid_argument
+  /// where it is not served any more.
+  result_type operator()(const sent_as<Args>&... args) const { return call_async(args...).get(); }
+  /// The same, without waiting for it.
+  [[nodiscard]] future<result_type> call_async(const sent_as<Args>&... args) const {
+    return detail::service_form<R(Args...)>::send(found_, how_, args...);
+  }
+  /// The same service, called with options.
+  [[nodiscard]] service with(const rpc_call_options& how) const {
+    auto other = *this;
+    other.how_ = how;
+    return other;
+  }
+
+private:
+  detail::service_ptr found_;
+  rpc_call_options how_;
+};
+
+}  // namespace muster

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <muster/async/detail/end_notice.hpp>
+#include <muster/base/clock.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
+#include <muster/queue/detail/taken_message.hpp>
+#include <muster/rpc/detail/rpc_heads.hpp>
+
+namespace muster::detail {
+
+/// Which member a call goes to, as it was when the call began.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct call_peer {
+  std::size_t member = 0;
+  std::uint32_t incarnation = 0;
+  rank_identity who;
+};
+
+/// A call of this member's that is under way, or has ended and was not taken yet.
+///
+/// Thread safety: is_done(): safe. What it ended with: safe once that is true, for one thread. Else: the ledger's.
+class pending_call {
+public:
+  pending_call(const call_peer& peer, std::size_t slot, std::uint32_t generation, deadline until) noexcept
+      : peer_(peer), slot_(slot), generation_(generation), until_(until) {}
+  pending_call(const pending_call&) = delete;
+  pending_call& operator=(const pending_call&) = delete;
+
+  [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+  [[nodiscard]] const call_peer& peer() const noexcept { return peer_; }
+  [[nodiscard]] std::size_t slot() const noexcept { return slot_; }
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
+  /// When its caller stops waiting for it.
+  [[nodiscard]] deadline until() const noexcept { return until_; }
+
+  /// Why there is no reply; null where there is one. Requires: is_done(); the same of reply().
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  [[nodiscard]] taken_message& reply() noexcept { return reply_; }
+  [[nodiscard]] reply_kind kind() const noexcept { return kind_; }
+
+private:
+  friend class call_ledger;
+
+  const call_peer peer_;
+  const std::size_t slot_;
+  const std::uint32_t generation_;
+  const deadline until_;
+  taken_message reply_;
+  reply_kind kind_ = reply_kind::value;
+  std::exception_ptr failure_;
+  std::unique_ptr<end_notice> notice_;
+  std::atomic<bool> done_ = false;
+};
+
+using call_ptr = std::shared_ptr<pending_call>;
+
+/// The calls of a member that are under way. It decides how each ends, once: by a reply, or why there is none.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Process safety: its words are in shared memory (call_word.hpp), the rest is this process's own.
+class call_ledger {
+public:
+  using words = std::span<std::atomic<std::uint64_t>>;
+
+  /// Lifetime: borrows the words, which must be nobody else's from now on.
+  explicit call_ledger(words of_member);
+  call_ledger(const call_ledger&) = delete;
+  call_ledger& operator=(const call_ledger&) = delete;
+
+  /// Begins a call; nullptr when as many are under way as there can be.
+  [[nodiscard]] call_ptr open(const call_peer& peer, deadline until) MUSTER_EXCLUDES(mutex_);
+  /// The reply of a call; of one that is over already, it is dropped.
+  void settle(const reply_head& head, taken_message reply) MUSTER_EXCLUDES(mutex_);
+  /// The call ends with what `why` gives for whether it may have begun. Nothing when it has ended already.
+  using reason = std::function<std::exception_ptr(bool had_begun)>;
+  void fail(pending_call& which, const reason& why) MUSTER_EXCLUDES(mutex_);
+  /// The same; where it has begun, only if it `cannot_end`.
+  void give_up(pending_call& which, bool cannot_end, const reason& why) MUSTER_EXCLUDES(mutex_);
+  /// The same of all for which `is_lost`, each with what `why` gives.
+  void fail_all(const std::function<bool(const pending_call&)>& is_lost,
+                const std::function<std::exception_ptr(const pending_call&, bool had_begun)>& why)
+      MUSTER_EXCLUDES(mutex_);
+  /// True when it had not begun, and never will: it ends with `why`. Else it is asked to stop, and ends with `why` if
+  /// `gives_up`.
+  bool cancel(pending_call& which, bool gives_up, const reason& why) MUSTER_EXCLUDES(mutex_);
+  /// Tells `notice` when it ends, at once when it has. One of before is dropped.
+  void notify(pending_call& which, std::unique_ptr<end_notice> notice) MUSTER_EXCLUDES(mutex_);
+  /// When the first call that has a notice is to be over.
+  [[nodiscard]] deadline next_due() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool has_notices() const noexcept { return notices_.load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] std::size_t size() const MUSTER_EXCLUDES(mutex_);
+
+private:
+  using notices = std::vector<std::unique_ptr<end_notice>>;
+
+  [[nodiscard]] bool end(pending_call& which) MUSTER_REQUIRES(mutex_);
+  void finish(pending_call& which, notices& told) MUSTER_REQUIRES(mutex_);
+  bool end_with(pending_call& which, const reason& why, notices& told) MUSTER_REQUIRES(mutex_);
+  static void tell(notices& all) noexcept;
+
+  const words words_;
+  mutable mutex mutex_;
+  std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);          // by slot
+  std::vector<std::uint32_t> free_slots_ MUSTER_GUARDED_BY(mutex_);  // with room for all
+  std::atomic<std::size_t> notices_ = 0;
+};
+
+}  // namespace muster::detail

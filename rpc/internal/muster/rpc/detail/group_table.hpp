@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <muster/base/detail/duration.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
+#include <muster/serialize/detail/function_token.hpp>
+
+namespace muster::detail {
+
+/// The figures of an RPC group, which stand in its header.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct table_shape {
+  std::uint64_t members = 0;  ///< lines for them, used or not
+  std::uint64_t named = 0;    ///< of these, the ticket's own: the first ones
+  std::uint64_t names = 0;    ///< lines for services and values
+  std::uint64_t calls = 0;    ///< that a member may have under way at once
+  std::uint64_t inbox = 0;    ///< requests that may wait for a member
+  std::chrono::nanoseconds timeout{};
+
+  static constexpr std::uint64_t most_members = 4096;
+  [[nodiscard]] std::size_t total_bytes() const noexcept;
+};
+
+/// What a member is to the group. In its presence word: `{incarnation:32, serves:1, state:8}`.
+enum class presence : std::uint8_t { expected, joined, left };
+
+/// A line of each member, which it alone writes but for the first part, which the maker of the ticket writes.
+struct alignas(64) member_line {
+  static constexpr std::size_t most_name_bytes = 176;
+
+  std::atomic<std::uint64_t> requests;  ///< names of its rings' blocks; 0: there are none yet
+  std::atomic<std::uint64_t> replies;
+  std::atomic<std::uint32_t> name_bytes;
+  std::uint32_t unused;
+  std::array<char, most_name_bytes> name;
+  std::uint64_t unused_too;
+  std::atomic<std::uint64_t> identity;  ///< a rank_identity; 0: nobody's
+  std::atomic<std::uint64_t> presence;  ///< written after it
+  std::atomic<std::uint64_t> barriers;  ///< so many it has come to
+};
+static_assert(sizeof(member_line) == 256);
+
+/// A line of a service or value that was named (name_table.hpp).
+struct alignas(64) name_line {
+  static constexpr std::size_t most_name_bytes = 176;
+
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::uint64_t> object;  ///< the owner's number for it
+  std::atomic<std::uint64_t> cell;    ///< name of a value's cell; 0 of a service
+  std::atomic<std::uint64_t> type;    ///< fingerprint of what it is
+  std::atomic<std::uint32_t> incarnation;  ///< of the owner
+  std::atomic<std::uint32_t> member;       ///< the owner
+  std::atomic<std::uint32_t> kind;
+  std::atomic<std::uint32_t> name_bytes;
+  std::array<char, most_name_bytes> name;
+  std::array<char, 32> unused;
+};
+static_assert(sizeof(name_line) == 256);
+
+/// The shared memory of an RPC group: header, modules, a line of each member, lines of names, words of calls. Layout:
+/// docs/formats/rpc.md.
+///
+/// Thread safety: distinct objects: safe. Shared objects: safe.
+/// Process safety: all members use it at once; the figures were read once and do not change.
+/// Lifetime: borrows the memory.
+class group_table {
+public:
+  using call_words = std::span<std::atomic<std::uint64_t>>;
+
+  /// Makes one in `bytes`. Requires: they are aligned to 64, and as many as shape.total_bytes().
+  static group_table make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept;
+  /// Throws errc::corrupted when `bytes` hold none.
+  static group_table attach(std::span<std::byte> bytes);
+
+  [[nodiscard]] const table_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] module_directory modules() const noexcept { return module_directory(modules_, module_directory_size); }
+  /// Requires: below shape().members; the same of calls_of().
+  [[nodiscard]] member_line& member(std::size_t index) const noexcept { return members_[index]; }
+  [[nodiscard]] std::span<name_line> names() const noexcept { return {names_, shape_.names}; }
+  /// How many lines of names have been used so far.
+  [[nodiscard]] std::atomic<std::uint64_t>& names_used() const noexcept { return *names_used_; }
+  [[nodiscard]] call_words calls_of(std::size_t member) const noexcept {
+    return {calls_ + member * shape_.calls, shape_.calls};
+  }
+  /// A futex (wait_protocol.hpp) of all who wait for a member to join, a name, or a barrier.
+  [[nodiscard]] std::atomic<std::uint32_t>& news() const noexcept { return *news_; }
+
+  [[nodiscard]] std::string name_of(std::size_t member) const;
+  void set_name(std::size_t member, std::string_view name) const noexcept;
+  /// Nothing when none has that name.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+
+private:
+  explicit group_table(std::span<std::byte> bytes, const table_shape& shape) noexcept;
+
+  table_shape shape_;
+  std::byte* header_;
+  module_entry* modules_;
+  member_line* members_;
+  name_line* names_;
+  std::atomic<std::uint64_t>* calls_;
+  std::atomic<std::uint64_t>* names_used_;
+  std::atomic<std::uint32_t>* news_;
+};
+
+/// A member as others see it at one moment.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct member_view {
+  rank_identity who;
+  std::uint32_t incarnation = 0;
+  detail::presence state = presence::expected;
+  bool serves = false;  ///< else it only calls
+
+  [[nodiscard]] static member_view of(const group_table& table, std::size_t member) noexcept;
+  /// Whether it can be called: it has joined, and its process lives.
+  [[nodiscard]] bool is_here(const domain& where) const noexcept {
+    return state == presence::joined && who.is_alive(where);
+  }
+  /// Whether it had joined, and its process is gone.
+  [[nodiscard]] bool is_lost(const domain& where) const noexcept {
+    return state == presence::joined && !who.is_alive(where);
+  }
+};
+
+[[nodiscard]] constexpr std::uint64_t pack_presence(std::uint32_t incarnation, presence state,
+                                                    bool serves = false) noexcept {
+  return std::uint64_t{incarnation} << 32U | (serves ? 0x100U : 0U) | static_cast<std::uint64_t>(state);
+}
+
+}  // namespace muster::detail

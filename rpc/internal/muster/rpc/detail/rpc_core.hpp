@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <muster/async/detail/future_home.hpp>
+#include <muster/base/clock.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/memory/detail/wait/sleeper.hpp>
+#include <muster/memory/domain.hpp>
+#include <muster/queue/detail/message_ring.hpp>
+#include <muster/queue/detail/taken_message.hpp>
+#include <muster/rpc/detail/call_ledger.hpp>
+#include <muster/rpc/detail/group_table.hpp>
+#include <muster/rpc/detail/name_table.hpp>
+#include <muster/rpc/detail/object_store.hpp>
+#include <muster/rpc/detail/reply_reader.hpp>
+#include <muster/rpc/detail/rpc_access.hpp>
+#include <muster/rpc/detail/rpc_heads.hpp>
+#include <muster/rpc/detail/serving_crew.hpp>
+#include <muster/rpc/rpc_ticket.hpp>
+#include <muster/serialize/detail/function_token.hpp>
+
+namespace muster::detail {
+
+/// A request that was taken out of the inbox.
+///
+/// Thread safety: belongs to the thread that serves it.
+struct rpc_job {
+  request_head head;
+  taken_message message;
+  value_ptr value{};      ///< of a method, or what is made
+  offered_ptr service{};  ///< of a service
+};
+
+/// A member's part of an RPC group: what its calls, references and services share.
+///
+/// It puts parts together: the ledger of calls, the reader of replies, the crew that serves, the table of names, the
+/// stores of what it owns. Requests and replies are messages in rings of shared memory: each member has one of
+/// requests, which all others write to, and one of replies to its calls (docs/design/rpc.md).
+///
+/// Thread safety: safe.
+/// Process safety: any member may be killed at any instruction.
+class rpc_core final : public future_home,
+                       public std::enable_shared_from_this<rpc_core>,
+                       private reply_reader::events,
+                       private serving_crew::source {
+public:
+  [[nodiscard]] static core_ptr join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options);
+  rpc_core(const rpc_core&) = delete;
+  rpc_core& operator=(const rpc_core&) = delete;
+  ~rpc_core() override;
+  void leave() noexcept MUSTER_EXCLUDES(leaving_);
+
+  [[nodiscard]] const group_table& table() const noexcept { return table_; }
+  [[nodiscard]] domain& where() const noexcept { return *domain_; }
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+  [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_; }
+  [[nodiscard]] token_encoder& encoder() noexcept { return encoder_; }
+  [[nodiscard]] token_decoder& decoder() noexcept { return decoder_; }
+  [[nodiscard]] call_ledger& calls() noexcept { return calls_; }
+  [[nodiscard]] reply_reader& reader() noexcept { return reader_; }
+  [[nodiscard]] serving_crew& crew() noexcept { return crew_; }
+  [[nodiscard]] name_table& names() noexcept { return names_; }
+  [[nodiscard]] object_store<stored_value>& values() noexcept { return values_; }
+  [[nodiscard]] object_store<offered_service>& services() noexcept { return services_; }
+
+  /// Throws errc::forked in a forked child, errc::invalid_argument after leave().
+  void require_member() const;
+  [[nodiscard]] bool has_left() const noexcept {
+    return left_.load(std::memory_order_acquire) || leaves_.load(std::memory_order_acquire);
+  }
+  /// Which member has that name. Throws errc::invalid_argument, with those that there are.
+  [[nodiscard]] std::size_t require_name(const std::string& member) const;
+  /// When a call that begins now is to be over.
+  [[nodiscard]] deadline end_of_call(std::chrono::nanoseconds given) const;
+  /// The member, once it has joined. Throws member_lost, errc::timed_out.
+  [[nodiscard]] call_peer await_peer(std::size_t member, deadline until, const std::string& what);
+  /// Why a call to that member cannot be answered any more; null where it can.
+  [[nodiscard]] std::exception_ptr loss_of(const call_peer& peer, bool had_begun, const std::string& what) const;
+  [[nodiscard]] bool is_gone(const call_peer& peer) const noexcept;
+
+  /// The ring of a member; of its requests, or of replies to it.
+  ///@{
+  [[nodiscard]] std::shared_ptr<message_ring> requests_of(std::size_t member) MUSTER_EXCLUDES(links_mutex_);
+  [[nodiscard]] std::shared_ptr<message_ring> replies_of(std::size_t member) MUSTER_EXCLUDES(links_mutex_);
+  ///@}
+
+  /// Waits until `done`, which is asked again whenever names, members or barriers have changed, or a member has died.
+  /// False when `until` passed first.
+  bool await_news(const std::function<bool()>& done, deadline until);
+  /// As rpc_group::run.
+  void serve_here(const std::function<bool()>& is_over);
+  void tell_news() noexcept { ring(table_.news()); }
+
+  /// A number that no other value or service of the group has.
+  [[nodiscard]] std::uint64_t new_id() noexcept;
+  /// A reference to a value may be gone, the last one.
+  void look_at(const value_ptr& which);
+  /// Tells the owner of a value to do so. Never blocks.
+  void tell_owner(const call_peer& owner, std::uint64_t id) noexcept;
+  /// Ends what has waited for too long; the call is asked for.
+  void expire(pending_call& which);
+  void reply_lost(const request_head& head);
+
+private:
+  struct rings {
+    std::shared_ptr<message_ring> requests;
+    std::shared_ptr<message_ring> replies;
+  };
+
+  rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t incarnation, const rpc_options& options);
+  [[nodiscard]] std::shared_ptr<message_ring> attach(std::uint64_t name) const;
+  [[nodiscard]] rings& link_to(std::size_t member) MUSTER_REQUIRES(links_mutex_);
+  void begin();
+  void leave_now() noexcept MUSTER_EXCLUDES(leaving_);
+  void end_membership() noexcept MUSTER_EXCLUDES(leaving_);
+  void be_here(bool serves);
+
+  // reply_reader::events
+  void look_at_deaths() override;
+  void look_at_times() override;
+  // serving_crew::source
+  [[nodiscard]] std::function<void()> next() override;
+  void interrupt() noexcept override;
+
+  [[nodiscard]] bool is_interrupted() const noexcept;
+  [[nodiscard]] std::function<void()> dispatch(std::shared_ptr<rpc_job> job);
+  [[nodiscard]] std::function<void()> dispatch_service(std::shared_ptr<rpc_job> job);
+  [[nodiscard]] std::function<void()> dispatch_value(std::shared_ptr<rpc_job> job);
+  [[nodiscard]] std::function<void()> in_line(std::shared_ptr<void> owner, serial_line& line,
+                                              std::function<void()> request);
+  [[nodiscard]] std::function<void()> runner(std::shared_ptr<rpc_job> job);
+  void run(rpc_job& job);
+  void refuse(const rpc_job& job, const error_info& why);
+  void look_at_all();
+  void drop_queued();
+  void nudge_others() noexcept;
+  void push_nudge(std::size_t member) noexcept;
+
+  const std::shared_ptr<domain> domain_;
+  const shared_block block_;
+  const group_table table_;
+  const std::size_t index_;
+  const std::uint32_t incarnation_;
+  const std::size_t threads_;
+  token_encoder encoder_;
+  token_decoder decoder_;
+  name_table names_;
+  place_word place_ = 0;
+  const sleeper sleeper_;
+  mutex links_mutex_;
+  std::vector<rings> links_ MUSTER_GUARDED_BY(links_mutex_);  // by member
+  const rings own_;
+  call_ledger calls_;
+  object_store<stored_value> values_;
+  object_store<offered_service> services_;
+  std::atomic<std::uint64_t> next_id_;
+  std::atomic<bool> left_ = false;
+  std::atomic<bool> leaves_ = false;  // when the call that asks for it has been answered
+  std::atomic<bool> interrupted_ = false;
+  std::atomic<std::uint32_t> deaths_;
+  mutex leaving_;
+  condition ended_;
+  bool has_ended_ MUSTER_GUARDED_BY(leaving_) = false;
+  reply_reader reader_;
+  serving_crew crew_;
+};
+
+/// Which member this thread acts for: whose call it serves, or whose reply it decodes. References that are decoded
+/// meanwhile belong to that.
+///
+/// Thread safety: belongs to the thread that made it.
+class acting_member {
+public:
+  explicit acting_member(rpc_core& core) noexcept;
+  acting_member(const acting_member&) = delete;
+  acting_member& operator=(const acting_member&) = delete;
+  ~acting_member();
+  /// nullptr where it acts for none.
+  [[nodiscard]] static rpc_core* current() noexcept;
+
+private:
+  rpc_core* const before_;
+};
+
+/// The call that this thread serves.
+///
+/// Thread safety: belongs to the thread that made it.
+class served_call {
+public:
+  served_call(rpc_core& core, const request_head& head) noexcept;
+  served_call(const served_call&) = delete;
+  served_call& operator=(const served_call&) = delete;
+  ~served_call();
+  /// nullptr where it serves none.
+  [[nodiscard]] static const served_call* current() noexcept;
+
+  [[nodiscard]] rpc_core& core() const noexcept { return core_; }
+  [[nodiscard]] const request_head& head() const noexcept { return head_; }
+  [[nodiscard]] deadline until() const noexcept;
+  [[nodiscard]] bool is_wanted() const noexcept;
+
+private:
+  rpc_core& core_;
+  const request_head& head_;
+  const served_call* const before_;
+};
+
+/// Of a remote_handle.
+///
+/// Thread safety: safe. Lifetime: keeps the member's core.
+class remote_state {
+public:
+  remote_state(core_ptr core, const call_peer& owner, std::uint64_t id, shared_block cell) noexcept
+      : core_(std::move(core)), owner_(owner), id_(id), cell_(std::move(cell)) {}
+  remote_state(const remote_state&) = delete;
+  remote_state& operator=(const remote_state&) = delete;
+  ~remote_state();
+
+  [[nodiscard]] const core_ptr& core() const noexcept { return core_; }
+  [[nodiscard]] const call_peer& owner() const noexcept { return owner_; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] const shared_block& cell() const noexcept { return cell_; }
+  [[nodiscard]] bool is_local() const noexcept {
+    return owner_.member == core_->index() && owner_.incarnation == core_->incarnation();
+  }
+  /// The call that makes it, where this member has made that. Thread safety: written before others have the state.
+  [[nodiscard]] const call_ptr& creation() const noexcept { return creation_; }
+  void set_creation(call_ptr call) noexcept { creation_ = std::move(call); }
+  void set_owner(const call_peer& owner) noexcept { owner_ = owner; }
+  /// Throws why the value could not be made, if that is known.
+  void require_made() const;
+
+private:
+  const core_ptr core_;
+  call_peer owner_;
+  const std::uint64_t id_;
+  shared_block cell_;
+  call_ptr creation_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/base/detail/mutex.hpp>
+#include <muster/base/log.hpp>
+
+namespace muster::detail {
+
+/// The threads of a member that serve requests. So many run the program's code at a time; one of the others waits for
+/// the next request. A thread that waits inside of a request does not count meanwhile: a spare one is started for it,
+/// so that requests that come back to this member are served however few threads there are.
+///
+/// Thread safety: safe.
+class serving_crew {
+public:
+  /// How many threads may wait inside of requests at once.
+  static constexpr std::size_t most_spare = 255;
+
+  /// Where requests come from.
+  class source {
+  public:
+    virtual ~source() = default;
+    /// Waits for a request, and makes it ready to run: returns what runs it, or nothing where it needs no thread, or
+    /// another had to look up. Called by one thread at a time. Unblocked by: interrupt().
+    [[nodiscard]] virtual std::function<void()> next() = 0;
+    /// Makes the thread that is in next() look up.
+    virtual void interrupt() noexcept = 0;
+  };
+
+  /// Lifetime: borrows the source.
+  serving_crew(source& requests, std::size_t threads) : requests_(requests), limit_(threads) {}
+  serving_crew(const serving_crew&) = delete;
+  serving_crew& operator=(const serving_crew&) = delete;
+  ~serving_crew();
+
+  /// Starts the first thread. Throws EAGAIN where none can be had. `owner`: of this object; its threads keep it.
+  void start(const std::shared_ptr<void>& owner) MUSTER_EXCLUDES(mutex_);
+  /// Serves in the calling thread too, until `is_over`, which is asked again after each request and wake_runners().
+  void run(const std::function<bool()>& is_over) MUSTER_EXCLUDES(mutex_);
+  void wake_runners() MUSTER_EXCLUDES(mutex_);
+  /// No further request is begun; waits for the threads, but not for the calling one.
+  void stop() noexcept MUSTER_EXCLUDES(mutex_);
+  /// Whether this thread serves a request of this crew.
+  [[nodiscard]] bool serves_here() const noexcept;
+
+  /// While it lives the request that this thread serves, if it serves one, waits. Made before locks are taken.
+  ///
+  /// Thread safety: belongs to the thread that made it.
+  class pause {
+  public:
+    /// Throws errc::overflow where too many wait, EAGAIN where no thread can be had for the others.
+    pause();
+    pause(const pause&) = delete;
+    pause& operator=(const pause&) = delete;
+    ~pause();
+
+  private:
+    serving_crew* const crew_;
+  };
+
+private:
+  void serve() MUSTER_EXCLUDES(mutex_);
+  // The lock is held before and behind it.
+  void serve_next(scoped_lock& lock) MUSTER_NO_THREAD_SAFETY_ANALYSIS;
+  void add_thread() MUSTER_REQUIRES(mutex_);
+  void begin_pause() MUSTER_EXCLUDES(mutex_);
+  void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool may_receive() const noexcept MUSTER_REQUIRES(mutex_) {
+    return !is_receiving_ && running_ < limit_ && returning_ == 0;
+  }
+
+  source& requests_;
+  std::weak_ptr<void> owner_;
+  mutex mutex_;
+  condition turn_;
+  std::size_t limit_ MUSTER_GUARDED_BY(mutex_);
+  bool is_receiving_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // threads in the program's code that do not wait
+  std::size_t returning_ MUSTER_GUARDED_BY(mutex_) = 0;  // that have waited and are to go on
+  std::size_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t started_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::detail

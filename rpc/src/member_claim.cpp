@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "member_claim.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/detail/incoming_message.hpp>
+#include <muster/rpc/member_lost.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+// A process that has ended, and whose supervisor has not been told yet, is a zombie, or not there.
+bool is_running(pid_t pid) {
+  std::ifstream status(text("/proc/", pid, "/stat"));
+  std::string all;
+  if (!std::getline(status, all)) return false;
+  const auto name_end = all.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= all.size()) return true;
+  const char state = all[name_end + 2];
+  return state != 'Z' && state != 'X';
+}
+
+[[noreturn]] void refuse(const group_table& table, std::size_t member, const rank_identity& who) {
+  throw error(errc::invalid_argument, text("'", table.name_of(member), "' is a living member of the RPC group '",
+                                           table.name(), "' already, in process ", who.pid,
+                                           ": its name can be joined when it has left or died"));
+}
+
+// Until it is known that nobody is the member any more.
+std::uint64_t await_vacancy(const group_table& table, const domain& where, std::size_t member) {
+  auto& word = table.member(member).identity;
+  for (;;) {
+    const auto deaths = where.deaths().load(std::memory_order_acquire);
+    const auto found = word.load(std::memory_order_seq_cst);
+    const auto who = rank_identity::unpack(found);
+    if (found == 0 || !who.is_alive(where)) return found;
+    if (is_running(who.pid)) refuse(table, member, who);
+    const futex_expectation dead{.word = futex_address(where.deaths()), .expected = deaths};
+    static_cast<void>(where.sleep({&dead, 1}, deadline::after(std::chrono::seconds(1))));
+  }
+}
+
+}  // namespace
+
+std::uint32_t claim_member(const group_table& table, const domain& where, std::size_t member) {
+  auto& line = table.member(member);
+  const auto self = rank_identity::of(where, where.self());
+  auto found = await_vacancy(table, where, member);
+  while (!line.identity.compare_exchange_strong(found, self.pack(), std::memory_order_seq_cst)) {
+    found = await_vacancy(table, where, member);
+  }
+  const auto incarnation = member_view::of(table, member).incarnation + 1;
+  line.presence.store(pack_presence(incarnation, presence::expected), std::memory_order_seq_cst);
+  return incarnation;
+}
+
+void release_member(const group_table& table, std::size_t member, std::uint32_t incarnation) noexcept {
+  auto& line = table.member(member);
+  line.presence.store(pack_presence(incarnation, presence::left), std::memory_order_seq_cst);
+  line.identity.store(0, std::memory_order_seq_cst);
+}
+
+std::exception_ptr timeout_of(const group_table& table, const pending_call& which, bool had_begun) {
+  return std::make_exception_ptr(task_error(
+      error_info(errc::timed_out, text("a call to '", table.name_of(which.peer().member), "' did not end in time; it ",
+                                       had_begun ? "had begun, and was asked to stop" : "has not begun, and never will",
+                                       ": see rpc_call_options::deadline"))));
+}
+
+std::exception_ptr cancelled_by_leaving(const group_table& table, std::size_t member) {
+  return std::make_exception_ptr(
+      task_error(error_info(errc::cancelled, text("'", table.name_of(member), "' has left the RPC group '",
+                                                  table.name(), "' before its call was answered"))));
+}
+
+std::shared_ptr<rpc_job> take_request(message_ring& from, ring_position at) noexcept {
+  try {
+    incoming_message message(from, at);
+    auto job = std::make_shared<rpc_job>();
+    job->message = message.take_out();
+    const auto frame = job->message.frame();
+    if (frame.size() < sizeof job->head) return nullptr;
+    std::memcpy(&job->head, frame.data(), sizeof job->head);
+    return job;
+  } catch (const std::exception&) {  // somebody has overwritten it, or there is no memory for it: its caller waits
+    return nullptr;
+  }
+}
+
+}  // namespace muster::detail

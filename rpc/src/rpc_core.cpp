@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/rpc/detail/rpc_core.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/memory/wait/spin_policy.hpp>
+#include <muster/rpc/member_lost.hpp>
+
+#include "member_claim.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+std::vector<std::string> sorted_names(const group_table& table) {
+  std::vector<std::string> all;
+  for (std::size_t index = 0; index < table.shape().named; ++index) all.push_back(table.name_of(index));
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::string list_of(const group_table& table) {
+  std::string all;
+  for (const auto& each : sorted_names(table)) all += text(all.empty() ? "'" : ", '", each, "'");
+  return all;
+}
+
+[[noreturn]] void throw_no_member(const group_table& table, const std::string& given) {
+  throw error(errc::invalid_argument, text("'", given, "' is no member of the RPC group '", table.name(),
+                                           "', whose members are ", list_of(table)));
+}
+
+}  // namespace
+
+core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options) {
+  static_cast<void>(ticket.name());  // throws for an empty one
+  ticket.where()->require_participant("an rpc_ticket");
+  const auto table = group_table::attach(ticket.block().bytes());
+  const auto index = table.find(member);
+  if (!index) throw_no_member(table, member);
+  const auto incarnation = claim_member(table, *ticket.where(), *index);
+  std::shared_ptr<rpc_core> made;
+  try {
+    made.reset(new rpc_core(ticket, *index, incarnation, options));
+    made->begin();
+  } catch (...) {
+    if (made != nullptr) made->leave();
+    release_member(table, *index, incarnation);
+    throw;
+  }
+  return made;
+}
+
+rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t incarnation, const rpc_options& options)
+    : future_home(options.log, "an RPC group"),
+      domain_(ticket.where()),
+      block_(ticket.block()),
+      table_(group_table::attach(block_.bytes())),
+      index_(member),
+      incarnation_(incarnation),
+      threads_(options.threads),
+      encoder_(table_.modules(), token_encoder::entered_only()),
+      decoder_(table_.modules()),
+      names_(table_, *domain_),
+      sleeper_(*domain_, {.spin = spin_policy::of_process().budget}, place_),
+      links_(table_.shape().members),
+      own_{.requests = attach(table_.member(member).requests.load(std::memory_order_acquire)),
+           .replies = attach(table_.member(member).replies.load(std::memory_order_acquire))},
+      calls_(table_.calls_of(member)),
+      next_id_(std::uint64_t{index_} << 48U | std::uint64_t{incarnation_ & 0xffffU} << 32U | 1U),
+      deaths_(domain_->deaths().load(std::memory_order_acquire)),
+      reader_(*domain_, own_.replies, calls_, *this),
+      crew_(*this, options.threads) {}
+
+void rpc_core::begin() {
+  reader_.catch_up();  // replies to a dead incarnation
+  crew_.start(shared_from_this());
+  be_here(threads_ != 0);
+}
+
+void rpc_core::be_here(bool serves) {
+  table_.member(index_).presence.store(pack_presence(incarnation_, presence::joined, serves),
+                                       std::memory_order_seq_cst);
+  tell_news();
+}
+
+void rpc_core::serve_here(const std::function<bool()>& is_over) {
+  if (threads_ == 0) be_here(true);
+  crew_.run(is_over);
+  if (threads_ == 0 && !has_left()) be_here(false);
+}
+
+rpc_core::~rpc_core() {
+  if (is_here()) leave();
+}
+
+void rpc_core::require_member() const {
+  require_here();
+  if (!has_left()) return;
+  throw error(errc::invalid_argument, text("'", table_.name_of(index_), "' has left the RPC group '", table_.name(),
+                                           "': join again, as another rpc_group"));
+}
+
+std::size_t rpc_core::require_name(const std::string& member) const {
+  const auto found = table_.find(member);
+  if (!found) throw_no_member(table_, member);
+  return *found;
+}
+
+// What is called on behalf of a caller has at most what that has left.
+deadline rpc_core::end_of_call(std::chrono::nanoseconds given) const {
+  const auto time = given.count() != 0 ? given : table_.shape().timeout;
+  auto until = time == forever ? deadline::never() : deadline::after(time);
+  const auto* const serves = served_call::current();
+  if (serves != nullptr && serves->until().when() < until.when()) until = serves->until();
+  return until;
+}
+
+bool rpc_core::is_gone(const call_peer& peer) const noexcept {
+  const auto now = member_view::of(table_, peer.member);
+  return now.incarnation != peer.incarnation || now.state != presence::joined || !peer.who.is_alive(*domain_);
+}
+
+std::exception_ptr rpc_core::loss_of(const call_peer& peer, bool had_begun, const std::string& what) const {
+  const bool has_left = peer.who.is_alive(*domain_);
+  return std::make_exception_ptr(member_lost(table_.name_of(peer.member), what, has_left, had_begun));
+}
+
+call_peer rpc_core::await_peer(std::size_t member, deadline until, const std::string& what) {
+  member_view found;
+  const auto is_known = [&] {
+    found = member_view::of(table_, member);
+    return found.state != presence::expected;
+  };
+  if (!is_known() && !await_news(is_known, until)) {
+    throw task_error(error_info(errc::timed_out, text(what, ": the member '", table_.name_of(member),
+                                                      "' has not joined the RPC group '", table_.name(), "' in time")));
+  }
+  const call_peer peer{.member = member, .incarnation = found.incarnation, .who = found.who};
+  if (!found.is_here(*domain_)) std::rethrow_exception(loss_of(peer, false, what));
+  if (found.serves) return peer;
+  throw error(errc::invalid_argument, text(what, ": the member '", table_.name_of(member),
+                                           "' only calls: it has no threads that serve (rpc_options::threads)"));
+}
+
+std::shared_ptr<message_ring> rpc_core::attach(std::uint64_t name) const {
+  return message_ring::attach(queue_kind::shared, domain_->blocks().borrow(name));
+}
+
+rpc_core::rings& rpc_core::link_to(std::size_t member) {
+  auto& link = links_[member];
+  if (link.requests == nullptr) {
+    const auto& line = table_.member(member);
+    link.requests = attach(line.requests.load(std::memory_order_acquire));
+    link.replies = attach(line.replies.load(std::memory_order_acquire));
+  }
+  return link;
+}
+
+std::shared_ptr<message_ring> rpc_core::requests_of(std::size_t member) {
+  const scoped_lock lock(links_mutex_);
+  return link_to(member).requests;
+}
+
+std::shared_ptr<message_ring> rpc_core::replies_of(std::size_t member) {
+  const scoped_lock lock(links_mutex_);
+  return link_to(member).replies;
+}
+
+bool rpc_core::await_news(const std::function<bool()>& done, deadline until) {
+  if (done()) return true;
+  const serving_crew::pause others_serve;
+  const auto is_over = [&] { return has_left() || done(); };
+  if (!sleeper_.wait(table_.news(), is_over, is_over, sleeper::of_unknown, until)) return false;
+  require_member();
+  return true;
+}
+
+std::uint64_t rpc_core::new_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+// ---- ends of calls
+
+// Who has left answers what has begun there, and says of the rest that it has not.
+void rpc_core::look_at_deaths() {
+  calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); },
+                  [&](const pending_call& each, bool had_begun) { return loss_of(each.peer(), had_begun, "a call"); });
+}
+
+void rpc_core::look_at_times() {
+  calls_.fail_all([](const pending_call& each) { return each.until().expired(); },
+                  [&](const pending_call& each, bool had_begun) { return timeout_of(table_, each, had_begun); });
+}
+
+void rpc_core::expire(pending_call& which) {
+  if (!which.until().expired()) return;
+  calls_.cancel(which, true, [&](bool had_begun) { return timeout_of(table_, which, had_begun); });
+}
+
+// ---- leaving
+
+// A thread that serves a call does it when that has been answered.
+void rpc_core::leave() noexcept {
+  if (!crew_.serves_here()) return leave_now();
+  table_.member(index_).presence.store(pack_presence(incarnation_, presence::left), std::memory_order_seq_cst);
+  leaves_.store(true, std::memory_order_release);
+  crew_.wake_runners();
+}
+
+// One thread does it, which the others wait for, but those that it waits for.
+void rpc_core::leave_now() noexcept {
+  if (!left_.exchange(true, std::memory_order_acq_rel)) return end_membership();
+  if (crew_.serves_here()) return;
+  scoped_lock lock(leaving_);
+  while (!has_ended_) ended_.wait(lock);
+}
+
+void rpc_core::end_membership() noexcept {
+  table_.member(index_).presence.store(pack_presence(incarnation_, presence::left), std::memory_order_seq_cst);
+  tell_news();
+  crew_.stop();
+  drop_queued();
+  calls_.fail_all([](const pending_call&) { return true; },
+                  [&](const pending_call&, bool) { return cancelled_by_leaving(table_, index_); });
+  reader_.nudge();
+  reader_.stop();
+  for (const auto& each : names_.all()) {
+    if (each.member == index_ && each.incarnation == incarnation_) names_.erase(each);
+  }
+  static_cast<void>(services_.take_all());
+  static_cast<void>(values_.take_all());
+  stop_callbacks();
+  release_member(table_, index_, incarnation_);
+  tell_news();
+  nudge_others();
+  const scoped_lock lock(leaving_);
+  has_ended_ = true;
+  ended_.notify_all();
+}
+
+// Those that run() until no other member is there.
+void rpc_core::nudge_others() noexcept {
+  for (std::size_t member = 0; member < table_.shape().members; ++member) {
+    if (member != index_ && member_view::of(table_, member).is_here(*domain_)) push_nudge(member);
+  }
+}
+
+// Who sends one later sees that this member has left.
+void rpc_core::drop_queued() {
+  ring_position at;
+  while (own_.requests->try_claim(at) == queue_result::done) {
+    const auto job = take_request(*own_.requests, at);
+    if (job != nullptr) reply_lost(job->head);
+  }
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+// The part of a member that calls.
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/queue/detail/outgoing_message.hpp>
+#include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/member_lost.hpp>
+
+#include "service_state.hpp"
+
+namespace muster::detail {
+
+struct rpc_sending::parts {
+  parts(core_ptr from, std::size_t to, const rpc_call_options& how, std::string what_it_is)
+      : core(std::move(from)),
+        member(to),
+        until(core->end_of_call(how.deadline)),
+        copies(how.transfer == transfer::copy),
+        what(std::move(what_it_is)),
+        ring(core->requests_of(to)),
+        message(*ring) {
+    head.flags = static_cast<std::uint8_t>((how.concurrent ? concurrent_call : 0) | (copies ? copied_result : 0));
+    head.caller = static_cast<std::uint16_t>(core->index());
+    head.until = until.is_never() ? 0 : until.when().time_since_epoch().count();
+  }
+
+  [[nodiscard]] call_peer await_peer() const;
+  [[nodiscard]] call_ptr open(const call_peer& peer) const;
+  void push(pending_call& call);
+
+  const core_ptr core;
+  const std::size_t member;
+  const deadline until;
+  const bool copies;
+  const std::string what;
+  const std::shared_ptr<message_ring> ring;
+  outgoing_message message;
+  request_head head;
+  std::span<std::byte> room;
+  std::optional<call_peer> owner{};          // of a service or value: that incarnation
+  std::shared_ptr<remote_state> made{};      // by this call
+  std::shared_ptr<remote_state> kept{};      // what it is called of, until it has been sent
+};
+
+namespace {
+
+// A call that gets its end, or the room that it needs, from a thread that waits for it.
+struct full_ledger {
+  const call_ledger& calls;
+  std::size_t most;
+  static bool has_room(const void* of) {
+    const auto& self = *static_cast<const full_ledger*>(of);
+    return self.calls.size() < self.most;
+  }
+};
+
+}  // namespace
+
+rpc_sending::rpc_sending(std::unique_ptr<parts> made) noexcept : parts_(std::move(made)) {}
+rpc_sending::rpc_sending(rpc_sending&& other) noexcept = default;
+rpc_sending::~rpc_sending() = default;
+
+rpc_sending rpc_sending::to_member(const core_ptr& core, const std::string& member, const rpc_call_options& how) {
+  core->require_member();
+  auto made = std::make_unique<parts>(core, core->require_name(member), how, text("a call to '", member, "'"));
+  made->head.kind = request_kind::function;
+  return rpc_sending(std::move(made));
+}
+
+rpc_sending rpc_sending::to_maker(const core_ptr& core, const std::string& member, const rpc_call_options& how,
+                                  remote_handle& made) {
+  auto sending = to_member(core, member, how);
+  auto& parts = *sending.parts_;
+  parts.made = std::make_shared<remote_state>(core, call_peer{.member = parts.member, .incarnation = 0, .who = {}}, core->new_id(),
+                                              core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
+  parts.head.kind = request_kind::make;
+  parts.head.object = parts.made->id();
+  made = remote_handle(parts.made);
+  return sending;
+}
+
+rpc_sending rpc_sending::to_service(const service_ptr& which, const rpc_call_options& how) {
+  if (which == nullptr) {
+    throw error(errc::invalid_argument, "a service that stands for none was called: get one by rpc_group::service()");
+  }
+  which->core->require_member();
+  auto made = std::make_unique<parts>(which->core, which->owner.member, how, text("the service '", which->name, "'"));
+  made->head.kind = request_kind::service;
+  made->head.object = which->id;
+  made->owner = which->owner;
+  return rpc_sending(std::move(made));
+}
+
+rpc_sending rpc_sending::to_value(const remote_handle& which, const rpc_call_options& how) {
+  auto& state = which.state();
+  state.core()->require_member();
+  state.require_made();
+  auto made = std::make_unique<parts>(state.core(), state.owner().member, how, "a call of a remote value");
+  made->head.kind = request_kind::method;
+  made->head.object = state.id();
+  made->owner = state.owner();
+  return rpc_sending(std::move(made));
+}
+
+token_encoder& rpc_sending::functions() { return parts_->core->encoder(); }
+
+std::span<std::byte> rpc_sending::make_room(std::size_t bytes, std::size_t attachments) {
+  const bool has_cell = parts_->made != nullptr;
+  parts_->room = parts_->message.make_room(sizeof(request_head) + bytes, attachments + (has_cell ? 1 : 0));
+  if (has_cell) static_cast<void>(parts_->message.attach(parts_->made->cell()));
+  return parts_->room.subspan(sizeof(request_head));
+}
+
+attachment_sink* rpc_sending::attachments() noexcept { return parts_->copies ? nullptr : &parts_->message; }
+
+call_peer rpc_sending::parts::await_peer() const {
+  if (!owner) return core->await_peer(member, until, what);
+  if (core->is_gone(*owner)) std::rethrow_exception(core->loss_of(*owner, false, what));
+  return *owner;
+}
+
+call_ptr rpc_sending::parts::open(const call_peer& peer) const {
+  for (;;) {
+    if (auto call = core->calls().open(peer, until)) return call;
+    const serving_crew::pause others_serve;
+    const full_ledger full{.calls = core->calls(), .most = core->table().shape().calls};
+    if (!core->reader().wait_until(&full_ledger::has_room, &full, until)) {
+      throw task_error(error_info(errc::timed_out, text(what, " was not sent in time: ", full.most,
+                                                        " calls of this member are under way, and none has ended "
+                                                        "(rpc_ticket_options::calls)")));
+    }
+  }
+}
+
+// Who finds that the member is gone only behind this takes the request back, if it can be: what has begun at one that
+// has left is answered.
+void rpc_sending::parts::push(pending_call& call) {
+  struct question {
+    parts* self;
+    pending_call* call;
+  } asked{this, &call};
+  const auto is_over = [](void* of) {
+    const auto& found = *static_cast<question*>(of);
+    return found.self->core->has_left() || found.self->core->is_gone(found.call->peer());
+  };
+  auto found = message.try_push();
+  if (found == queue_result::not_now) {
+    const serving_crew::pause others_serve;
+    found = message.push(until, is_over, &asked);
+  }
+  if (found == queue_result::not_now) {
+    core->calls().fail(call, [&](bool) {
+      return std::make_exception_ptr(task_error(error_info(
+          errc::timed_out, text(what, " was not sent in time: the inbox of '", core->table().name_of(member),
+                                "' is full (rpc_ticket_options::inbox)"))));
+    });
+  } else if (core->is_gone(call.peer())) {
+    const bool is_dead = !call.peer().who.is_alive(core->where());
+    core->calls().give_up(call, is_dead, [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, what); });
+  }
+}
+
+held_source rpc_sending::send(std::uint64_t target) {
+  auto& parts = *parts_;
+  const auto peer = parts.await_peer();
+  auto call = parts.open(peer);
+  try {
+    parts.head.target = target;
+    parts.head.slot = static_cast<std::uint32_t>(call->slot());
+    parts.head.generation = call->generation();
+    parts.head.incarnation = peer.incarnation;
+    std::memcpy(parts.room.data(), &parts.head, sizeof parts.head);
+    parts.message.finish();
+    if (parts.made != nullptr) {
+      parts.made->set_owner(peer);
+      parts.made->set_creation(call);
+    }
+    parts.push(*call);
+  } catch (...) {
+    parts.core->calls().fail(*call, [](bool) { return std::current_exception(); });
+    throw;
+  }
+  return {.home = parts.core, .what = std::move(call)};
+}
+
+}  // namespace muster::detail

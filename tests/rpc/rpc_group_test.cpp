@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSL-1.0
+// Members that call one another: in threads of this process, and in processes.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <muster/async/when_all.hpp>
+#include <muster/pool/process.hpp>
+#include <muster/rpc.hpp>
+
+namespace muster::rpc_group_test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+int add(int a, int b) { return a + b; }
+
+int fail(int how) {
+  if (how == 0) throw std::invalid_argument("a wrong number");
+  return how;
+}
+
+struct counter {
+  int value = 0;
+  int add(int by) { return value += by; }
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(value);
+  }
+};
+
+counter make_counter(int from) { return {.value = from}; }
+counter make_none() { throw std::runtime_error("no counter today"); }
+
+std::string text_of(const auto& call) {
+  try {
+    call();
+  } catch (const std::exception& failure) {
+    return failure.what();
+  }
+  return "nothing was thrown";
+}
+
+/// Two members in this process.
+struct two_members {
+  rpc_ticket ticket{"pair", {"a", "b"}, {.timeout = 60s}};
+  rpc_group a{ticket, "a"};
+  rpc_group b{ticket, "b"};
+};
+
+TEST(RpcGroup, AFunctionRunsAtTheMemberThatIsCalled) {
+  two_members both;
+  EXPECT_EQ(both.a.call("b", add, 1, 2), 3);
+  EXPECT_EQ(both.b.call("a", [](const std::string& text) { return text + "!"; }, "hello"), "hello!");
+  EXPECT_EQ(both.a.call("a", add, 2, 2), 4);
+}
+
+TEST(RpcGroup, CallsAreFutures) {
+  two_members both;
+  std::vector<future<int>> all;
+  for (int each = 0; each < 300; ++each) all.push_back(both.a.call_async("b", add, each, 1));
+  const auto sums = when_all(std::move(all)).get();
+  for (int each = 0; each < 300; ++each) EXPECT_EQ(sums[static_cast<std::size_t>(each)], each + 1);
+  EXPECT_EQ(both.a.call_async("b", add, 1, 1).then([](int sum) { return sum * 10; }).get(), 20);
+}
+
+TEST(RpcGroup, AnExceptionKeepsItsTypeAndText) {
+  two_members both;
+  EXPECT_THROW(both.a.call("b", fail, 0), std::invalid_argument);
+  EXPECT_THAT(text_of([&] { both.a.call("b", fail, 0); }), HasSubstr("a wrong number"));
+  EXPECT_EQ(both.a.call("b", fail, 7), 7);
+}
+
+TEST(RpcGroup, AMemberCallsBackWhoeverCallsIt) {
+  two_members both;
+  struct ball {
+    int operator()(int depth) const {
+      if (depth == 0) return 0;
+      const auto here = this_call::group();
+      return here.call(this_call::caller(), ball(), depth - 1) + 1;
+    }
+  };
+  EXPECT_EQ(both.a.call("b", ball(), 64), 64);
+}
+
+TEST(RpcGroup, AServiceIsCalledByName) {
+  two_members both;
+  int calls = 0;
+  both.b.serve("double", [&](int number) { return ++calls, 2 * number; }, {.serial = true});
+  const auto twice = both.a.service<int(int)>("double");
+  EXPECT_EQ(twice(4), 8);
+  EXPECT_EQ(twice.call_async(5).get(), 10);
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(both.a.is_served("double"));
+  both.b.unserve("double");
+  EXPECT_FALSE(both.a.is_served("double"));
+  EXPECT_THAT(text_of([&] { twice(1); }), HasSubstr("not there any more"));
+}
+
+TEST(RpcGroup, AServiceIsWaitedFor) {
+  two_members both;
+  std::jthread later([&] {
+    std::this_thread::sleep_for(20ms);
+    both.b.serve("late", [](int number) { return number; });
+  });
+  EXPECT_EQ(both.a.service<int(int)>("late")(3), 3);
+}
+
+TEST(RpcGroup, ANameIsServedOnce) {
+  two_members both;
+  both.a.serve("name", [](int) {});
+  EXPECT_THAT(text_of([&] { both.b.serve("name", [](int) {}); }), HasSubstr("'name' is served by 'a'"));
+  EXPECT_THAT(text_of([&] { both.b.unserve("name"); }), HasSubstr("not served by 'b', but by a"));
+  EXPECT_THAT(text_of([&] { static_cast<void>(both.b.service<double(double)>("name")); }),
+              HasSubstr("as another type"));
+}
+
+TEST(RpcGroup, ARemoteValueStaysWithItsOwner) {
+  two_members both;
+  const auto far = both.a.remote("b", make_counter, 20);
+  EXPECT_EQ(far.call(fn<&counter::add>, 1), 21);
+  EXPECT_EQ(far.call([](counter& of, int by) { return of.value -= by; }, 2), 19);
+  EXPECT_EQ(far.to_here().value, 19);
+  EXPECT_EQ(far.owner(), "b");
+  EXPECT_FALSE(far.is_local());
+}
+
+TEST(RpcGroup, ReferencesAreArgumentsAndResults) {
+  two_members both;
+  const auto far = both.a.remote("b", make_counter, 1);
+  const auto add_to = [](const remote_ref<counter>& which, int by) {
+    which.call(fn<&counter::add>, by);
+    return which;
+  };
+  const auto same = both.a.call("b", add_to, far, 5);
+  EXPECT_EQ(same, far);
+  EXPECT_EQ(same.to_here().value, 6);
+}
+
+TEST(RpcGroup, AValueGoesWithItsLastReference) {
+  static std::atomic<int> alive = 0;
+  struct noticed {
+    noticed() { ++alive; }
+    ~noticed() { --alive; }
+    noticed(const noticed&) = delete;
+    noticed& operator=(const noticed&) = delete;
+    int answer() { return 42; }
+  };
+  two_members both;
+  alive = 0;
+  {
+    const auto far = both.a.remote("b", [] { return noticed(); });
+    const auto other = far;
+    EXPECT_EQ(far.call(fn<&noticed::answer>), 42);
+    EXPECT_EQ(alive, 1);
+  }
+  both.a.call("b", add, 1, 1);  // behind the news
+  for (int tries = 0; alive != 0 && tries < 10'000; ++tries) both.a.call("b", add, 1, 1);
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RpcGroup, AValueThatCouldNotBeMadeThrowsThatAtEveryUse) {
+  two_members both;
+  const auto none = both.a.remote("b", make_none);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(text_of([&] { none.call(fn<&counter::add>, 1); }), HasSubstr("no counter today"));
+  }
+  EXPECT_THAT(text_of([&] { static_cast<void>(none.to_here()); }), HasSubstr("no counter today"));
+}
+
+TEST(RpcGroup, APublishedValueIsFoundByName) {
+  two_members both;
+  const auto own = both.b.publish("counter", counter{.value = 20});
+  EXPECT_TRUE(own.is_local());
+  own.local().value = 21;
+  EXPECT_TRUE(both.a.is_published("counter"));
+  const auto found = both.a.find<counter>("counter");
+  EXPECT_EQ(found.to_here().value, 21);
+  EXPECT_EQ(found.call(fn<&counter::add>, 1), 22);
+  EXPECT_THAT(text_of([&] { static_cast<void>(both.a.publish("counter", 3)); }),
+              HasSubstr("'counter' is published by 'b'"));
+  EXPECT_THAT(text_of([&] { static_cast<void>(both.a.find<int>("counter")); }), HasSubstr("another type than int"));
+  EXPECT_THAT(text_of([&] { static_cast<void>(both.a.find<int>("none")); }), HasSubstr("'none' is published by no"));
+  both.b.withdraw("counter");
+  EXPECT_FALSE(both.a.is_published("counter"));
+  EXPECT_EQ(found.to_here().value, 22);
+}
+
+TEST(RpcGroup, ACallEndsWhenItsTimeHasPassedAndItIsAskedToStop) {
+  two_members both;
+  std::atomic<bool> begins = false;
+  std::atomic<bool> stops = false;
+  both.b.serve("slow", [&] {
+    begins = true;
+    while (!this_call::stop_requested()) std::this_thread::yield();
+    stops = true;
+  });
+  const auto slow = both.a.service<void()>("slow");
+  std::string told;
+  for (auto time = 5ms; !begins; time *= 2) told = text_of([&] { slow.with({.deadline = time})(); });
+  EXPECT_THAT(told, HasSubstr("did not end in time; it had begun"));
+  EXPECT_EQ(both.a.call("b", add, 1, 1), 2);  // behind it
+  EXPECT_TRUE(stops);
+}
+
+TEST(RpcGroup, ACallThatHasNotBegunIsWithdrawn) {
+  two_members both;
+  std::atomic<bool> goes_on = false;
+  both.b.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  auto first = both.a.service<void()>("gate").call_async();
+  auto behind = both.a.call_async("b", add, 1, 1);
+  EXPECT_TRUE(behind.cancel());
+  EXPECT_EQ(behind.get_result().error().code(), errc::cancelled);
+  goes_on = true;
+  first.get();
+}
+
+TEST(RpcGroup, AMemberThatHasLeftIsLost) {
+  two_members both;
+  both.b.leave();
+  try {
+    both.a.call("b", add, 1, 1);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const member_lost& lost) {
+    EXPECT_EQ(lost.member(), "b");
+    EXPECT_FALSE(lost.had_begun());
+    EXPECT_EQ(lost.code(), errc::peer_lost);
+  }
+  const rpc_group again(both.ticket, "b");
+  EXPECT_EQ(both.a.call("b", add, 1, 1), 2);
+  EXPECT_THAT(text_of([&] { both.b.call("a", add, 1, 1); }), HasSubstr("'b' has left"));
+}
+
+TEST(RpcGroup, WrongNamesAreRefused) {
+  two_members both;
+  EXPECT_THAT(text_of([&] { both.a.call("c", add, 1, 1); }), HasSubstr("'c' is no member of the RPC group 'pair'"));
+  EXPECT_THAT(text_of([&] { rpc_group(both.ticket, "c"); }), HasSubstr("whose members are 'a', 'b'"));
+  EXPECT_THAT(text_of([&] { rpc_group(both.ticket, "a"); }), HasSubstr("'a' is a living member"));
+  EXPECT_THAT(text_of([&] { rpc_ticket("x", {"a", "a"}); }), HasSubstr("two members are called 'a'"));
+  EXPECT_THAT(text_of([&] { rpc_ticket("x", {}); }), HasSubstr("no members"));
+}
+
+TEST(RpcGroup, ABarrierWaitsForAll) {
+  two_members both;
+  std::atomic<bool> came = false;
+  std::jthread other([&] {
+    came = true;
+    both.b.barrier();
+  });
+  both.a.barrier();
+  EXPECT_TRUE(came);
+}
+
+// ---- processes
+
+void run_member(const rpc_ticket& ticket, const std::string& name) {
+  const rpc_group group(ticket, name);
+  group.serve("square by " + name, [](int number) { return number * number; });
+  group.run();
+}
+
+TEST(RpcProcesses, CallOneAnother) {
+  const rpc_ticket ticket("processes", {"program", "x", "y"}, {.timeout = 60s});
+  rpc_group group(ticket, "program");
+  const process x(run_member, ticket, "x");
+  const process y(run_member, ticket, "y");
+  EXPECT_EQ(group.call("x", add, 1, 2), 3);
+  EXPECT_EQ(group.service<int(int)>("square by y")(7), 49);
+  const auto relay = [](int number) { return this_call::group().service<int(int)>("square by y")(number) + 1; };
+  EXPECT_EQ(group.call("x", relay, 3), 10);
+  for (const auto* const each : {"x", "y"}) group.call(each, [] { this_call::group().leave(); });
+  x.join();
+  y.join();
+}
+
+TEST(RpcProcesses, AKilledMemberIsLostAndItsNameIsJoinedAgain) {
+  const rpc_ticket ticket("deaths", {"program", "x"}, {.timeout = 60s});
+  rpc_group group(ticket, "program");
+  const process x(run_member, ticket, "x");
+  const auto far = group.remote("x", make_counter, 1);
+  EXPECT_EQ(far.to_here().value, 1);
+  auto begun = group.call_async("x", [] { ::raise(SIGKILL); });
+  EXPECT_THROW(begun.get(), member_lost);
+  EXPECT_THROW(group.call("x", add, 1, 1), member_lost);
+  EXPECT_THROW(static_cast<void>(far.to_here()), member_lost);
+  EXPECT_FALSE(group.is_served("square by x"));
+  EXPECT_EQ(group.states()[1].state, member_state::lost);
+  const process again(run_member, ticket, "x");
+  EXPECT_EQ(group.service<int(int)>("square by x")(3), 9);
+  group.leave();
+  again.join();
+}
+
+}  // namespace
+}  // namespace muster::rpc_group_test
