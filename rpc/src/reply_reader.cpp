@@ -147,6 +147,10 @@ void reply_reader::ring_bell() {
   static_cast<void>(replies_->try_push(what));
 }
 
+void reply_reader::look_again() noexcept {
+  deaths_.store(domain_.deaths().load(std::memory_order_acquire) - 1, std::memory_order_release);
+}
+
 void reply_reader::nudge() {
   ring_bell();
   const scoped_lock lock(mutex_);

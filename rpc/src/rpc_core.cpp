@@ -179,6 +179,14 @@ bool rpc_core::await_news(const std::function<bool()>& done, deadline until) {
   return true;
 }
 
+std::shared_ptr<serial_line> rpc_core::line_for(const service_options& how) {
+  if (how.line.empty()) return how.serial ? std::make_shared<serial_line>() : nullptr;
+  const scoped_lock lock(lines_mutex_);
+  auto& line = lines_[how.line];
+  if (line == nullptr) line = std::make_shared<serial_line>();
+  return line;
+}
+
 std::uint64_t rpc_core::new_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
 // ---- ends of calls

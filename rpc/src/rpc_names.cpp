@@ -29,9 +29,9 @@ named_thing own_name(const rpc_core& core, named_kind kind, const std::string& n
 void insert(rpc_core& core, const named_thing& what) {
   const auto other = core.names().insert(what, core.end_of_call({}));
   if (!other) return core.tell_news();
-  throw error(errc::invalid_argument, text("'", what.name, "' is ", word_for(what.kind), " by '",
-                                           core.table().name_of(other->member), "' in the RPC group '",
-                                           core.table().name(), "' already: take another name"));
+  throw error(errc::invalid_argument,
+              text("'", what.name, "' is ", word_for(what.kind), " by '", core.table().name_of(other->member),
+                   "' in the RPC group '", core.table().name(), "' already: take another name"));
 }
 
 // What is named by a member that is there.
@@ -47,7 +47,8 @@ named_thing require(rpc_core& core, named_kind kind, const std::string& name, co
   std::optional<named_thing> found;
   const auto is_there = [&] { return (found = look_up(core, kind, name)).has_value(); };
   if (!is_there() && (!waits || !core.await_news(is_there, core.end_of_call({})))) {
-    const auto why = text("'", name, "' is ", word_for(kind), " by no member of the RPC group '", core.table().name(), "'");
+    const auto why =
+        text("'", name, "' is ", word_for(kind), " by no member of the RPC group '", core.table().name(), "'");
     if (waits) throw task_error(error_info(errc::timed_out, why + ", and was not in time"));
     throw error(errc::invalid_argument, why);
   }
@@ -78,7 +79,7 @@ void serve(const core_ptr& core, const std::string& name, const type_mark& type,
   offered->id = core->new_id();
   offered->name = name;
   offered->type = type.fingerprint;
-  offered->is_serial = how.serial;
+  offered->line = core->line_for(how);
   offered->run = std::move(run);
   core->services().add(offered);
   auto what = own_name(*core, named_kind::service, name);
@@ -138,8 +139,7 @@ remote_handle find_value(const core_ptr& core, const std::string& name, const ty
   const auto found = require(*core, named_kind::value, name, type, waits);
   auto cell = core->where().blocks().borrow(found.cell);
   core->where().blocks().keep(cell);
-  return remote_handle(
-      std::make_shared<remote_state>(core, owner_of(*core, found), found.object, std::move(cell)));
+  return remote_handle(std::make_shared<remote_state>(core, owner_of(*core, found), found.object, std::move(cell)));
 }
 
 }  // namespace muster::detail

@@ -41,9 +41,9 @@ struct rpc_sending::parts {
   outgoing_message message;
   request_head head;
   std::span<std::byte> room;
-  std::optional<call_peer> owner{};          // of a service or value: that incarnation
-  std::shared_ptr<remote_state> made{};      // by this call
-  std::shared_ptr<remote_state> kept{};      // what it is called of, until it has been sent
+  std::optional<call_peer> owner{};      // of a service or value: that incarnation
+  std::shared_ptr<remote_state> made{};  // by this call
+  std::shared_ptr<remote_state> kept{};  // what it is called of, until it has been sent
 };
 
 namespace {
@@ -75,8 +75,9 @@ rpc_sending rpc_sending::to_maker(const core_ptr& core, const std::string& membe
                                   remote_handle& made) {
   auto sending = to_member(core, member, how);
   auto& parts = *sending.parts_;
-  parts.made = std::make_shared<remote_state>(core, call_peer{.member = parts.member, .incarnation = 0, .who = {}}, core->new_id(),
-                                              core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
+  parts.made =
+      std::make_shared<remote_state>(core, call_peer{.member = parts.member, .incarnation = 0, .who = {}},
+                                     core->new_id(), core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
   parts.head.kind = request_kind::make;
   parts.head.object = parts.made->id();
   made = remote_handle(parts.made);
@@ -137,7 +138,7 @@ call_ptr rpc_sending::parts::open(const call_peer& peer) const {
 }
 
 // Who finds that the member is gone only behind this takes the request back, if it can be: what has begun at one that
-// has left is answered.
+// has left is answered, and one that is dead may have answered before.
 void rpc_sending::parts::push(pending_call& call) {
   struct question {
     parts* self;
@@ -154,13 +155,13 @@ void rpc_sending::parts::push(pending_call& call) {
   }
   if (found == queue_result::not_now) {
     core->calls().fail(call, [&](bool) {
-      return std::make_exception_ptr(task_error(error_info(
-          errc::timed_out, text(what, " was not sent in time: the inbox of '", core->table().name_of(member),
-                                "' is full (rpc_ticket_options::inbox)"))));
+      return std::make_exception_ptr(task_error(
+          error_info(errc::timed_out, text(what, " was not sent in time: the inbox of '", core->table().name_of(member),
+                                           "' is full (rpc_ticket_options::inbox)"))));
     });
   } else if (core->is_gone(call.peer())) {
-    const bool is_dead = !call.peer().who.is_alive(core->where());
-    core->calls().give_up(call, is_dead, [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, what); });
+    core->calls().give_up(call, false, [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, what); });
+    core->reader().look_again();
   }
 }
 

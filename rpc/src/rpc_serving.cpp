@@ -56,7 +56,8 @@ public:
 private:
   [[nodiscard]] bool is_wanted() const {
     const auto found = word_of(core_.table(), head_).load(std::memory_order_acquire);
-    return call_word::generation_of(found) == head_.generation && call_word::state_of(found) != call_word::state::free &&
+    return call_word::generation_of(found) == head_.generation &&
+           call_word::state_of(found) != call_word::state::free &&
            member_view::of(core_.table(), head_.caller).is_here(core_.where());
   }
 
@@ -194,9 +195,9 @@ std::function<void()> rpc_core::dispatch_service(std::shared_ptr<rpc_job> job) {
   if (service == nullptr) return refuse(*job, gone(*this, "a service")), nullptr;
   job->service = service;
   auto request = runner(std::move(job));
-  if (!service->is_serial) return request;
-  auto& line = service->line;
-  return in_line(std::move(service), line, std::move(request));
+  if (service->line == nullptr) return request;
+  auto& line = *service->line;
+  return in_line(service->line, line, std::move(request));
 }
 
 std::function<void()> rpc_core::dispatch_value(std::shared_ptr<rpc_job> job) {
@@ -216,8 +217,7 @@ std::function<void()> rpc_core::dispatch_value(std::shared_ptr<rpc_job> job) {
   return in_line(std::move(value), line, std::move(request));
 }
 
-std::function<void()> rpc_core::in_line(std::shared_ptr<void> owner, serial_line& line,
-                                        std::function<void()> request) {
+std::function<void()> rpc_core::in_line(std::shared_ptr<void> owner, serial_line& line, std::function<void()> request) {
   if (!line.enter(request)) return nullptr;
   return [owner = std::move(owner), &line, request = std::move(request)]() mutable { line.run(std::move(request)); };
 }
@@ -297,7 +297,8 @@ void rpc_core::tell_owner(const call_peer& owner, std::uint64_t id) noexcept {
     head.incarnation = owner.incarnation;
     const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
     static_cast<void>(requests_of(owner.member)->try_push(what));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
+  } catch (
+      const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
   }
 }
 

@@ -33,7 +33,7 @@ debootstrap --variant=minbase bookworm "$root" "$mirror"
 mount -t proc proc "$root/proc"
 cp out/debian/"libmuster${soversion}"_*.deb out/debian/libmuster-dev_*.deb "$root/tmp"
 cp -r examples/template examples/quickstart.cpp "$root/root"
-chroot "$root" /bin/bash -euo pipefail -c '
+chroot "$root" /usr/bin/env -i PATH="$PATH" HOME=/root LC_ALL=C /bin/bash -euo pipefail -c '
   export DEBIAN_FRONTEND=noninteractive
   apt-get update
   apt-get install -y --no-install-recommends g++ cmake ninja-build libgtest-dev pkg-config ca-certificates

@@ -128,7 +128,7 @@ TEST(RpcGroup, ANameIsServedOnce) {
 TEST(RpcGroup, ARemoteValueStaysWithItsOwner) {
   two_members both;
   const auto far = both.a.remote("b", make_counter, 20);
-  EXPECT_EQ(far.call(fn<&counter::add>, 1), 21);
+  EXPECT_EQ(far.call(&counter::add, 1), 21);
   EXPECT_EQ(far.call([](counter& of, int by) { return of.value -= by; }, 2), 19);
   EXPECT_EQ(far.to_here().value, 19);
   EXPECT_EQ(far.owner(), "b");
@@ -139,7 +139,7 @@ TEST(RpcGroup, ReferencesAreArgumentsAndResults) {
   two_members both;
   const auto far = both.a.remote("b", make_counter, 1);
   const auto add_to = [](const remote_ref<counter>& which, int by) {
-    which.call(fn<&counter::add>, by);
+    which.call(&counter::add, by);
     return which;
   };
   const auto same = both.a.call("b", add_to, far, 5);
@@ -161,7 +161,7 @@ TEST(RpcGroup, AValueGoesWithItsLastReference) {
   {
     const auto far = both.a.remote("b", [] { return noticed(); });
     const auto other = far;
-    EXPECT_EQ(far.call(fn<&noticed::answer>), 42);
+    EXPECT_EQ(far.call(&noticed::answer), 42);
     EXPECT_EQ(alive, 1);
   }
   both.a.call("b", add, 1, 1);  // behind the news
@@ -173,7 +173,7 @@ TEST(RpcGroup, AValueThatCouldNotBeMadeThrowsThatAtEveryUse) {
   two_members both;
   const auto none = both.a.remote("b", make_none);
   for (int round = 0; round < 2; ++round) {
-    EXPECT_THAT(text_of([&] { none.call(fn<&counter::add>, 1); }), HasSubstr("no counter today"));
+    EXPECT_THAT(text_of([&] { none.call(&counter::add, 1); }), HasSubstr("no counter today"));
   }
   EXPECT_THAT(text_of([&] { static_cast<void>(none.to_here()); }), HasSubstr("no counter today"));
 }
@@ -186,7 +186,7 @@ TEST(RpcGroup, APublishedValueIsFoundByName) {
   EXPECT_TRUE(both.a.is_published("counter"));
   const auto found = both.a.find<counter>("counter");
   EXPECT_EQ(found.to_here().value, 21);
-  EXPECT_EQ(found.call(fn<&counter::add>, 1), 22);
+  EXPECT_EQ(found.call(&counter::add, 1), 22);
   EXPECT_THAT(text_of([&] { static_cast<void>(both.a.publish("counter", 3)); }),
               HasSubstr("'counter' is published by 'b'"));
   EXPECT_THAT(text_of([&] { static_cast<void>(both.a.find<int>("counter")); }), HasSubstr("another type than int"));

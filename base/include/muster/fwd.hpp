@@ -64,6 +64,15 @@ struct group_options;
 class graph;
 class work;
 
+// <muster/rpc.hpp>
+class rpc_group;
+class rpc_ticket;
+template <class T>
+class remote_ref;
+template <class Signature>
+class service;
+class member_lost;
+
 // <muster/world.hpp>
 class data;
 class variable;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 
 #include <muster/base/detail/duration.hpp>
@@ -58,6 +59,9 @@ static_assert(std::is_trivially_copyable_v<rpc_call_options>);
 struct service_options {
   /// One call at a time, in the order in which they come. Else as many at once as the member has threads.
   bool serial = false;
+  /// Services of one member with the same line run one at a time together, in the order in which their calls come.
+  /// Empty: as `serial` says.
+  std::string line{};
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 //
 //   given                                        what travels
 //   function pointer                             a token
+//   pointer to a member                          a token, or where it is in the object
 //   captureless lambda, empty functor, fn<&f>    nothing: the receiver makes one
 //   functor with a cereal serialize()            its state
 //   bind_front(f, values...)                     f as above, and the values
@@ -18,6 +19,8 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <tuple>
 #include <type_traits>
@@ -101,6 +104,9 @@ template <class Callable>
 inline constexpr bool is_trivial_capture<trivial_capture_t<Callable>> = true;
 
 template <class T>
+concept member_pointer = std::is_member_pointer_v<T>;
+
+template <class T>
 concept function_pointer = std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>;
 
 /// Made anew by the receiver.
@@ -120,8 +126,8 @@ concept serializable_callable = std::is_class_v<T> && !stateless_callable<T> && 
 /// Callables that can be sent; bind_front_t aside, which is taken apart.
 template <class T>
 concept sendable_callable =
-    detail::function_pointer<T> || detail::stateless_callable<T> || detail::is_trivial_capture<T> ||
-    detail::serializable_callable<T> || detail::travels_as_another<T>;
+    detail::function_pointer<T> || detail::member_pointer<T> || detail::stateless_callable<T> ||
+    detail::is_trivial_capture<T> || detail::serializable_callable<T> || detail::travels_as_another<T>;
 
 /// Binds the first arguments of a callable. They are sent as values of their own types, once for a whole `map`, and
 /// given to the callable as const references.
@@ -151,7 +157,7 @@ consteval void require_sendable() {
       "muster: this callable cannot be sent to a worker process. A lambda must not capture: write [] and pass what it "
       "captured as leading arguments, or bind it with muster::bind_front(f, values...); muster::trivial_capture(f) "
       "copies captured plain values on your own responsibility; a functor with state needs a cereal serialize() and a "
-      "default constructor; for a member function write muster::fn<&type::member>");
+      "default constructor");
 }
 
 /// Nothing on the wire.
@@ -170,6 +176,50 @@ struct callable_wire<Callable> {
   }
   static Callable restore(sent& wire, token_decoder& decoder) {
     return decoder.decode<std::remove_pointer_t<Callable>>(std::get<0>(wire));
+  }
+};
+
+/// A pointer to a member as it is in memory, by the C++ ABI that all compilers for Linux share: of a function its
+/// address, or, of a virtual one, where it is in the table, and what is added to `this`; of data an offset.
+///
+/// Thread safety: types and pure functions; safe.
+struct member_code {
+  std::uint64_t where = 0;  ///< a token, where it is an address
+  std::int64_t adjustment = 0;
+
+#if defined(__aarch64__) || defined(__arm__)
+  [[nodiscard]] bool is_virtual() const noexcept { return (adjustment & 1) != 0; }
+#else
+  [[nodiscard]] bool is_virtual() const noexcept { return (where & 1) != 0; }
+#endif
+};
+
+template <member_pointer Callable>
+struct callable_wire<Callable> {
+  using sent = std::tuple<std::uint64_t, std::int64_t>;
+  using code = void();
+  static sent send(const Callable& callable, token_encoder& encoder) {
+    require_callable(callable);
+    member_code found;
+    std::memcpy(&found, &callable, sizeof callable);
+    if constexpr (std::is_member_function_pointer_v<Callable>) {
+      if (!found.is_virtual()) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+        found.where = static_cast<std::uint64_t>(encoder.encode(reinterpret_cast<code*>(found.where)));
+      }
+    }
+    return {found.where, found.adjustment};
+  }
+  static Callable restore(sent& wire, token_decoder& decoder) {
+    member_code found{.where = std::get<0>(wire), .adjustment = std::get<1>(wire)};
+    if constexpr (std::is_member_function_pointer_v<Callable>) {
+      if (!found.is_virtual()) {
+        found.where = reinterpret_cast<std::uintptr_t>(decoder.decode<code>(static_cast<function_token>(found.where)));
+      }
+    }
+    Callable callable{};
+    std::memcpy(&callable, &found, sizeof callable);
+    return callable;
   }
 };
 

@@ -4,6 +4,7 @@
 // How one call travels: the frame that the parent encodes and the function that the worker runs for it, both made from
 // the types of callable and arguments.
 
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -37,11 +38,14 @@ struct invoke_with_bound<Callable, std::tuple<Bound...>, Args...> {
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wfloat-conversion"
 
-/// Calls what is no pointer to a member. There is a call for each callable of a program: std::invoke would be three
-/// functions for each.
+/// There is a call for each callable of a program: std::invoke would be three functions for each.
 template <class F, class... Args>
 decltype(auto) call_with(F& callable, Args&&... args) {
-  return callable(std::forward<Args>(args)...);
+  if constexpr (std::is_member_pointer_v<F>) {
+    return std::invoke(callable, std::forward<Args>(args)...);
+  } else {
+    return callable(std::forward<Args>(args)...);
+  }
 }
 
 #pragma GCC diagnostic pop

@@ -24,10 +24,10 @@ namespace muster::detail {
 /// what was written before the value was made.
 struct stored_value {
   std::uint64_t id = 0;
-  shared_block cell;            ///< that references hold
-  std::shared_ptr<void> value;  ///< null until it is made
+  shared_block cell;                    ///< that references hold
+  std::shared_ptr<void> value;          ///< null until it is made
   std::optional<error_info> failure{};  ///< why it could not be
-  std::atomic<bool> named = false;  ///< published: it stays though nobody refers to it
+  std::atomic<bool> named = false;      ///< published: it stays though nobody refers to it
   serial_line line{};
 };
 using value_ptr = std::shared_ptr<stored_value>;
@@ -39,9 +39,8 @@ struct offered_service {
   std::uint64_t id = 0;
   std::string name;
   std::uint64_t type = 0;
-  bool is_serial = false;
   service_function run;
-  serial_line line{};
+  std::shared_ptr<serial_line> line;  ///< null: at once
 };
 using offered_ptr = std::shared_ptr<offered_service>;
 

@@ -49,6 +49,8 @@ public:
   void catch_up() MUSTER_EXCLUDES(mutex_);
   /// Somebody wants to be told of ends, or the first of their times has changed.
   void attend() MUSTER_EXCLUDES(mutex_);
+  /// Whoever reads next looks at whether members have died, behind all replies that there are.
+  void look_again() noexcept;
   /// Whoever waits looks anew.
   void nudge() MUSTER_EXCLUDES(mutex_);
   /// Ends the thread.
@@ -80,11 +82,11 @@ private:
   const std::shared_ptr<message_ring> replies_;
   call_ledger& calls_;
   events& owner_;
-  std::atomic<std::uint32_t> deaths_;            // that were looked at
-  std::atomic<std::uint32_t> nudges_ = 0;        // so many there were
-  std::atomic<std::uint32_t> nudges_seen_ = 0;   // the reader's
-  std::atomic<std::size_t> sleeping_ = 0;        // threads that wait for another that reads
-  std::atomic<bool> watches_ = false;            // whether it is the thread of its own that reads
+  std::atomic<std::uint32_t> deaths_;           // that were looked at
+  std::atomic<std::uint32_t> nudges_ = 0;       // so many there were
+  std::atomic<std::uint32_t> nudges_seen_ = 0;  // the reader's
+  std::atomic<std::size_t> sleeping_ = 0;       // threads that wait for another that reads
+  std::atomic<bool> watches_ = false;           // whether it is the thread of its own that reads
   mutex mutex_;
   condition changed_;
   bool is_reading_ MUSTER_GUARDED_BY(mutex_) = false;

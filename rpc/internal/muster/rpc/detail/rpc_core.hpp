@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -100,6 +100,8 @@ public:
   void serve_here(const std::function<bool()>& is_over);
   void tell_news() noexcept { ring(table_.news()); }
 
+  /// The line of a service; null for one that is concurrent.
+  [[nodiscard]] std::shared_ptr<serial_line> line_for(const service_options& how) MUSTER_EXCLUDES(lines_mutex_);
   /// A number that no other value or service of the group has.
   [[nodiscard]] std::uint64_t new_id() noexcept;
   /// A reference to a value may be gone, the last one.
@@ -162,6 +164,8 @@ private:
   call_ledger calls_;
   object_store<stored_value> values_;
   object_store<offered_service> services_;
+  mutex lines_mutex_;
+  std::map<std::string, std::shared_ptr<serial_line>> lines_ MUSTER_GUARDED_BY(lines_mutex_);  // by name
   std::atomic<std::uint64_t> next_id_;
   std::atomic<bool> left_ = false;
   std::atomic<bool> leaves_ = false;  // when the call that asks for it has been answered
