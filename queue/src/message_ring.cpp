@@ -232,6 +232,11 @@ void message_ring::wake_next_producer() noexcept {
   if (message_protocol::find_empty(ring_)) wake_one(ring_.space());
 }
 
+void message_ring::rouse() noexcept {
+  wake_all(ring_.items());
+  wake_all(ring_.space());
+}
+
 void message_ring::close() noexcept {
   ring_.closed().exchange(1, std::memory_order_seq_cst);
   wake_all(ring_.items());

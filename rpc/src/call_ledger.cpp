@@ -17,104 +17,96 @@ call_ledger::call_ledger(words of_member) : words_(of_member), calls_(of_member.
   }
 }
 
-call_ptr call_ledger::open(const call_peer& peer, deadline until) {
+call_ptr call_ledger::open(const call_peer& peer, deadline until, const std::shared_ptr<void>& kept) {
   const scoped_lock lock(mutex_);
-  if (free_slots_.empty()) return nullptr;
+  if (closed_ || free_slots_.empty()) return nullptr;
   const std::size_t slot = free_slots_.back();
-  auto made = std::make_shared<pending_call>(peer, slot, call_word::queue(words_[slot]), until);
+  auto made = std::make_shared<pending_call>(peer, slot, call_word::queue(words_[slot]), until, kept);
   free_slots_.pop_back();
   return calls_[slot] = std::move(made);
 }
 
 void call_ledger::settle(const reply_head& head, taken_message reply) {
-  notices told;
+  aftermath after;
   {
     const scoped_lock lock(mutex_);
     if (head.slot >= calls_.size() || calls_[head.slot] == nullptr) return;
-    const auto which = calls_[head.slot];
-    if (which->generation() != head.generation) return;
-    which->kind_ = head.kind;
-    which->reply_ = std::move(reply);
+    auto& which = *calls_[head.slot];
+    if (which.generation() != head.generation) return;
+    which.kind_ = head.kind;
+    which.reply_ = std::move(reply);
     call_word::release(words_[head.slot], head.generation);
-    finish(*which, told);
+    finish(which, after);
   }
-  tell(told);
+  settle(after);
 }
 
-// True when it had not begun.
-bool call_ledger::end(pending_call& which) {
-  auto& word = words_[which.slot()];
-  if (call_word::withdraw(word, which.generation())) return true;
-  call_word::release(word, which.generation());
-  return false;
-}
-
-void call_ledger::finish(pending_call& which, notices& told) {
+void call_ledger::finish(pending_call& which, aftermath& after) {
   free_slots_.push_back(static_cast<std::uint32_t>(which.slot()));
   if (which.notice_ != nullptr) {
-    told.push_back(std::move(which.notice_));
+    after.told.push_back(std::move(which.notice_));
     notices_.fetch_sub(1, std::memory_order_relaxed);
   }
+  if (which.kept_ != nullptr) after.kept.push_back(std::move(which.kept_));
+  after.ended.push_back(std::exchange(calls_[which.slot()], nullptr));
   which.done_.store(true, std::memory_order_release);
-  calls_[which.slot()] = nullptr;
 }
 
-bool call_ledger::end_with(pending_call& which, const reason& why, notices& told) {
-  const bool had_begun = !end(which);
-  which.failure_ = why(had_begun);
-  finish(which, told);
-  return !had_begun;
+// False where it has begun, and goes on. Else: whether it had not begun.
+bool call_ledger::end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) {
+  auto& word = words_[which.slot()];
+  const bool withdrawn = call_word::withdraw(word, which.generation());
+  if (!withdrawn && !cannot_end) return false;
+  if (!withdrawn) call_word::release(word, which.generation());
+  which.failure_ = why(!withdrawn);
+  finish(which, after);
+  return withdrawn;
+}
+
+void call_ledger::give_up(pending_call& which, bool cannot_end, const reason& why) {
+  aftermath after;
+  {
+    const scoped_lock lock(mutex_);
+    if (calls_[which.slot()].get() != &which) return;
+    end_with(which, cannot_end, why, after);
+  }
+  settle(after);
 }
 
 void call_ledger::fail(pending_call& which, const reason& why) { give_up(which, true, why); }
 
-void call_ledger::give_up(pending_call& which, bool cannot_end, const reason& why) {
-  notices told;
+void call_ledger::fail_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end,
+                           const reason_of_call& why) {
+  aftermath after;
   {
     const scoped_lock lock(mutex_);
-    const auto kept = calls_[which.slot()];
-    if (kept.get() != &which) return;
-    const bool withdrawn = call_word::withdraw(words_[which.slot()], which.generation());
-    if (!withdrawn && !cannot_end) return;
-    if (!withdrawn) call_word::release(words_[which.slot()], which.generation());
-    which.failure_ = why(!withdrawn);
-    finish(which, told);
-  }
-  tell(told);
-}
-
-void call_ledger::fail_all(const std::function<bool(const pending_call&)>& is_lost,
-                           const std::function<std::exception_ptr(const pending_call&, bool had_begun)>& why) {
-  notices told;
-  {
-    const scoped_lock lock(mutex_);
-    for (std::size_t slot = 0; slot < calls_.size(); ++slot) {
-      const auto each = calls_[slot];
+    for (auto& each : calls_) {
       if (each == nullptr || !is_lost(*each)) continue;
-      end_with(
-          *each, [&](bool had_begun) { return why(*each, had_begun); }, told);
+      auto& which = *each;
+      end_with(which, cannot_end, [&](bool had_begun) { return why(which, had_begun); }, after);
     }
   }
-  tell(told);
+  settle(after);
+}
+
+void call_ledger::close(const reason_of_call& why) {
+  {
+    const scoped_lock lock(mutex_);
+    closed_ = true;
+  }
+  fail_all([](const pending_call&) { return true; }, true, why);
 }
 
 bool call_ledger::cancel(pending_call& which, bool gives_up, const reason& why) {
-  notices told;
+  aftermath after;
   bool withdrawn = false;
   {
     const scoped_lock lock(mutex_);
-    const auto kept = calls_[which.slot()];
-    if (kept.get() != &which) return false;
-    auto& word = words_[which.slot()];
-    withdrawn = call_word::withdraw(word, which.generation());
-    if (!withdrawn) call_word::ask_to_stop(word);
-    if (withdrawn || gives_up) {
-      which.failure_ = why(!withdrawn);
-      if (!withdrawn) call_word::release(word, which.generation());
-      finish(which, told);
-    }
+    if (calls_[which.slot()].get() != &which) return false;
+    withdrawn = end_with(which, gives_up, why, after);
+    if (!which.is_done()) call_word::ask_to_stop(words_[which.slot()]);
   }
-  tell(told);
+  settle(after);
   return withdrawn;
 }
 
@@ -140,13 +132,22 @@ deadline call_ledger::next_due() const {
   return first;
 }
 
+deadline call_ledger::first_due() const {
+  const scoped_lock lock(mutex_);
+  auto first = deadline::never();
+  for (const auto& each : calls_) {
+    if (each != nullptr && each->until_.when() < first.when()) first = each->until_;
+  }
+  return first;
+}
+
 std::size_t call_ledger::size() const {
   const scoped_lock lock(mutex_);
   return calls_.size() - free_slots_.size();
 }
 
-void call_ledger::tell(notices& all) noexcept {
-  for (auto& each : all) end_notice::tell(std::move(each));
+void call_ledger::settle(aftermath& after) noexcept {
+  for (auto& each : after.told) end_notice::tell(std::move(each));
 }
 
 }  // namespace muster::detail

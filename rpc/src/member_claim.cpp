@@ -28,9 +28,9 @@ bool is_running(pid_t pid) {
 }
 
 [[noreturn]] void refuse(const group_table& table, std::size_t member, const rank_identity& who) {
-  throw error(errc::invalid_argument, text("'", table.name_of(member), "' is a living member of the RPC group '",
-                                           table.name(), "' already, in process ", who.pid,
-                                           ": its name can be joined when it has left or died"));
+  throw error(errc::invalid_argument,
+              text("'", table.name_of(member), "' is a living member of the RPC group '", table.name(),
+                   "' already, in process ", who.pid, ": its name can be joined when it has left or died"));
 }
 
 // Until it is known that nobody is the member any more.
@@ -61,10 +61,15 @@ std::uint32_t claim_member(const group_table& table, const domain& where, std::s
   return incarnation;
 }
 
+void set_presence(const group_table& table, std::size_t member, std::uint32_t incarnation, std::uint64_t now) noexcept {
+  auto& word = table.member(member).presence;
+  auto found = word.load(std::memory_order_seq_cst);
+  while (found >> 32U == incarnation && !word.compare_exchange_weak(found, now, std::memory_order_seq_cst)) continue;
+}
+
 void release_member(const group_table& table, std::size_t member, std::uint32_t incarnation) noexcept {
-  auto& line = table.member(member);
-  line.presence.store(pack_presence(incarnation, presence::left), std::memory_order_seq_cst);
-  line.identity.store(0, std::memory_order_seq_cst);
+  set_presence(table, member, incarnation, pack_presence(incarnation, presence::left));
+  table.member(member).identity.store(0, std::memory_order_seq_cst);
 }
 
 std::exception_ptr timeout_of(const group_table& table, const pending_call& which, bool had_begun) {

@@ -15,6 +15,8 @@ namespace muster::detail {
 ///
 /// Thread safety: safe.
 [[nodiscard]] std::uint32_t claim_member(const group_table& table, const domain& where, std::size_t member);
+/// Says what the member is, unless its name has been joined anew.
+void set_presence(const group_table& table, std::size_t member, std::uint32_t incarnation, std::uint64_t now) noexcept;
 /// Its name is free again.
 void release_member(const group_table& table, std::size_t member, std::uint32_t incarnation) noexcept;
 

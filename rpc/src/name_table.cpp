@@ -18,15 +18,15 @@ std::uint64_t generation_of(std::uint64_t word) noexcept { return word >> 40U; }
 
 void require_time(const named_thing& what, deadline until) {
   if (!until.expired()) return;
-  throw error(errc::timed_out, text("the name '", what.name,
-                                    "' is being made by another process, which has been stopped on the way"));
+  throw error(errc::timed_out,
+              text("the name '", what.name, "' is being made by another process, which has been stopped on the way"));
 }
 
 }  // namespace
 
 std::uint64_t name_table::pack(std::uint64_t generation, state now, const rank_identity& owner) noexcept {
-  return generation << 40U | static_cast<std::uint64_t>(now) << 32U | std::uint64_t{index_of(owner.participant)} << 16U |
-         owner.incarnation;
+  return generation << 40U | static_cast<std::uint64_t>(now) << 32U |
+         std::uint64_t{index_of(owner.participant)} << 16U | owner.incarnation;
 }
 
 name_table::state name_table::state_of(std::uint64_t word) noexcept { return static_cast<state>(word >> 32U & 0xffU); }
@@ -44,16 +44,16 @@ std::size_t name_table::used() const noexcept {
 
 std::optional<named_thing> name_table::insert(const named_thing& what, deadline until) {
   if (what.name.empty() || what.name.size() > name_line::most_name_bytes) {
-    throw error(errc::invalid_argument, text("the name '", what.name, "' has ", what.name.size(),
-                                             " bytes; a name of a service or value has 1 to ",
-                                             name_line::most_name_bytes));
+    throw error(errc::invalid_argument,
+                text("the name '", what.name, "' has ", what.name.size(),
+                     " bytes; a name of a service or value has 1 to ", name_line::most_name_bytes));
   }
   for (;;) {
     auto mine = claim();
     if (!mine) {
-      throw error(errc::out_of_memory, text("there is no room for the name '", what.name, "': the group has ",
-                                            table_.names().size(),
-                                            " names; make its ticket with more (rpc_ticket_options::most_names)"));
+      throw error(errc::out_of_memory,
+                  text("there is no room for the name '", what.name, "': the group has ", table_.names().size(),
+                       " names; make its ticket with more (rpc_ticket_options::most_names)"));
     }
     write(mine->index, what);
     set(*mine, state::pending);
@@ -104,8 +104,8 @@ void name_table::write(std::size_t index, const named_thing& what) const noexcep
 
 void name_table::set(claimed_line& mine, state now) const noexcept {
   const auto next = (mine.word & ~(std::uint64_t{0xff} << 32U)) | static_cast<std::uint64_t>(now) << 32U;
-  table_.names()[mine.index].word.store(next, seq_cst);
-  mine.word = next;
+  auto expected = mine.word;
+  if (table_.names()[mine.index].word.compare_exchange_strong(expected, next, seq_cst)) mine.word = next;
 }
 
 name_table::verdict name_table::decide(const claimed_line& mine, const named_thing& what, deadline until,
@@ -157,13 +157,13 @@ std::optional<named_thing> name_table::find(named_kind kind, std::string_view na
 
 bool name_table::erase(const named_thing& what) {
   for (std::size_t index = 0; index < used(); ++index) {
+    claimed_line line{.index = index, .word = table_.names()[index].word.load(seq_cst)};
     const auto found = read(index, state::ready);
     if (!found || found->kind != what.kind || found->name != what.name) continue;
     if (found->member != what.member || found->incarnation != what.incarnation) return false;
-    auto& word = table_.names()[index].word;
-    claimed_line line{.index = index, .word = word.load(seq_cst)};
+    const auto before = line.word;
     set(line, state::free);
-    return true;
+    return line.word != before;
   }
   return false;
 }

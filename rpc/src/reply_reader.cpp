@@ -35,7 +35,7 @@ void reply_reader::begin_reading() {
 
 bool reply_reader::try_begin_reading() {
   const scoped_lock lock(mutex_);
-  if (is_reading_) return false;
+  if (is_reading_ || stopped_) return false;
   begin_reading();
   return true;
 }
@@ -46,35 +46,55 @@ void reply_reader::end_reading() {
   if (sleeping_.load(std::memory_order_relaxed) != 0 || is_watched()) changed_.notify_all();
 }
 
+/// One of those that wait, while it lives.
+///
+/// Thread safety: belongs to its thread.
+class reply_reader::waiter {
+public:
+  explicit waiter(reply_reader& of) : of_(of) {
+    const scoped_lock lock(of_.mutex_);
+    ++of_.waiting_;
+  }
+  waiter(const waiter&) = delete;
+  waiter& operator=(const waiter&) = delete;
+  ~waiter() {
+    const scoped_lock lock(of_.mutex_);
+    --of_.waiting_;
+    if (of_.is_watched()) of_.changed_.notify_all();
+  }
+
+private:
+  reply_reader& of_;
+};
+
 bool reply_reader::wait_until(question is_over, const void* of, deadline until) {
   const asked what{is_over, of};
   if (what()) return true;
-  {
-    const scoped_lock lock(mutex_);
-    ++waiting_;
-  }
-  while (!what() && !until.expired()) {
-    if (try_begin_reading()) {
-      read_until(what, until);
-      end_reading();
-      continue;
-    }
-    ask_for_turn();
-    scoped_lock lock(mutex_);
-    sleeping_.fetch_add(1, std::memory_order_seq_cst);
-    while (is_reading_ && !what() && changed_.wait_until(lock, until)) continue;
-    sleeping_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  const scoped_lock lock(mutex_);
-  --waiting_;
-  if (is_watched()) changed_.notify_all();
+  const waiter here(*this);
+  while (!what() && !until.expired() && wait_once(what, until)) continue;
   return what();
+}
+
+// False when there is nothing more to read.
+bool reply_reader::wait_once(const asked& what, deadline until) {
+  if (try_begin_reading()) {
+    const reading_turn turn(*this);
+    read_until(what, until);
+    return true;
+  }
+  ask_for_turn();
+  scoped_lock lock(mutex_);
+  if (stopped_) return false;
+  sleeping_.fetch_add(1, std::memory_order_seq_cst);
+  while (is_reading_ && !what() && changed_.wait_until(lock, until)) continue;
+  sleeping_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
 }
 
 void reply_reader::catch_up() {
   if (!try_begin_reading()) return;
-  read({&is_never_over, nullptr}, deadline(clock::time_point()));
-  end_reading();
+  const reading_turn turn(*this);
+  read({&is_never_over, nullptr, true}, deadline(clock::time_point()));
 }
 
 // The library's own thread gives way to one that waits.
@@ -105,7 +125,7 @@ void reply_reader::read(const asked& what, deadline until) {
     const auto found = replies_->claim(at, until, is_over, &look_up);
     if (found == queue_result::done) {
       take(at);
-      if (what()) return;
+      if (what() || (!what.is_endless && until.expired())) return;
       continue;
     }
     if (const auto now = domain_.deaths().load(std::memory_order_acquire); deaths_.exchange(now) != now) {
@@ -122,13 +142,22 @@ bool reply_reader::is_interrupted(const asked& what) noexcept {
   return domain_.deaths().load(std::memory_order_acquire) != deaths_.load(std::memory_order_relaxed);
 }
 
-void reply_reader::take(ring_position at) {
+// One that cannot be taken out has been overwritten, or there is no memory for it: its caller waits for its time.
+void reply_reader::take(ring_position at) noexcept {
+  try {
+    take_out(at);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
+void reply_reader::take_out(ring_position at) {
   incoming_message message(*replies_, at);
   auto taken = message.take_out();
   reply_head head;
   if (taken.frame().size() < sizeof head) return;
   std::memcpy(&head, taken.frame().data(), sizeof head);
   if (head.kind == reply_kind::nudge) return;
+  if (head.kind == reply_kind::look) return look_again();
   calls_.settle(head, std::move(taken));
   tell_others();
 }
@@ -144,17 +173,25 @@ void reply_reader::ring_bell() {
   nudges_.fetch_add(1, std::memory_order_acq_rel);
   const reply_head head;
   const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-  static_cast<void>(replies_->try_push(what));
+  try {
+    static_cast<void>(replies_->try_push(what));
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): who waits there is told by the ring that it is broken
+  }
 }
 
 void reply_reader::look_again() noexcept {
   deaths_.store(domain_.deaths().load(std::memory_order_acquire) - 1, std::memory_order_release);
 }
 
+// Who begins to read later looks first.
 void reply_reader::nudge() {
-  ring_bell();
-  const scoped_lock lock(mutex_);
-  changed_.notify_all();
+  bool another_reads = false;
+  {
+    const scoped_lock lock(mutex_);
+    another_reads = is_reading_;
+    changed_.notify_all();
+  }
+  if (another_reads) ring_bell();
 }
 
 void reply_reader::attend() {
@@ -183,11 +220,22 @@ void reply_reader::watch_on() {
     begin_reading();
     watches_.store(true, std::memory_order_release);
     lock.unlock();
-    read_until({&is_never_over, nullptr}, deadline::never());
+    const bool goes_on = watch_once();
     watches_.store(false, std::memory_order_release);
     lock.lock();
     is_reading_ = false;
+    stopped_ |= !goes_on;
     changed_.notify_all();
+  }
+}
+
+bool reply_reader::watch_once() noexcept {
+  try {
+    read_until({&is_never_over, nullptr, false}, deadline::never());
+    return true;
+  } catch (...) {
+    owner_.reading_failed(std::current_exception());
+    return false;
   }
 }
 
@@ -199,9 +247,10 @@ void reply_reader::stop() noexcept {
     ended = std::move(thread_);
     changed_.notify_all();
   }
-  if (!ended.joinable()) return;
   ring_bell();
-  ended.join();
+  if (ended.joinable()) ended.join();
+  scoped_lock lock(mutex_);
+  while (is_reading_) changed_.wait(lock);
 }
 
 }  // namespace muster::detail

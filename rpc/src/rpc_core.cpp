@@ -47,8 +47,11 @@ core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, con
     made.reset(new rpc_core(ticket, *index, incarnation, options));
     made->begin();
   } catch (...) {
-    if (made != nullptr) made->leave();
-    release_member(table, *index, incarnation);
+    if (made != nullptr) {
+      made->leave();
+    } else {
+      release_member(table, *index, incarnation);
+    }
     throw;
   }
   return made;
@@ -82,8 +85,7 @@ void rpc_core::begin() {
 }
 
 void rpc_core::be_here(bool serves) {
-  table_.member(index_).presence.store(pack_presence(incarnation_, presence::joined, serves),
-                                       std::memory_order_seq_cst);
+  set_presence(table_, index_, incarnation_, pack_presence(incarnation_, presence::joined, serves));
   tell_news();
 }
 
@@ -117,6 +119,14 @@ deadline rpc_core::end_of_call(std::chrono::nanoseconds given) const {
   const auto* const serves = served_call::current();
   if (serves != nullptr && serves->until().when() < until.when()) until = serves->until();
   return until;
+}
+
+bool rpc_core::is_alone() const noexcept {
+  for (std::size_t member = 0; member < table_.shape().named; ++member) {
+    const auto found = member_view::of(table_, member);
+    if (member != index_ && found.state != presence::left && !found.is_lost(*domain_)) return false;
+  }
+  return true;
 }
 
 bool rpc_core::is_gone(const call_peer& peer) const noexcept {
@@ -191,15 +201,20 @@ std::uint64_t rpc_core::new_id() noexcept { return next_id_.fetch_add(1, std::me
 
 // ---- ends of calls
 
-// Who has left answers what has begun there, and says of the rest that it has not.
+// Who has left answers what has begun there; the rest may have come too late for an answer.
 void rpc_core::look_at_deaths() {
-  calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); },
-                  [&](const pending_call& each, bool had_begun) { return loss_of(each.peer(), had_begun, "a call"); });
+  const auto why = [&](const pending_call& each, bool had_begun) { return loss_of(each.peer(), had_begun, "a call"); };
+  calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); }, true, why);
+  calls_.fail_all([&](const pending_call& each) { return is_gone(each.peer()); }, false, why);
 }
 
 void rpc_core::look_at_times() {
-  calls_.fail_all([](const pending_call& each) { return each.until().expired(); },
+  calls_.fail_all([](const pending_call& each) { return each.until().expired(); }, true,
                   [&](const pending_call& each, bool had_begun) { return timeout_of(table_, each, had_begun); });
+}
+
+void rpc_core::reading_failed(const std::exception_ptr& why) noexcept {
+  calls_.close([&](const pending_call&, bool) { return why; });
 }
 
 void rpc_core::expire(pending_call& which) {
@@ -212,7 +227,7 @@ void rpc_core::expire(pending_call& which) {
 // A thread that serves a call does it when that has been answered.
 void rpc_core::leave() noexcept {
   if (!crew_.serves_here()) return leave_now();
-  table_.member(index_).presence.store(pack_presence(incarnation_, presence::left), std::memory_order_seq_cst);
+  set_presence(table_, index_, incarnation_, pack_presence(incarnation_, presence::left));
   leaves_.store(true, std::memory_order_release);
   crew_.wake_runners();
 }
@@ -225,33 +240,56 @@ void rpc_core::leave_now() noexcept {
   while (!has_ended_) ended_.wait(lock);
 }
 
+// What waits inside of requests is told first: requests end because their own calls do. Callbacks come last, and may
+// leave too.
 void rpc_core::end_membership() noexcept {
-  table_.member(index_).presence.store(pack_presence(incarnation_, presence::left), std::memory_order_seq_cst);
+  set_presence(table_, index_, incarnation_, pack_presence(incarnation_, presence::left));
   tell_news();
+  calls_.close([&](const pending_call&, bool) { return cancelled_by_leaving(table_, index_); });
+  reader_.nudge();
+  rouse_rings();
   crew_.stop();
   drop_queued();
-  calls_.fail_all([](const pending_call&) { return true; },
-                  [&](const pending_call&, bool) { return cancelled_by_leaving(table_, index_); });
-  reader_.nudge();
   reader_.stop();
-  for (const auto& each : names_.all()) {
-    if (each.member == index_ && each.incarnation == incarnation_) names_.erase(each);
-  }
+  erase_names();
   static_cast<void>(services_.take_all());
   static_cast<void>(values_.take_all());
-  stop_callbacks();
   release_member(table_, index_, incarnation_);
   tell_news();
   nudge_others();
-  const scoped_lock lock(leaving_);
-  has_ended_ = true;
-  ended_.notify_all();
+  {
+    const scoped_lock lock(leaving_);
+    has_ended_ = true;
+    ended_.notify_all();
+  }
+  stop_callbacks();
+}
+
+void rpc_core::erase_names() noexcept {
+  try {
+    for (const auto& each : names_.all()) {
+      if (each.member == index_ && each.incarnation == incarnation_) names_.erase(each);
+    }
+  } catch (
+      const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: they are not found any more all the same
+  }
+}
+
+// Threads of this member that wait for room look whether it is still one.
+void rpc_core::rouse_rings() noexcept {
+  const scoped_lock lock(links_mutex_);
+  for (const auto& each : links_) {
+    if (each.requests != nullptr) each.requests->rouse();
+    if (each.replies != nullptr) each.replies->rouse();
+  }
 }
 
 // Those that run() until no other member is there.
 void rpc_core::nudge_others() noexcept {
   for (std::size_t member = 0; member < table_.shape().members; ++member) {
-    if (member != index_ && member_view::of(table_, member).is_here(*domain_)) push_nudge(member);
+    if (member == index_ || !member_view::of(table_, member).is_here(*domain_)) continue;
+    push_nudge(member);
+    push_look(member);
   }
 }
 

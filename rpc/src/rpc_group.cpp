@@ -98,7 +98,7 @@ void rpc_group::withdraw(const std::string& name) const {
                                              found ? core_->table().name_of(found->member) : "no member"));
   }
   if (const auto value = core_->values().find(found->object)) {
-    value->named = false;
+    --value->names;
     core_->look_at(value);
   }
   core_->tell_news();
@@ -113,10 +113,7 @@ void rpc_group::run(const std::stop_token& stop) const {
   const std::stop_callback woken(stop, [&core] { core->crew().wake_runners(); });
   core->serve_here([&] {
     if (stop.stop_requested() || core->has_left()) return true;
-    const auto all = states();
-    return std::none_of(all.begin(), all.end(), [&](const auto& each) {
-      return each.state != member_state::left && each.state != member_state::lost && each.name != member();
-    });
+    return core->is_alone();
   });
 }
 
@@ -140,8 +137,8 @@ void rpc_group::barrier(std::chrono::nanoseconds timeout) const {
     return missing.empty();
   };
   if (core_->await_news(all_have_come, until)) return;
-  throw task_error(
-      error_info(errc::timed_out, text("a barrier of the RPC group '", table.name(), "' waited in vain for ", missing)));
+  throw task_error(error_info(errc::timed_out,
+                              text("a barrier of the RPC group '", table.name(), "' waited in vain for ", missing)));
 }
 
 void rpc_group::leave() noexcept {

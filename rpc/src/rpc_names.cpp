@@ -28,7 +28,11 @@ named_thing own_name(const rpc_core& core, named_kind kind, const std::string& n
 
 void insert(rpc_core& core, const named_thing& what) {
   const auto other = core.names().insert(what, core.end_of_call({}));
-  if (!other) return core.tell_news();
+  if (!other) {
+    if (core.has_left()) core.names().erase(what);  // behind what leave() has erased
+    core.require_member();
+    return core.tell_news();
+  }
   throw error(errc::invalid_argument,
               text("'", what.name, "' is ", word_for(what.kind), " by '", core.table().name_of(other->member),
                    "' in the RPC group '", core.table().name(), "' already: take another name"));
@@ -106,6 +110,7 @@ remote_handle keep_value(const core_ptr& core, std::shared_ptr<void> value) {
   stored->id = core->new_id();
   stored->cell = core->where().blocks().allocate_shared(sizeof(std::uint64_t));
   stored->value = std::move(value);
+  stored->is_made = true;
   core->values().add(stored);
   const call_peer self{.member = core->index(),
                        .incarnation = core->incarnation(),
@@ -125,11 +130,11 @@ void publish_value(const core_ptr& core, const std::string& name, const type_mar
   what.object = stored->id;
   what.cell = core->where().blocks().name_of(stored->cell);
   what.type = type.fingerprint;
-  stored->named = true;
+  ++stored->names;
   try {
     insert(*core, what);
   } catch (...) {
-    stored->named = false;
+    --stored->names;
     throw;
   }
 }

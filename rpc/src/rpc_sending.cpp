@@ -104,6 +104,7 @@ rpc_sending rpc_sending::to_value(const remote_handle& which, const rpc_call_opt
   made->head.kind = request_kind::method;
   made->head.object = state.id();
   made->owner = state.owner();
+  made->kept = which.shared_state();
   return rpc_sending(std::move(made));
 }
 
@@ -126,10 +127,14 @@ call_peer rpc_sending::parts::await_peer() const {
 
 call_ptr rpc_sending::parts::open(const call_peer& peer) const {
   for (;;) {
-    if (auto call = core->calls().open(peer, until)) return call;
+    if (auto call = core->calls().open(peer, until, kept)) return call;
+    core->require_member();
+    core->expire_all();
     const serving_crew::pause others_serve;
     const full_ledger full{.calls = core->calls(), .most = core->table().shape().calls};
-    if (!core->reader().wait_until(&full_ledger::has_room, &full, until)) {
+    const auto due = core->calls().first_due();
+    if (!core->reader().wait_until(&full_ledger::has_room, &full, due.when() < until.when() ? due : until) &&
+        until.expired()) {
       throw task_error(error_info(errc::timed_out, text(what, " was not sent in time: ", full.most,
                                                         " calls of this member are under way, and none has ended "
                                                         "(rpc_ticket_options::calls)")));

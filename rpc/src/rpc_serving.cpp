@@ -85,6 +85,7 @@ public:
   }
   [[nodiscard]] attachment_source& attachments() override { return job_.message; }
   [[nodiscard]] token_decoder& functions() override { return core_.decoder(); }
+  void drop_arguments() noexcept override { job_.message.reset(); }
   [[nodiscard]] void* object() const override { return job_.value->value.get(); }
   [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments) override {
     return reply_.make_room(reply_kind::value, bytes, attachments);
@@ -92,7 +93,10 @@ public:
   [[nodiscard]] attachment_sink* reply_attachments() override {
     return (job_.head.flags & copied_result) != 0 ? nullptr : &sink_;
   }
-  void keep(std::shared_ptr<void> made) override { job_.value->value = std::move(made); }
+  void keep(std::shared_ptr<void> made) override {
+    job_.value->value = std::move(made);
+    job_.value->is_made.store(true, std::memory_order_release);
+  }
   void send() { reply_.send(); }
 
 private:
@@ -136,7 +140,9 @@ deadline served_call::until() const noexcept {
 
 bool served_call::is_wanted() const noexcept {
   const auto found = word_of(core_.table(), head_).load(std::memory_order_acquire);
-  return call_word::is_wanted(word_of(core_.table(), head_), head_.generation) && !call_word::is_stopped(found);
+  return call_word::generation_of(found) == head_.generation && call_word::state_of(found) == call_word::state::begun &&
+         !call_word::is_stopped(found) && !until().expired() &&
+         member_view::of(core_.table(), head_.caller).is_here(core_.where());
 }
 
 // ---- requests that come
@@ -151,7 +157,7 @@ std::function<void()> rpc_core::next() {
   ring_position at;
   if (own_.requests->claim(at, deadline::never(), is_over, this) == queue_result::done) {
     auto job = take_request(*own_.requests, at);
-    return job != nullptr ? dispatch(std::move(job)) : nullptr;
+    return job != nullptr ? try_to_dispatch(std::move(job)) : nullptr;
   }
   interrupted_.store(false, std::memory_order_relaxed);
   const auto now = domain_->deaths().load(std::memory_order_acquire);
@@ -164,6 +170,15 @@ void rpc_core::interrupt() noexcept {
   push_nudge(index_);
 }
 
+void rpc_core::push_look(std::size_t member) noexcept {
+  const reply_head head{.slot = 0, .generation = 0, .kind = reply_kind::look};
+  const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
+  try {
+    static_cast<void>(replies_of(member)->try_push(what));
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): its calls wait for their time
+  }
+}
+
 // Where there is no room, nobody sleeps there.
 void rpc_core::push_nudge(std::size_t member) noexcept {
   const request_head head;
@@ -171,6 +186,16 @@ void rpc_core::push_nudge(std::size_t member) noexcept {
   try {
     static_cast<void>((member == index_ ? own_.requests : requests_of(member))->try_push(what));
   } catch (const error&) {  // NOLINT(bugprone-empty-catch): who waits there is told by the ring that it is broken
+  }
+}
+
+// One that somebody has overwritten, or for which there is no memory, is not served.
+std::function<void()> rpc_core::try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept {
+  try {
+    return dispatch(job);
+  } catch (...) {
+    if (is_possible(table_, job->head)) refuse(*job, capture_current_exception());
+    return nullptr;
   }
 }
 
@@ -210,7 +235,7 @@ std::function<void()> rpc_core::dispatch_value(std::shared_ptr<rpc_job> job) {
   auto value = values_.find(job->head.object);
   if (value == nullptr) return refuse(*job, gone(*this, "a value")), nullptr;
   job->value = value;
-  const bool is_at_once = (job->head.flags & concurrent_call) != 0;
+  const bool is_at_once = (job->head.flags & concurrent_call) != 0 && value->is_made.load(std::memory_order_acquire);
   auto request = runner(std::move(job));
   if (is_at_once) return request;
   auto& line = value->line;
@@ -229,45 +254,66 @@ std::function<void()> rpc_core::runner(std::shared_ptr<rpc_job> job) {
   };
 }
 
-// Whoever it is that it belongs to: with the value that is made goes what its making threw.
-void rpc_core::run(rpc_job& job) {
+void rpc_core::run(rpc_job& job) noexcept {
   const auto& head = job.head;
   if (has_left()) return reply_lost(head);
+  const served_call serving(*this, head);
+  if (serving.until().expired()) return;  // its caller knows
   if (!call_word::try_begin(word_of(table_, head), head.generation)) return;
   const acting_member here(*this);
-  const served_call serving(*this, head);
   std::optional<error_info> failure;
   try {
-    served_request request(*this, job);
-    if (job.service != nullptr) {
-      if (job.service->type != head.target) throw error(errc::invalid_argument, "a service was called as another type");
-      job.service->run(request);
-    } else {
-      if (head.kind == request_kind::method && job.value->failure) job.value->failure->raise();
-      decoder_.decode<rpc_thunk>(static_cast<function_token>(head.target))(request);
-    }
-    request.send();
+    serve(job);
   } catch (...) {
     failure.emplace(capture_current_exception());
   }
-  if (!failure) return;
-  if (head.kind == request_kind::make) job.value->failure = failure;
-  refuse(job, *failure);
+  job.message.reset();
+  if (failure) {
+    if (head.kind == request_kind::make) job.value->failure = failure;
+    refuse(job, *failure);
+  }
+  if (head.kind == request_kind::make) look_at(job.value);  // its last reference may have gone meanwhile
 }
 
-void rpc_core::refuse(const rpc_job& job, const error_info& why) {
+// With a value that could not be made goes what its making threw.
+void rpc_core::serve(rpc_job& job) {
+  const auto& head = job.head;
+  served_request request(*this, job);
+  if (job.service != nullptr) {
+    if (job.service->type != head.target) throw error(errc::invalid_argument, "a service was called as another type");
+    job.service->run(request);
+  } else {
+    if (head.kind == request_kind::method && !job.value->is_made.load(std::memory_order_acquire)) {
+      if (job.value->failure) job.value->failure->raise();
+      throw error(errc::invalid_argument,
+                  "a value was called that was never made: the call that was to make it was "
+                  "withdrawn, or its time had passed");
+    }
+    decoder_.decode<rpc_thunk>(static_cast<function_token>(head.target))(request);
+  }
+  request.send();
+}
+
+void rpc_core::refuse(const rpc_job& job, const error_info& why) noexcept {
   try {
     reply_error(*this, job.head, why);
-  } catch (const std::exception&) {  // without room for it: the caller is told that much
-    reply_error(*this, job.head, error_info(why.code(), "there was no memory for the error"));
+  } catch (const std::exception&) {  // without room for it: the caller is told that much, or waits for its time
+    try {
+      reply_error(*this, job.head, error_info(why.code(), "there was no memory for the error"));
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
+    }
   }
 }
 
-void rpc_core::reply_lost(const request_head& head) {
+void rpc_core::reply_lost(const request_head& head) noexcept {
   if (!is_possible(table_, head) || head.kind == request_kind::look || head.kind == request_kind::nudge) return;
-  outgoing_reply reply(*this, head);
-  static_cast<void>(reply.make_room(reply_kind::lost, 0, 0));
-  reply.send();
+  try {
+    outgoing_reply reply(*this, head);
+    static_cast<void>(reply.make_room(reply_kind::lost, 0, 0));
+    reply.send();
+  } catch (
+      const std::exception&) {  // NOLINT(bugprone-empty-catch): its caller looks when it is told that a member has left
+  }
 }
 
 // ---- values that nobody refers to any more
@@ -278,25 +324,21 @@ void rpc_core::look_at_all() {
 
 // Behind its calls. Others may still have calls under way: their references keep the cell meanwhile.
 void rpc_core::look_at(const value_ptr& which) {
-  if (which->named || !which->cell.is_unique() || !domain_->blocks().is_sole(which->cell)) return;
+  if (which->names != 0 || !which->cell.is_unique() || !domain_->blocks().is_sole(which->cell)) return;
   auto gone = values_.remove(which->id);
   if (gone == nullptr) return;
   auto& line = gone->line;
-  if (auto drop = in_line(gone, line, [gone] { gone->value.reset(); })) drop();
+  if (auto drop = in_line(gone, line, [gone] {})) drop();  // calls that are not in the line keep it, too
 }
 
 void rpc_core::tell_owner(const call_peer& owner, std::uint64_t id) noexcept {
   try {
-    if (owner.member == index_ && owner.incarnation == incarnation_) {
-      if (const auto value = values_.find(id); value != nullptr) look_at(value);
-      return;
-    }
     request_head head;
     head.kind = request_kind::look;
     head.object = id;
     head.incarnation = owner.incarnation;
     const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-    static_cast<void>(requests_of(owner.member)->try_push(what));
+    static_cast<void>((owner.member == index_ ? own_.requests : requests_of(owner.member))->try_push(what));
   } catch (
       const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
   }

@@ -42,6 +42,7 @@ bool cancel_call(const held_source& which, cancellation how) {
     return std::make_exception_ptr(task_error(error_info(errc::cancelled, "the call was cancelled")));
   });
   core.reader().nudge();
+  core.reader().catch_up();
   return withdrawn;
 }
 

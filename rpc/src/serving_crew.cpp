@@ -48,23 +48,41 @@ void serving_crew::serve() {
   }
 }
 
+// For run(), which looks without the lock whether it is over.
+void serving_crew::tell() noexcept {
+  ++news_;
+  turn_.notify_all();
+}
+
+// A source that cannot go on ends the crew: nobody can ask this member any more.
+std::function<void()> serving_crew::receive() noexcept {
+  try {
+    return requests_.next();
+  } catch (...) {
+    const scoped_lock lock(mutex_);
+    stopped_ = true;
+    return nullptr;
+  }
+}
+
 // The thread that has a request lets another one wait for the next, if that may run meanwhile.
 void serving_crew::serve_next(scoped_lock& lock) {
   is_receiving_ = true;
   lock.unlock();
-  auto request = requests_.next();
+  auto request = receive();
   lock.lock();
   is_receiving_ = false;
-  if (request == nullptr) return turn_.notify_all();
+  if (request == nullptr) return tell();
   while (running_ >= limit_ && !stopped_) turn_.wait(lock);
   ++running_;
-  if (idle_ == 0 && running_ < limit_ && started_ < limit_) {
+  ++inside_;
+  if (idle_ == 0 && running_ < limit_ && started_ < limit_ + most_spare) {
     try {
       add_thread();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): those that are there do
     }
   }
-  turn_.notify_all();
+  tell();
   lock.unlock();
   auto* const before = std::exchange(serving_here, this);
   request();
@@ -72,38 +90,45 @@ void serving_crew::serve_next(scoped_lock& lock) {
   serving_here = before;
   lock.lock();
   --running_;
-  turn_.notify_all();
+  --inside_;
+  tell();
 }
 
 void serving_crew::run(const std::function<bool()>& is_over) {
   scoped_lock lock(mutex_);
   ++limit_;
-  turn_.notify_all();
+  tell();
   while (!stopped_) {
+    const auto seen = news_;
     lock.unlock();
     const bool ends = is_over();
     lock.lock();
     if (ends || stopped_) break;
     if (may_receive()) {
       serve_next(lock);
-    } else {
+    } else if (news_ == seen) {
       turn_.wait(lock);
     }
   }
   --limit_;
+  tell();
 }
 
 void serving_crew::wake_runners() {
   requests_.interrupt();
   const scoped_lock lock(mutex_);
-  turn_.notify_all();
+  tell();
 }
 
+// Those that wait inside of a request may wait for one that is still to come: until they have ended, requests go on
+// coming, and the source says to each that this member does not serve any more.
 void serving_crew::stop() noexcept {
   {
-    const scoped_lock lock(mutex_);
+    scoped_lock lock(mutex_);
+    const std::size_t own = serves_here() ? 1 : 0;
+    while (inside_ > own && !stopped_) turn_.wait(lock);
     stopped_ = true;
-    turn_.notify_all();
+    tell();
   }
   requests_.interrupt();
   for (;;) {
@@ -127,14 +152,15 @@ void serving_crew::begin_pause() {
   if (idle_ == 0 && !is_receiving_ && !stopped_) {
     if (started_ >= limit_ + most_spare) {
       throw error(errc::overflow,
-                  text(most_spare, " requests of this member wait for others already, each on a thread of its own: let "
-                                   "services return, and go on in a callback of the call (then, on_complete), or call "
-                                   "less deeply"));
+                  text(most_spare,
+                       " requests of this member wait for others already, each on a thread of its own: let "
+                       "services return, and go on in a callback of the call (then, on_complete), or call "
+                       "less deeply"));
     }
     add_thread();
   }
   --running_;
-  turn_.notify_all();
+  tell();
 }
 
 void serving_crew::end_pause() noexcept {
@@ -143,6 +169,7 @@ void serving_crew::end_pause() noexcept {
   while (running_ >= limit_ && !stopped_) turn_.wait(lock);
   --returning_;
   ++running_;
+  tell();
 }
 
 serving_crew::pause::pause() : crew_(serving_here) {

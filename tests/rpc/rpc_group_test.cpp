@@ -200,14 +200,17 @@ TEST(RpcGroup, ACallEndsWhenItsTimeHasPassedAndItIsAskedToStop) {
   two_members both;
   std::atomic<bool> begins = false;
   std::atomic<bool> stops = false;
+  std::atomic<bool> is_told = false;
   both.b.serve("slow", [&] {
     begins = true;
     while (!this_call::stop_requested()) std::this_thread::yield();
     stops = true;
+    while (!is_told) std::this_thread::yield();
   });
   const auto slow = both.a.service<void()>("slow");
   std::string told;
   for (auto time = 5ms; !begins; time *= 2) told = text_of([&] { slow.with({.deadline = time})(); });
+  is_told = true;
   EXPECT_THAT(told, HasSubstr("did not end in time; it had begun"));
   EXPECT_EQ(both.a.call("b", add, 1, 1), 2);  // behind it
   EXPECT_TRUE(stops);
@@ -241,6 +244,146 @@ TEST(RpcGroup, AMemberThatHasLeftIsLost) {
   const rpc_group again(both.ticket, "b");
   EXPECT_EQ(both.a.call("b", add, 1, 1), 2);
   EXPECT_THAT(text_of([&] { both.b.call("a", add, 1, 1); }), HasSubstr("'b' has left"));
+}
+
+TEST(RpcGroup, AConcurrentCallOfAValueThatIsBeingMadeWaitsForIt) {
+  const rpc_ticket ticket("pair", {"a", "b"}, {.timeout = 60s});
+  const rpc_group a(ticket, "a");
+  const rpc_group b(ticket, "b", {.threads = 3});
+  std::atomic<bool> goes_on = false;
+  b.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  const auto make = [] {
+    this_call::group().service<void()>("gate")();
+    return counter{.value = 3};
+  };
+  const auto far = a.remote("b", make);
+  auto added = far.with({.concurrent = true}).call_async(&counter::add, 1);
+  EXPECT_EQ(a.call("b", add, 1, 1), 2);  // behind it
+  EXPECT_FALSE(added.ready());
+  goes_on = true;
+  EXPECT_EQ(added.get(), 4);
+}
+
+TEST(RpcGroup, AValueWhoseMakingWasWithdrawnIsNeverCalled) {
+  two_members both;
+  std::atomic<bool> goes_on = false;
+  both.b.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  auto gate = both.a.service<void()>("gate").call_async();
+  const auto far = both.a.with({.deadline = 1ms}).remote("b", make_counter, 1);
+  auto used = far.call_async(&counter::add, 1);
+  std::this_thread::sleep_for(2ms);  // the deadline has passed
+  goes_on = true;
+  gate.get();
+  EXPECT_THAT(text_of([&] { used.get(); }), HasSubstr("never made"));
+}
+
+TEST(RpcGroup, AValueIsKeptByACallOfItThatIsUnderWay) {
+  two_members both;
+  for (int round = 0; round < 100; ++round) {
+    auto sum = both.b.keep(counter{.value = round}).call_async(&counter::add, 1);
+    EXPECT_EQ(sum.get(), round + 1);
+  }
+}
+
+TEST(RpcGroup, AValueStaysPublishedWhenASecondNameIsRefusedOrWithdrawn) {
+  two_members both;
+  {
+    const auto value = both.b.publish("x", counter{.value = 1});
+    EXPECT_THROW(both.b.publish("x", value), error);
+    both.b.publish("y", value);
+    both.b.withdraw("y");
+  }
+  EXPECT_EQ(both.a.find<counter>("x").to_here().value, 1);
+}
+
+TEST(RpcGroup, ACallWhoseTimeHasPassedNeverBegins) {
+  two_members both;
+  std::atomic<bool> goes_on = false;
+  std::atomic<int> calls = 0;
+  both.b.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  both.b.serve("late", [&] { ++calls; });
+  auto gate = both.a.service<void()>("gate").call_async();
+  {
+    const auto dropped = both.a.service<void()>("late").with({.deadline = 1ms}).call_async();
+  }
+  std::this_thread::sleep_for(2ms);  // the deadline has passed
+  goes_on = true;
+  gate.get();
+  both.a.call("b", add, 1, 1);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(RpcGroup, MoreCallsThanCanBeUnderWayWait) {
+  const rpc_ticket ticket("few", {"a", "b"}, {.timeout = 60s, .inbox = 2, .calls = 4});
+  const rpc_group a(ticket, "a");
+  const rpc_group b(ticket, "b");
+  std::vector<future<int>> all;
+  for (int each = 0; each < 100; ++each) all.push_back(a.call_async("b", add, each, 1));
+  for (int each = 0; each < 100; ++each) EXPECT_EQ(all[static_cast<std::size_t>(each)].get(), each + 1);
+}
+
+TEST(RpcGroup, LeavingEndsWhatItsOwnCallsWaitFor) {
+  for (int round = 0; round < 20; ++round) {
+    two_members both;
+    std::atomic<bool> waits = false;
+    both.b.serve("waits", [&] {
+      waits = true;
+      this_call::group().service<void()>("never")();
+    });
+    auto begun = both.a.service<void()>("waits").call_async();
+    while (!waits) std::this_thread::yield();
+    both.b.leave();
+    EXPECT_THROW(begun.get(), std::exception);
+  }
+}
+
+TEST(RpcGroup, ACallbackMayLeaveWhileAnotherThreadDoes) {
+  for (int round = 0; round < 50; ++round) {
+    two_members both;
+    both.a.call_async("b", add, 1, 1).on_complete([&](int) { both.a.leave(); }, [](const error_info&) {});
+    both.a.leave();
+  }
+}
+
+TEST(RpcGroup, RunEndsWhenItIsAskedToWheneverThatIs) {
+  two_members both;
+  for (int round = 0; round < 200; ++round) {
+    std::stop_source stop;
+    std::jthread runs([&] { both.b.run(stop.get_token()); });
+    EXPECT_EQ(both.a.call("b", add, round, 1), round + 1);
+    stop.request_stop();
+  }
+}
+
+TEST(RpcGroup, ThreadsThatCallDoNotKeepOthersFromServing) {
+  const rpc_ticket ticket("crew", {"a", "b"}, {.timeout = 60s});
+  const rpc_group a(ticket, "a", {.threads = 2});
+  const rpc_group b(ticket, "b", {.threads = 2});
+  struct ball {
+    int operator()(int depth) const {
+      return depth == 0 ? 0 : this_call::group().call(this_call::caller(), ball(), depth - 1) + 1;
+    }
+  };
+  std::vector<future<int>> all;
+  for (int each = 0; each < 20; ++each) {
+    all.push_back(a.call_async("b", ball(), 10));
+    all.push_back(b.call_async("a", ball(), 10));
+  }
+  for (auto& each : all) EXPECT_EQ(each.get(), 10);
+}
+
+TEST(RpcGroup, AMemberThatOnlyCallsCannotBeCalled) {
+  const rpc_ticket ticket("caller", {"a", "b"}, {.timeout = 60s});
+  const rpc_group a(ticket, "a", {.threads = 0});
+  const rpc_group b(ticket, "b");
+  EXPECT_EQ(a.call("b", add, 1, 1), 2);
+  EXPECT_THAT(text_of([&] { b.call("a", add, 1, 1); }), HasSubstr("only calls"));
 }
 
 TEST(RpcGroup, WrongNamesAreRefused) {

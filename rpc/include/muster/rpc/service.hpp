@@ -40,6 +40,7 @@ struct service_form<R(Args...)> {
   [[nodiscard]] static service_function runner(F f) {
     return [f = std::make_shared<F>(std::move(f))](rpc_request& call) {
       auto values = frame::decode(call.arguments(), &call.attachments());
+      call.drop_arguments();
       const auto invoke = [&]() -> decltype(auto) {
         return std::apply([&](auto&... each) -> decltype(auto) { return call_with(*f, std::move(each)...); }, values);
       };
@@ -86,9 +87,9 @@ concept has_one_signature = requires { typename signature_of<F>::type; };
 template <class Signature>
 class service;
 
-/// A service of another member, or of one's own, checked once: its arguments are converted as in a call of a function of
-/// that signature. It stands for the service that has been found: when that is gone, calls throw, and the service is to
-/// be looked up again.
+/// A service of another member, or of one's own, checked once: its arguments are converted as in a call of a function
+/// of that signature. It stands for the service that has been found: when that is gone, calls throw, and the service is
+/// to be looked up again.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe while nobody assigns.
 /// Lifetime: keeps the membership, not the group object: calls after rpc_group::leave() throw.

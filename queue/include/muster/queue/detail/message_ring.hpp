@@ -90,6 +90,8 @@ public:
   [[nodiscard]] message_form form_at(ring_position at) const noexcept { return ring_.form(at.index()); }
   [[nodiscard]] std::span<const std::byte> room_at(ring_position at) const noexcept { return ring_.room(at.index()); }
 
+  /// Whoever waits here asks its `is_over` again.
+  void rouse() noexcept;
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept;

@@ -30,6 +30,7 @@ public:
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
   /// Throws errc::invalid_argument for one that refers to nothing; the same of all below.
   [[nodiscard]] remote_state& state() const;
+  [[nodiscard]] const std::shared_ptr<remote_state>& shared_state() const noexcept { return state_; }
   [[nodiscard]] std::string owner() const;
   [[nodiscard]] bool is_local() const;
   /// Where the value is. Throws errc::invalid_argument where it is another member's.

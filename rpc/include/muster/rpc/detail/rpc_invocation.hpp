@@ -23,6 +23,7 @@ decltype(auto) with_sent_call(rpc_request& call, const Use& use, Leading&... lea
   using sent = sent_callable<F>;
   auto values = sent::template frame<Args...>::decode(call.arguments(), &call.attachments());
   auto callable = sent::restore(values, call.functions());
+  call.drop_arguments();
   return use([&]() -> decltype(auto) {
     return sent::apply(
         [&](auto&&... all) -> decltype(auto) {
@@ -57,8 +58,8 @@ template <class F, class... Args>
 struct rpc_maker {
   using result = task_result<F, Args...>;
   static void run(rpc_request& call) {
-    with_sent_call<F, Args...>(
-        call, [&](const auto& invoke) { call.keep(std::shared_ptr<result>(new result(invoke()))); });
+    with_sent_call<F, Args...>(call,
+                               [&](const auto& invoke) { call.keep(std::shared_ptr<result>(new result(invoke()))); });
     static_cast<void>(call.make_reply(0, 0));
   }
 };
@@ -76,8 +77,7 @@ struct rpc_method {
   using result = method_result<T, F, Args...>;
   static void run(rpc_request& call) {
     auto& object = *static_cast<T*>(call.object());
-    with_sent_call<F, Args...>(
-        call, [&](const auto& invoke) { run_and_reply<result>(call, invoke); }, object);
+    with_sent_call<F, Args...>(call, [&](const auto& invoke) { run_and_reply<result>(call, invoke); }, object);
   }
 };
 

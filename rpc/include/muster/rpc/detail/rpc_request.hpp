@@ -23,6 +23,8 @@ public:
   [[nodiscard]] virtual std::span<const std::byte> arguments() const = 0;
   [[nodiscard]] virtual attachment_source& attachments() = 0;
   [[nodiscard]] virtual token_decoder& functions() = 0;
+  /// The arguments have been decoded, and are not asked for again.
+  virtual void drop_arguments() noexcept = 0;
   /// The value that a method is called of.
   [[nodiscard]] virtual void* object() const = 0;
   /// Room for an encoded result of so many bytes, with which so many blocks go. To be called once.

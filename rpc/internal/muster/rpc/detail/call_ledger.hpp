@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <muster/async/detail/end_notice.hpp>
@@ -33,8 +34,10 @@ struct call_peer {
 /// Thread safety: is_done(): safe. What it ended with: safe once that is true, for one thread. Else: the ledger's.
 class pending_call {
 public:
-  pending_call(const call_peer& peer, std::size_t slot, std::uint32_t generation, deadline until) noexcept
-      : peer_(peer), slot_(slot), generation_(generation), until_(until) {}
+  /// `kept`: what must be there until it has ended: the reference that it is called by.
+  pending_call(const call_peer& peer, std::size_t slot, std::uint32_t generation, deadline until,
+               std::shared_ptr<void> kept) noexcept
+      : peer_(peer), slot_(slot), generation_(generation), until_(until), kept_(std::move(kept)) {}
   pending_call(const pending_call&) = delete;
   pending_call& operator=(const pending_call&) = delete;
 
@@ -57,6 +60,7 @@ private:
   const std::size_t slot_;
   const std::uint32_t generation_;
   const deadline until_;
+  std::shared_ptr<void> kept_;
   taken_message reply_;
   reply_kind kind_ = reply_kind::value;
   std::exception_ptr failure_;
@@ -72,6 +76,7 @@ using call_ptr = std::shared_ptr<pending_call>;
 /// Process safety: its words are in shared memory (call_word.hpp), the rest is this process's own.
 class call_ledger {
 public:
+  using reason_of_call = std::function<std::exception_ptr(const pending_call&, bool had_begun)>;
   using words = std::span<std::atomic<std::uint64_t>>;
 
   /// Lifetime: borrows the words, which must be nobody else's from now on.
@@ -79,8 +84,13 @@ public:
   call_ledger(const call_ledger&) = delete;
   call_ledger& operator=(const call_ledger&) = delete;
 
-  /// Begins a call; nullptr when as many are under way as there can be.
-  [[nodiscard]] call_ptr open(const call_peer& peer, deadline until) MUSTER_EXCLUDES(mutex_);
+  /// Begins a call; nullptr when as many are under way as there can be, and after close().
+  [[nodiscard]] call_ptr open(const call_peer& peer, deadline until, const std::shared_ptr<void>& kept = nullptr)
+      MUSTER_EXCLUDES(mutex_);
+  /// Ends all, each with what `why` gives, and begins no further ones.
+  void close(const reason_of_call& why) MUSTER_EXCLUDES(mutex_);
+  /// When the first call is to be over.
+  [[nodiscard]] deadline first_due() const MUSTER_EXCLUDES(mutex_);
   /// The reply of a call; of one that is over already, it is dropped.
   void settle(const reply_head& head, taken_message reply) MUSTER_EXCLUDES(mutex_);
   /// The call ends with what `why` gives for whether it may have begun. Nothing when it has ended already.
@@ -88,9 +98,8 @@ public:
   void fail(pending_call& which, const reason& why) MUSTER_EXCLUDES(mutex_);
   /// The same; where it has begun, only if it `cannot_end`.
   void give_up(pending_call& which, bool cannot_end, const reason& why) MUSTER_EXCLUDES(mutex_);
-  /// The same of all for which `is_lost`, each with what `why` gives.
-  void fail_all(const std::function<bool(const pending_call&)>& is_lost,
-                const std::function<std::exception_ptr(const pending_call&, bool had_begun)>& why)
+  /// The same of all for which `is_lost`, each with what `why` gives; where it has begun, only if it `cannot_end`.
+  void fail_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end, const reason_of_call& why)
       MUSTER_EXCLUDES(mutex_);
   /// True when it had not begun, and never will: it ends with `why`. Else it is asked to stop, and ends with `why` if
   /// `gives_up`.
@@ -103,17 +112,22 @@ public:
   [[nodiscard]] std::size_t size() const MUSTER_EXCLUDES(mutex_);
 
 private:
-  using notices = std::vector<std::unique_ptr<end_notice>>;
+  // What is done without the lock, when calls have ended: tell of it, and let go of what they kept.
+  struct aftermath {
+    std::vector<std::unique_ptr<end_notice>> told;
+    std::vector<call_ptr> ended;
+    std::vector<std::shared_ptr<void>> kept;
+  };
 
-  [[nodiscard]] bool end(pending_call& which) MUSTER_REQUIRES(mutex_);
-  void finish(pending_call& which, notices& told) MUSTER_REQUIRES(mutex_);
-  bool end_with(pending_call& which, const reason& why, notices& told) MUSTER_REQUIRES(mutex_);
-  static void tell(notices& all) noexcept;
+  void finish(pending_call& which, aftermath& after) MUSTER_REQUIRES(mutex_);
+  bool end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
+  static void settle(aftermath& after) noexcept;
 
   const words words_;
   mutable mutex mutex_;
-  std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);          // by slot
+  std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);            // by slot
   std::vector<std::uint32_t> free_slots_ MUSTER_GUARDED_BY(mutex_);  // with room for all
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
   std::atomic<std::size_t> notices_ = 0;
 };
 

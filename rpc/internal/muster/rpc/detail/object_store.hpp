@@ -27,7 +27,8 @@ struct stored_value {
   shared_block cell;                    ///< that references hold
   std::shared_ptr<void> value;          ///< null until it is made
   std::optional<error_info> failure{};  ///< why it could not be
-  std::atomic<bool> named = false;      ///< published: it stays though nobody refers to it
+  std::atomic<int> names = 0;           ///< that it is published under: it stays though nobody refers to it
+  std::atomic<bool> is_made = false;    ///< written after the value
   serial_line line{};
 };
 using value_ptr = std::shared_ptr<stored_value>;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <thread>
 
@@ -29,6 +30,8 @@ public:
     virtual void look_at_deaths() = 0;
     /// Ends calls whose time has passed.
     virtual void look_at_times() = 0;
+    /// Nobody can read any more: all calls end with that.
+    virtual void reading_failed(const std::exception_ptr& why) noexcept = 0;
   };
 
   /// Lifetime: borrows all.
@@ -53,27 +56,45 @@ public:
   void look_again() noexcept;
   /// Whoever waits looks anew.
   void nudge() MUSTER_EXCLUDES(mutex_);
-  /// Ends the thread.
+  /// Ends the thread, and waits until nobody reads. Requires: all calls have ended.
   void stop() noexcept MUSTER_EXCLUDES(mutex_);
 
 private:
   struct asked {
     question is_over;
     const void* of;
+    bool is_endless = false;  ///< takes all that there is, whatever the time
     [[nodiscard]] bool operator()() const { return is_over(of); }
   };
 
+  class waiter;
+  /// Ends the reading that its thread has begun.
+  ///
+  /// Thread safety: belongs to its thread.
+  class reading_turn {
+  public:
+    explicit reading_turn(reply_reader& of) noexcept : of_(of) {}
+    reading_turn(const reading_turn&) = delete;
+    reading_turn& operator=(const reading_turn&) = delete;
+    ~reading_turn() { of_.end_reading(); }
+
+  private:
+    reply_reader& of_;
+  };
+  bool wait_once(const asked& what, deadline until) MUSTER_EXCLUDES(mutex_);
   void begin_reading() MUSTER_REQUIRES(mutex_);
   [[nodiscard]] bool try_begin_reading() MUSTER_EXCLUDES(mutex_);
   void end_reading() MUSTER_EXCLUDES(mutex_);
   void ask_for_turn();
   void read_until(const asked& what, deadline until);
   void read(const asked& what, deadline until);
-  void take(ring_position at);
+  void take(ring_position at) noexcept;
+  void take_out(ring_position at);
   [[nodiscard]] bool is_interrupted(const asked& what) noexcept;
   void tell_others() noexcept MUSTER_EXCLUDES(mutex_);
   void ring_bell();
   void watch_on() MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool watch_once() noexcept;
   [[nodiscard]] bool is_watched() const noexcept MUSTER_REQUIRES(mutex_) {
     return stopped_ || (calls_.has_notices() && !is_reading_ && waiting_ == 0);
   }

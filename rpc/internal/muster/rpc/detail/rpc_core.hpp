@@ -96,6 +96,8 @@ public:
   /// Waits until `done`, which is asked again whenever names, members or barriers have changed, or a member has died.
   /// False when `until` passed first.
   bool await_news(const std::function<bool()>& done, deadline until);
+  /// Whether all other members have left or are lost.
+  [[nodiscard]] bool is_alone() const noexcept;
   /// As rpc_group::run.
   void serve_here(const std::function<bool()>& is_over);
   void tell_news() noexcept { ring(table_.news()); }
@@ -108,9 +110,12 @@ public:
   void look_at(const value_ptr& which);
   /// Tells the owner of a value to do so. Never blocks.
   void tell_owner(const call_peer& owner, std::uint64_t id) noexcept;
-  /// Ends what has waited for too long; the call is asked for.
+  /// Ends what has waited for too long.
+  ///@{
   void expire(pending_call& which);
-  void reply_lost(const request_head& head);
+  void expire_all() { look_at_times(); }
+  ///@}
+  void reply_lost(const request_head& head) noexcept;
 
 private:
   struct rings {
@@ -129,6 +134,7 @@ private:
   // reply_reader::events
   void look_at_deaths() override;
   void look_at_times() override;
+  void reading_failed(const std::exception_ptr& why) noexcept override;
   // serving_crew::source
   [[nodiscard]] std::function<void()> next() override;
   void interrupt() noexcept override;
@@ -140,11 +146,16 @@ private:
   [[nodiscard]] std::function<void()> in_line(std::shared_ptr<void> owner, serial_line& line,
                                               std::function<void()> request);
   [[nodiscard]] std::function<void()> runner(std::shared_ptr<rpc_job> job);
-  void run(rpc_job& job);
-  void refuse(const rpc_job& job, const error_info& why);
+  void run(rpc_job& job) noexcept;
+  void serve(rpc_job& job);
+  void refuse(const rpc_job& job, const error_info& why) noexcept;
+  [[nodiscard]] std::function<void()> try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept;
   void look_at_all();
   void drop_queued();
   void nudge_others() noexcept;
+  void erase_names() noexcept;
+  void rouse_rings() noexcept MUSTER_EXCLUDES(links_mutex_);
+  void push_look(std::size_t member) noexcept;
   void push_nudge(std::size_t member) noexcept;
 
   const std::shared_ptr<domain> domain_;

@@ -44,7 +44,8 @@ enum class reply_kind : std::uint32_t {
   value,  ///< a frame of the result
   error,  ///< a frame of an error_info
   lost,   ///< it has not begun: the member has left
-  nudge   ///< of no call: whoever waits looks anew
+  nudge,  ///< of no call: whoever waits looks anew
+  look    ///< the same: a member has left, maybe without an answer to what had not begun
 };
 
 struct reply_head {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -43,10 +44,12 @@ public:
 
   /// Starts the first thread. Throws EAGAIN where none can be had. `owner`: of this object; its threads keep it.
   void start(const std::shared_ptr<void>& owner) MUSTER_EXCLUDES(mutex_);
-  /// Serves in the calling thread too, until `is_over`, which is asked again after each request and wake_runners().
+  /// Serves in the calling thread too, until `is_over`, which is asked again after each request and wake_runners(), and
+  /// does not throw.
   void run(const std::function<bool()>& is_over) MUSTER_EXCLUDES(mutex_);
   void wake_runners() MUSTER_EXCLUDES(mutex_);
-  /// No further request is begun; waits for the threads, but not for the calling one.
+  /// Waits until all requests that were begun have ended, but not that of the calling thread, and ends the threads.
+  /// Requires: the source begins no further ones.
   void stop() noexcept MUSTER_EXCLUDES(mutex_);
   /// Whether this thread serves a request of this crew.
   [[nodiscard]] bool serves_here() const noexcept;
@@ -71,6 +74,8 @@ private:
   // The lock is held before and behind it.
   void serve_next(scoped_lock& lock) MUSTER_NO_THREAD_SAFETY_ANALYSIS;
   void add_thread() MUSTER_REQUIRES(mutex_);
+  void tell() noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::function<void()> receive() noexcept MUSTER_EXCLUDES(mutex_);
   void begin_pause() MUSTER_EXCLUDES(mutex_);
   void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool may_receive() const noexcept MUSTER_REQUIRES(mutex_) {
@@ -86,7 +91,9 @@ private:
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // threads in the program's code that do not wait
   std::size_t returning_ MUSTER_GUARDED_BY(mutex_) = 0;  // that have waited and are to go on
+  std::size_t inside_ MUSTER_GUARDED_BY(mutex_) = 0;     // in the program's code, whether or not they wait
   std::size_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t news_ MUSTER_GUARDED_BY(mutex_) = 0;  // how often there was something to look at
   std::size_t started_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
 };
