@@ -17,12 +17,12 @@ struct candidate {
   int index = 0;
   policy how{};
 
-  /// Where it begins, whoever tries it.
+  /// Where it begins, in any sampler.
   [[nodiscard]] unsigned seed() const noexcept { return static_cast<unsigned>(generation * 1000 + index); }
 };
 
 /// Looks for a policy: of each generation of candidates the best quarter says where the next one is sought. Source:
-/// the cross-entropy method, Rubinstein 1999. Candidates that nobody brings back are given out again.
+/// the cross-entropy method, Rubinstein 1999. Candidates that do not come back are given out again.
 class search {
 public:
   static constexpr std::size_t candidates = 32;
@@ -37,7 +37,8 @@ public:
   [[nodiscard]] bool is_done() const noexcept {
     return mean_of_best_ >= cart_pole::most_steps || generation_ > most_generations;
   }
-  /// What nobody has yet, or has had for longest without bringing it back; nothing when the search is done.
+  /// The next candidate that was not given out, else the one that was given out first and has not come back; nothing
+  /// when the search is done.
   [[nodiscard]] std::optional<candidate> next() {
     if (is_done()) return std::nullopt;
     while (steps_[turn_ % candidates] >= 0) ++turn_;
@@ -47,7 +48,7 @@ public:
   /// How long that one has stood. True when it was the last of its generation.
   bool bring(const candidate& which, int steps) {
     auto& known = steps_.at(static_cast<std::size_t>(which.index));
-    if (which.generation != generation_ || known >= 0) return false;  // somebody else was quicker
+    if (which.generation != generation_ || known >= 0) return false;  // another sampler was quicker
     known = steps;
     if (std::any_of(steps_.begin(), steps_.end(), [](int each) { return each < 0; })) return false;
     learn();

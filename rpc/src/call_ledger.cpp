@@ -7,7 +7,7 @@
 
 namespace muster::detail {
 
-// What a dead incarnation of the member had under way is nobody's any more.
+// The words of calls that a dead incarnation of the member had under way are free.
 call_ledger::call_ledger(words of_member) : words_(of_member), calls_(of_member.size()) {
   free_slots_.reserve(words_.size());
   for (std::size_t slot = words_.size(); slot-- != 0;) {

@@ -38,7 +38,7 @@ std::size_t calls_offset(const table_shape& shape) noexcept {
   return names_offset(shape) + shape.names * sizeof(name_line);
 }
 
-// Figures that nobody has written there: sums of them must not wrap.
+// The figures may have been overwritten: sums of them must not wrap.
 bool is_possible(const table_shape& shape) noexcept {
   constexpr std::uint64_t most = 1U << 24U;
   return shape.members != 0 && shape.members <= table_shape::most_members && shape.named <= shape.members &&

@@ -16,7 +16,7 @@ namespace muster::detail {
 
 namespace {
 
-// A process that has ended, and whose supervisor has not been told yet, is a zombie, or not there.
+// A process that has ended before the supervisor was told is a zombie, or not there.
 bool is_running(pid_t pid) {
   std::ifstream status(text("/proc/", pid, "/stat"));
   std::string all;
@@ -33,9 +33,16 @@ bool is_running(pid_t pid) {
                    "' already, in process ", who.pid, ": its name can be joined when it has left or died"));
 }
 
-// Until it is known that nobody is the member any more.
+[[noreturn]] void give_up(const group_table& table, std::size_t member, const rank_identity& who) {
+  throw error(errc::timed_out, text("'", table.name_of(member), "' of the RPC group '", table.name(), "' was process ",
+                                    who.pid, ", which has died; the program has not noticed in time"));
+}
+
+// Until the death of the process that was the member is known.
 std::uint64_t await_vacancy(const group_table& table, const domain& where, std::size_t member) {
   auto& word = table.member(member).identity;
+  const auto time = table.shape().timeout;
+  const auto until = time == forever ? deadline::never() : deadline::after(time);
   for (;;) {
     const auto deaths = where.deaths().load(std::memory_order_acquire);
     const auto found = word.load(std::memory_order_seq_cst);
@@ -43,7 +50,7 @@ std::uint64_t await_vacancy(const group_table& table, const domain& where, std::
     if (found == 0 || !who.is_alive(where)) return found;
     if (is_running(who.pid)) refuse(table, member, who);
     const futex_expectation dead{.word = futex_address(where.deaths()), .expected = deaths};
-    static_cast<void>(where.sleep({&dead, 1}, deadline::after(std::chrono::seconds(1))));
+    if (!where.sleep({&dead, 1}, until) && until.expired()) give_up(table, member, who);
   }
 }
 
@@ -94,7 +101,7 @@ std::shared_ptr<rpc_job> take_request(message_ring& from, ring_position at) noex
     if (frame.size() < sizeof job->head) return nullptr;
     std::memcpy(&job->head, frame.data(), sizeof job->head);
     return job;
-  } catch (const std::exception&) {  // somebody has overwritten it, or there is no memory for it: its caller waits
+  } catch (const std::exception&) {  // it was overwritten, or there is no memory for it: its caller waits
     return nullptr;
   }
 }

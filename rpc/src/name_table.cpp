@@ -143,7 +143,7 @@ std::optional<named_thing> name_table::read(std::size_t index, state least) cons
   std::atomic_thread_fence(std::memory_order_acquire);
   const auto after = line.word.load(seq_cst);
   if (generation_of(after) != generation_of(word) || state_of(after) < least) return std::nullopt;
-  if (found.member >= table_.shape().members) return std::nullopt;  // somebody has overwritten it
+  if (found.member >= table_.shape().members) return std::nullopt;  // it was overwritten
   return found;
 }
 

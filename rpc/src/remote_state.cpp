@@ -21,7 +21,7 @@ struct sent_reference {
 
 }  // namespace
 
-// The cell first: whoever is told then looks whether others have it.
+// The cell first: the owner, when it is told, looks whether others have it.
 remote_state::~remote_state() {
   if (!core_->is_here() || !cell_) return;
   cell_.reset();
@@ -51,9 +51,9 @@ void* remote_handle::local() const {
   auto& self = state();
   self.core()->require_member();
   if (!self.is_local()) {
-    throw error(errc::invalid_argument, text("the value is at '", owner(), "', not at '",
-                                             self.core()->table().name_of(self.core()->index()),
-                                             "': call a function of it (call), or copy it (to_here)"));
+    throw error(errc::invalid_argument,
+                text("the value is at '", owner(), "', not at '", self.core()->table().name_of(self.core()->index()),
+                     "': call a function of it (call), or copy it (to_here)"));
   }
   const auto found = self.core()->values().find(self.id());
   if (found == nullptr || found->value == nullptr) throw error(errc::invalid_argument, "the value is not made yet");
@@ -96,7 +96,8 @@ void remote_handle::load(input_archive& in) {
                 "a remote_ref came to a process outside of a call of its RPC group: it belongs to the member that it "
                 "comes to; send it as an argument or result of the group's calls");
   }
-  const call_peer owner{.member = sent.member, .incarnation = sent.incarnation, .who = rank_identity::unpack(sent.identity)};
+  const call_peer owner{
+      .member = sent.member, .incarnation = sent.incarnation, .who = rank_identity::unpack(sent.identity)};
   state_ = std::make_shared<remote_state>(core->shared_from_this(), owner, sent.id, std::move(cell));
 }
 

@@ -102,7 +102,7 @@ void reply_reader::ask_for_turn() {
   if (watches_.load(std::memory_order_acquire)) ring_bell();
 }
 
-// Times of calls that others are told of are looked at by whoever reads.
+// The thread that reads looks at the times of calls that have callbacks.
 void reply_reader::read_until(const asked& what, deadline until) {
   const bool has_others = calls_.has_notices();
   const auto due = has_others ? calls_.next_due() : deadline::never();
@@ -168,7 +168,7 @@ void reply_reader::tell_others() noexcept {
   changed_.notify_all();
 }
 
-// A message wakes whoever sleeps at the ring; where that is full, nobody does.
+// A message wakes the thread that sleeps at the ring; at a full ring none does.
 void reply_reader::ring_bell() {
   nudges_.fetch_add(1, std::memory_order_acq_rel);
   const reply_head head;
@@ -183,7 +183,7 @@ void reply_reader::look_again() noexcept {
   deaths_.store(domain_.deaths().load(std::memory_order_acquire) - 1, std::memory_order_release);
 }
 
-// Who begins to read later looks first.
+// A thread that begins to read later looks first.
 void reply_reader::nudge() {
   bool another_reads = false;
   {

@@ -201,7 +201,7 @@ std::uint64_t rpc_core::new_id() noexcept { return next_id_.fetch_add(1, std::me
 
 // ---- ends of calls
 
-// Who has left answers what has begun there; the rest may have come too late for an answer.
+// A member that has left answers what has begun there; the rest may have come too late for an answer.
 void rpc_core::look_at_deaths() {
   const auto why = [&](const pending_call& each, bool had_begun) { return loss_of(each.peer(), had_begun, "a call"); };
   calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); }, true, why);
@@ -293,7 +293,7 @@ void rpc_core::nudge_others() noexcept {
   }
 }
 
-// Who sends one later sees that this member has left.
+// The sender of a later one sees that this member has left.
 void rpc_core::drop_queued() {
   ring_position at;
   while (own_.requests->try_claim(at) == queue_result::done) {

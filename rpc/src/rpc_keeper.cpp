@@ -7,7 +7,7 @@ namespace muster::detail {
 
 namespace {
 
-// Replies that nobody waits for any more may lie in the ring with those that are wanted.
+// Replies to calls that were given up may lie in the ring with those that are wanted.
 constexpr std::size_t spare_replies = 64;
 constexpr std::size_t inline_bytes = 240;
 

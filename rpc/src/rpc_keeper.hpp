@@ -11,8 +11,8 @@
 
 namespace muster::detail {
 
-/// The host's part in an RPC group: keeps the rings of its members until nobody has the group any more, and names the
-/// program's modules. Kept by the domain.
+/// The host's part in an RPC group: keeps the rings of its members until no process has the group any more, and names
+/// the program's modules. Kept by the domain.
 ///
 /// Thread safety: as keepsake.
 class rpc_keeper final : public keepsake {

@@ -142,8 +142,8 @@ call_ptr rpc_sending::parts::open(const call_peer& peer) const {
   }
 }
 
-// Who finds that the member is gone only behind this takes the request back, if it can be: what has begun at one that
-// has left is answered, and one that is dead may have answered before.
+// A sender that finds only behind this that the member is gone takes the request back, if it can be: a member that has
+// left answers what has begun, and one that is dead may have answered before.
 void rpc_sending::parts::push(pending_call& call) {
   struct question {
     parts* self;

@@ -46,10 +46,14 @@ public:
   [[nodiscard]] outgoing_message& message() noexcept { return *message_; }
   [[nodiscard]] bool is_made() const noexcept { return message_.has_value(); }
 
-  // There is room for all that are wanted; a caller that is dead, or has given up, may have filled the ring.
+  // There is room for all that are wanted. Replies to calls that were given up may have filled the ring of a caller
+  // that is stopped: that must not keep this member from leaving.
   void send() {
     message_->finish();
-    const auto is_unwanted = [](void* of) { return !static_cast<outgoing_reply*>(of)->is_wanted(); };
+    const auto is_unwanted = [](void* of) {
+      const auto& self = *static_cast<outgoing_reply*>(of);
+      return self.core_.has_left() || !self.is_wanted();
+    };
     if (is_wanted()) static_cast<void>(message_->push(deadline::never(), is_unwanted, this));
   }
 
@@ -179,7 +183,7 @@ void rpc_core::push_look(std::size_t member) noexcept {
   }
 }
 
-// Where there is no room, nobody sleeps there.
+// At a full ring no thread sleeps.
 void rpc_core::push_nudge(std::size_t member) noexcept {
   const request_head head;
   const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
@@ -189,7 +193,7 @@ void rpc_core::push_nudge(std::size_t member) noexcept {
   }
 }
 
-// One that somebody has overwritten, or for which there is no memory, is not served.
+// One that was overwritten, or for which there is no memory, is not served.
 std::function<void()> rpc_core::try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept {
   try {
     return dispatch(job);
@@ -206,7 +210,7 @@ std::function<void()> rpc_core::dispatch(std::shared_ptr<rpc_job> job) {
     auto value = values_.find(head.object);
     return value != nullptr ? std::function<void()>([this, value] { look_at(value); }) : nullptr;
   }
-  if (!is_possible(table_, head)) return nullptr;  // somebody has overwritten it
+  if (!is_possible(table_, head)) return nullptr;  // it was overwritten
   if (head.incarnation != incarnation_ || has_left()) {
     reply_lost(head);
     return nullptr;
@@ -316,7 +320,7 @@ void rpc_core::reply_lost(const request_head& head) noexcept {
   }
 }
 
-// ---- values that nobody refers to any more
+// ---- values without references
 
 void rpc_core::look_at_all() {
   for (const auto& each : values_.all()) look_at(each);

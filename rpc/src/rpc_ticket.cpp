@@ -49,8 +49,9 @@ detail::table_shape shape_of(const std::string& group, std::size_t members, cons
   require("rpc_ticket_options::calls", options.calls);
   require("rpc_ticket_options::most_names", options.most_names);
   if (options.timeout <= std::chrono::nanoseconds::zero()) {
-    refuse(group, "rpc_ticket_options::timeout is not positive: calls would be over before they begin; muster::forever "
-                  "is none");
+    refuse(group,
+           "rpc_ticket_options::timeout is not positive: calls would be over before they begin; muster::forever "
+           "is none");
   }
   return {.members = members,
           .named = members,
@@ -68,8 +69,9 @@ rpc_ticket::rpc_ticket(const std::string& name, const std::vector<std::string>& 
   const auto shape = shape_of(name, members.size(), options);
   domain_ = domain::of_program();
   if (domain_->self() != participant_id::host) {
-    refuse(name, "only the program can make a ticket, which looks after the group when others die; make it there, and "
-                 "pass it to the task as an argument");
+    refuse(name,
+           "only the program can make a ticket, which looks after the group when others die; make it there, and "
+           "pass it to the task as an argument");
   }
   block_ = domain_->blocks().allocate_shared(shape.total_bytes());
   const auto table = detail::group_table::make(block_.bytes(), shape, name);
@@ -94,9 +96,10 @@ std::vector<std::string> rpc_ticket::members() const {
 
 void rpc_ticket::save(output_archive& archive) const {
   if (!archive.attaches() || !block_) {
-    throw error(errc::not_serializable,
-                "an rpc_ticket was to be sent where only copies can go (elements and results of maps, initializers), or "
-                "it is for no group. Send it as an argument of a call, or bind it (muster::bind_front)");
+    throw error(
+        errc::not_serializable,
+        "an rpc_ticket was to be sent where only copies can go (elements and results of maps, initializers), or "
+        "it is for no group. Send it as an argument of a call, or bind it (muster::bind_front)");
   }
   archive.attach(block_);
 }

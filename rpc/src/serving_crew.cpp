@@ -33,17 +33,18 @@ void serving_crew::add_thread() {
   const signals_blocked quiet;  // they are for the program's threads
   threads_.push_back(start_thread([this, kept = owner_.lock()] { serve(); }));
   ++started_;
+  ++idle_;  // from now on: it may take long until it runs, and another one must not be started meanwhile
 }
 
 void serving_crew::serve() {
   scoped_lock lock(mutex_);
   while (!stopped_) {
     if (may_receive()) {
-      serve_next(lock);
-    } else {
-      ++idle_;
-      turn_.wait(lock);
       --idle_;
+      serve_next(lock);
+      ++idle_;
+    } else {
+      turn_.wait(lock);
     }
   }
 }
@@ -54,7 +55,7 @@ void serving_crew::tell() noexcept {
   turn_.notify_all();
 }
 
-// A source that cannot go on ends the crew: nobody can ask this member any more.
+// A source that cannot go on ends the crew: this member cannot be asked any more.
 std::function<void()> serving_crew::receive() noexcept {
   try {
     return requests_.next();
@@ -65,7 +66,8 @@ std::function<void()> serving_crew::receive() noexcept {
   }
 }
 
-// The thread that has a request lets another one wait for the next, if that may run meanwhile.
+// The thread that has a request lets another one wait for the next, but not before its own runs: requests are begun in
+// the order in which they came.
 void serving_crew::serve_next(scoped_lock& lock) {
   is_receiving_ = true;
   lock.unlock();
@@ -73,7 +75,9 @@ void serving_crew::serve_next(scoped_lock& lock) {
   lock.lock();
   is_receiving_ = false;
   if (request == nullptr) return tell();
+  is_holding_ = true;
   while (running_ >= limit_ && !stopped_) turn_.wait(lock);
+  is_holding_ = false;
   ++running_;
   ++inside_;
   if (idle_ == 0 && running_ < limit_ && started_ < limit_ + most_spare) {

@@ -169,6 +169,24 @@ TEST(RpcGroup, AValueGoesWithItsLastReference) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST(RpcGroup, AValueGoesWithItsLastReferenceThoughThatWasAnArgument) {
+  static std::atomic<int> alive = 0;
+  struct noticed {
+    noticed() { ++alive; }
+    ~noticed() { --alive; }
+    noticed(const noticed&) = delete;
+    noticed& operator=(const noticed&) = delete;
+  };
+  two_members both;
+  alive = 0;
+  {
+    auto far = both.a.remote("b", [] { return noticed(); });
+    both.a.call("b", [](const remote_ref<noticed>& which) { return which.is_local(); }, far);
+  }
+  for (int tries = 0; alive != 0 && tries < 10'000; ++tries) both.a.call("b", add, 1, 1);
+  EXPECT_EQ(alive, 0);
+}
+
 TEST(RpcGroup, AValueThatCouldNotBeMadeThrowsThatAtEveryUse) {
   two_members both;
   const auto none = both.a.remote("b", make_none);
@@ -341,6 +359,29 @@ TEST(RpcGroup, LeavingEndsWhatItsOwnCallsWaitFor) {
     both.b.leave();
     EXPECT_THROW(begun.get(), std::exception);
   }
+}
+
+TEST(RpcGroup, LeavingEndsAWaitForRoomInAnotherInbox) {
+  const rpc_ticket ticket("full", {"a", "b", "c"}, {.timeout = 60s, .inbox = 2});
+  const rpc_group a(ticket, "a");
+  rpc_group b(ticket, "b");
+  const rpc_group c(ticket, "c");
+  std::atomic<bool> goes_on = false;
+  a.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  auto gate = c.service<void()>("gate").call_async();
+  std::atomic<int> sent = 0;
+  b.serve("floods", [&] {
+    std::vector<future<int>> all;
+    for (;;) all.push_back(this_call::group().call_async("a", add, ++sent, 1));
+  });
+  auto floods = c.service<void()>("floods").call_async();
+  while (sent < 3) std::this_thread::yield();
+  b.leave();
+  EXPECT_THROW(floods.get(), std::exception);
+  goes_on = true;
+  gate.get();
 }
 
 TEST(RpcGroup, ACallbackMayLeaveWhileAnotherThreadDoes) {

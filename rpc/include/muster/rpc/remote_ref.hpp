@@ -61,10 +61,10 @@ private:
   rpc_call_options how_;
 };
 
-/// Refers to a value that a member of an RPC group owns. Copies refer to the same; it can be an argument and a result of
-/// the group's calls, and part of them, and outlives the call and the member that made it. The value goes when the last
-/// reference does, in whatever process, also when that is killed; on its owner's serving threads, behind its calls.
-/// References in a circle stay until a member of the circle leaves.
+/// Refers to a value that a member of an RPC group owns. Copies refer to the same; it can be an argument and a result
+/// of the group's calls, and part of them, and outlives the call and the member that made it. The value goes when the
+/// last reference does, in whatever process, also when that is killed; on its owner's serving threads, behind its
+/// calls. References in a circle stay until a member of the circle leaves.
 ///
 /// Calls of one value run one at a time, in the order in which they came to its owner.
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
@@ -86,8 +86,8 @@ public:
   [[nodiscard]] std::string owner() const { return handle_.owner(); }
   /// Returns whether that is the member whose reference this is.
   [[nodiscard]] bool is_local() const { return handle_.is_local(); }
-  /// Returns the value itself. Throws errc::invalid_argument where another member has it. Calls of it may run meanwhile,
-  /// on the owner's serving threads.
+  /// Returns the value itself. Throws errc::invalid_argument where another member has it. Calls of it may run
+  /// meanwhile, on the owner's serving threads.
   [[nodiscard]] T& local() const { return *static_cast<T*>(handle_.local()); }
   /// Returns whether the owner has answered that the value is there. Throws what making it threw.
   [[nodiscard]] bool confirmed() const { return handle_.is_confirmed(); }

@@ -78,8 +78,8 @@ public:
     static_assert(!std::is_void_v<typename maker::result>,
                   "muster: remote() keeps what the function returns, and this one returns nothing: use call()");
     detail::remote_handle made;
-    static_cast<void>(detail::send_call<F, sent_as<Args>...>(
-        detail::rpc_sending::to_maker(core_, member, how_, made), &maker::run, f, std::forward<Args>(args)...));
+    static_cast<void>(detail::send_call<F, sent_as<Args>...>(detail::rpc_sending::to_maker(core_, member, how_, made),
+                                                             &maker::run, f, std::forward<Args>(args)...));
     return remote_ref<typename maker::result>(std::move(made));
   }
 
@@ -95,13 +95,13 @@ private:
 /// name; and serves theirs, on threads of its own.
 ///
 /// Callables and arguments of calls are those that pools take; services stay in their process, and may capture.
-/// **Waiting.** A thread that waits while it serves a call does not count among rpc_options::threads: another one serves
-/// further calls meanwhile. So a calls b calls a, however deep, with one thread each.
-/// **Deaths.** Whoever waits for a member that is killed gets member_lost at once. Its name can be joined again.
-/// Thread safety: distinct objects: safe. Shared objects: safe, except assignment and destruction.
-/// Process safety: any member may be killed, or stopped, at any instruction. In a forked child calls throw errc::forked,
-/// and the destructor does nothing.
-/// Cost: one thread, and one more for callbacks; a call takes a microsecond while both sides are busy.
+/// **Waiting.** A thread that waits while it serves a call does not count among rpc_options::threads: another one
+/// serves further calls meanwhile. So a calls b calls a, however deep, with one thread each.
+/// **Deaths.** A thread that waits for a member gets member_lost as soon as the member's death is known. The name can
+/// be joined again. Thread safety: distinct objects: safe. Shared objects: safe, except assignment and destruction.
+/// Process safety: any member may be killed, or stopped, at any instruction. In a forked child calls throw
+/// errc::forked, and the destructor does nothing. Cost: a thread that serves, and, from the first callback on, two
+/// more.
 class rpc_group {
 public:
   /// Joins as that member; when its name was joined before, as soon as the one before is known to be gone.
@@ -139,7 +139,7 @@ public:
   [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
     return with({}).call_async(member, std::move(f), std::forward<Args>(args)...);
   }
-  /// Calls `f(args...)` there; what it returns stays there. Returns a remote_ref to it at once; whoever uses that throws
+  /// Calls `f(args...)` there; what it returns stays there. Returns a remote_ref to it at once; calls by that throw
   /// what making it threw.
   template <class F, class... Args>
   [[nodiscard]] auto remote(const std::string& member, F f, Args&&... args) const {
@@ -219,7 +219,7 @@ public:
   /// Lets the calling thread serve too, until `stop` says so, this member leaves, or no other member is there any more.
   void run(const std::stop_token& stop = {}) const;
   /// Waits until all members of the ticket that have not left have come here as often. Throws member_lost when one is
-  /// dead, errc::timed_out; then the others throw it too.
+  /// dead, errc::timed_out with those that have not come.
   void barrier(std::chrono::nanoseconds timeout = {}) const;
   /// Leaves: names and values of this member go, calls that have not begun here fail with member_lost at their callers,
   /// begun ones are answered; own calls end in errc::cancelled. Again: nothing.

@@ -34,7 +34,7 @@ struct rpc_ticket_options {
 struct rpc_options {
   /// How many requests it serves at a time. 0: it only calls, and calls to it throw errc::invalid_argument.
   std::size_t threads = 1;
-  /// Receives what goes wrong where nobody waits: what callbacks throw.
+  /// Receives what callbacks throw.
   log_sink log = log_to_stderr;
 };
 
@@ -46,7 +46,8 @@ struct rpc_call_options {
   /// (this_call::stop_requested()), and its result is dropped. No deadline kills a member. 0: the ticket's timeout;
   /// muster::forever: none. A call that is made while serving another has at most what its caller has left.
   std::chrono::nanoseconds deadline{};
-  /// Whether tensors among arguments go as the same memory or as copies; of to_here(), those of the result.
+  /// Whether tensors among arguments and in the result go as the same memory or as copies; transfer::move is as
+  /// transfer::reference.
   muster::transfer transfer = muster::transfer::reference;
   /// Of a remote value: not in the order of its calls, but at once, maybe beside others.
   bool concurrent = false;

@@ -79,7 +79,7 @@ public:
   using reason_of_call = std::function<std::exception_ptr(const pending_call&, bool had_begun)>;
   using words = std::span<std::atomic<std::uint64_t>>;
 
-  /// Lifetime: borrows the words, which must be nobody else's from now on.
+  /// Lifetime: borrows the words, which no other ledger uses from now on.
   explicit call_ledger(words of_member);
   call_ledger(const call_ledger&) = delete;
   call_ledger& operator=(const call_ledger&) = delete;

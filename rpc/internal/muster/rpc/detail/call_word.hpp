@@ -44,27 +44,24 @@ template <class Word>
   return generation;
 }
 
-/// By the member that is about to serve it. False: nobody waits for it any more.
+/// From `queued`, unless another was first.
 template <class Word>
-[[nodiscard]] bool try_begin(Word& word, std::uint32_t generation) noexcept {
+[[nodiscard]] bool leave_queue(Word& word, std::uint32_t generation, state next) noexcept {
   auto expected = pack(generation, state::queued);
-  return word.compare_exchange_strong(expected, pack(generation, state::begun), std::memory_order_acq_rel,
+  return word.compare_exchange_strong(expected, pack(generation, next), std::memory_order_acq_rel,
                                       std::memory_order_relaxed);
 }
 
-/// Whether the caller still waits for what has begun.
+/// By the member that is about to serve it. False: the caller does not wait for it any more.
 template <class Word>
-[[nodiscard]] bool is_wanted(const Word& word, std::uint32_t generation) noexcept {
-  const auto found = word.load(std::memory_order_acquire);
-  return generation_of(found) == generation && state_of(found) == state::begun;
+[[nodiscard]] bool try_begin(Word& word, std::uint32_t generation) noexcept {
+  return leave_queue(word, generation, state::begun);
 }
 
 /// By the caller: true when the call had not begun, and never will.
 template <class Word>
 [[nodiscard]] bool withdraw(Word& word, std::uint32_t generation) noexcept {
-  auto expected = pack(generation, state::queued);
-  return word.compare_exchange_strong(expected, pack(generation, state::free), std::memory_order_acq_rel,
-                                      std::memory_order_relaxed);
+  return leave_queue(word, generation, state::free);
 }
 
 /// By the caller: asks what has begun to stop.

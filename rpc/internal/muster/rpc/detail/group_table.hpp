@@ -45,7 +45,7 @@ struct alignas(64) member_line {
   std::uint32_t unused;
   std::array<char, most_name_bytes> name;
   std::uint64_t unused_too;
-  std::atomic<std::uint64_t> identity;  ///< a rank_identity; 0: nobody's
+  std::atomic<std::uint64_t> identity;  ///< a rank_identity; 0: of no process
   std::atomic<std::uint64_t> presence;  ///< written after it
   std::atomic<std::uint64_t> barriers;  ///< so many it has come to
 };
@@ -56,9 +56,9 @@ struct alignas(64) name_line {
   static constexpr std::size_t most_name_bytes = 176;
 
   std::atomic<std::uint64_t> word;
-  std::atomic<std::uint64_t> object;  ///< the owner's number for it
-  std::atomic<std::uint64_t> cell;    ///< name of a value's cell; 0 of a service
-  std::atomic<std::uint64_t> type;    ///< fingerprint of what it is
+  std::atomic<std::uint64_t> object;       ///< the owner's number for it
+  std::atomic<std::uint64_t> cell;         ///< name of a value's cell; 0 of a service
+  std::atomic<std::uint64_t> type;         ///< fingerprint of what it is
   std::atomic<std::uint32_t> incarnation;  ///< of the owner
   std::atomic<std::uint32_t> member;       ///< the owner
   std::atomic<std::uint32_t> kind;

@@ -31,10 +31,10 @@ struct named_thing {
 };
 
 /// The names of a group's services and values, in its shared memory. A name belongs to the process that made it, and
-/// is gone with that: whoever looks takes no notice of it any more, and uses its line again.
+/// is gone with that: it is not found any more, and its line is used again.
 ///
-/// A line's word is `{generation:24, state:8, participant:16, incarnation:16}`. Whoever makes a name claims a line,
-/// writes it, says that it is *pending*, and looks at all others. If one has the name already, it is refused. If
+/// A line's word is `{generation:24, state:8, participant:16, incarnation:16}`. A process that makes a name claims a
+/// line, writes it, says that it is *pending*, and looks at all others. If one has the name already, it is refused. If
 /// another is pending with the same name, the one with the higher line gives way and begins anew; the lower one waits
 /// until that has happened. So of several that make a name at once, one gets it.
 ///

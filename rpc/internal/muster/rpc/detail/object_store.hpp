@@ -20,14 +20,14 @@ namespace muster::detail {
 
 /// A value that this member owns, for references.
 ///
-/// Thread safety: the line: safe. The rest: belongs to whoever runs in the line, but for concurrent calls, which read
-/// what was written before the value was made.
+/// Thread safety: the line: safe. The rest: belongs to the thread that runs in the line, but for concurrent calls,
+/// which read what was written before the value was made.
 struct stored_value {
   std::uint64_t id = 0;
   shared_block cell;                    ///< that references hold
   std::shared_ptr<void> value;          ///< null until it is made
   std::optional<error_info> failure{};  ///< why it could not be
-  std::atomic<int> names = 0;           ///< that it is published under: it stays though nobody refers to it
+  std::atomic<int> names = 0;           ///< that it is published under: it stays without references
   std::atomic<bool> is_made = false;    ///< written after the value
   serial_line line{};
 };

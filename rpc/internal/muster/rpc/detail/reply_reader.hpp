@@ -15,9 +15,9 @@
 
 namespace muster::detail {
 
-/// Who waits for replies. One thread at a time reads the member's ring of replies, for all: a thread that waits for a
+/// Waiting for replies. One thread at a time reads the member's ring of replies, for all: a thread that waits for a
 /// call, or, where calls have callbacks and none waits, a thread of its own, which is started by the first callback.
-/// The others sleep until their call has ended, or nobody reads.
+/// The others sleep until their call has ended, or no thread reads.
 ///
 /// Thread safety: safe.
 class reply_reader {
@@ -30,7 +30,7 @@ public:
     virtual void look_at_deaths() = 0;
     /// Ends calls whose time has passed.
     virtual void look_at_times() = 0;
-    /// Nobody can read any more: all calls end with that.
+    /// Replies cannot be read any more: all calls end with that.
     virtual void reading_failed(const std::exception_ptr& why) noexcept = 0;
   };
 
@@ -48,15 +48,15 @@ public:
   /// The same, until `is_over(of)`, which changes when a call ends.
   using question = bool (*)(const void* of);
   bool wait_until(question is_over, const void* of, deadline until) MUSTER_EXCLUDES(mutex_);
-  /// Takes what is there, if nobody else reads. Does not wait.
+  /// Takes what is there, if no other thread reads. Does not wait.
   void catch_up() MUSTER_EXCLUDES(mutex_);
   /// Somebody wants to be told of ends, or the first of their times has changed.
   void attend() MUSTER_EXCLUDES(mutex_);
-  /// Whoever reads next looks at whether members have died, behind all replies that there are.
+  /// The thread that reads next looks at whether members have died, behind all replies that there are.
   void look_again() noexcept;
-  /// Whoever waits looks anew.
+  /// Threads that wait look anew.
   void nudge() MUSTER_EXCLUDES(mutex_);
-  /// Ends the thread, and waits until nobody reads. Requires: all calls have ended.
+  /// Ends the thread, and waits until no thread reads. Requires: all calls have ended.
   void stop() noexcept MUSTER_EXCLUDES(mutex_);
 
 private:

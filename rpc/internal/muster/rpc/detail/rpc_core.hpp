@@ -189,8 +189,8 @@ private:
   serving_crew crew_;
 };
 
-/// Which member this thread acts for: whose call it serves, or whose reply it decodes. References that are decoded
-/// meanwhile belong to that.
+/// The member that this thread acts for: it serves a call, or decodes a reply, of that member. References that are
+/// decoded meanwhile belong to that.
 ///
 /// Thread safety: belongs to the thread that made it.
 class acting_member {

@@ -19,7 +19,7 @@ enum class request_kind : std::uint8_t {
   method,    ///< `object`: the value; `target`: as of a function
   make,      ///< `object`: the value's number to be; `target`: as of a function; its cell is the first block
   look,      ///< the holders of a value may have let go of it; there is no reply
-  nudge      ///< nothing: whoever waits looks anew
+  nudge      ///< nothing: the thread that waits looks anew
 };
 
 inline constexpr std::uint8_t concurrent_call = 1;  ///< request_head::flags: not in a line with others
@@ -44,7 +44,7 @@ enum class reply_kind : std::uint32_t {
   value,  ///< a frame of the result
   error,  ///< a frame of an error_info
   lost,   ///< it has not begun: the member has left
-  nudge,  ///< of no call: whoever waits looks anew
+  nudge,  ///< of no call: the thread that waits looks anew
   look    ///< the same: a member has left, maybe without an answer to what had not begun
 };
 

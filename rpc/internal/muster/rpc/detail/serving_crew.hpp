@@ -79,7 +79,7 @@ private:
   void begin_pause() MUSTER_EXCLUDES(mutex_);
   void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool may_receive() const noexcept MUSTER_REQUIRES(mutex_) {
-    return !is_receiving_ && running_ < limit_ && returning_ == 0;
+    return !is_receiving_ && !is_holding_ && running_ < limit_ && returning_ == 0;
   }
 
   source& requests_;
@@ -88,12 +88,13 @@ private:
   condition turn_;
   std::size_t limit_ MUSTER_GUARDED_BY(mutex_);
   bool is_receiving_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool is_holding_ MUSTER_GUARDED_BY(mutex_) = false;  // a thread has a request that cannot run yet
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // threads in the program's code that do not wait
   std::size_t returning_ MUSTER_GUARDED_BY(mutex_) = 0;  // that have waited and are to go on
   std::size_t inside_ MUSTER_GUARDED_BY(mutex_) = 0;     // in the program's code, whether or not they wait
-  std::size_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;
-  std::uint64_t news_ MUSTER_GUARDED_BY(mutex_) = 0;  // how often there was something to look at
+  std::size_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;       // threads of the crew without a request
+  std::uint64_t news_ MUSTER_GUARDED_BY(mutex_) = 0;     // how often there was something to look at
   std::size_t started_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
 };
