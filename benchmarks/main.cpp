@@ -67,6 +67,15 @@
 //   scatter_ranks             100 of 1000 of them for each of two ranks, bytes per second ÷ for one
 //   kill_recovery             a rank killed in a call, to the next call's end ÷ posix_spawn and wait
 //
+//   rpc_rtt                   a call of a function with two ints at a member in another process ÷ pool.apply of the
+//   same rpc_window_256            call_async and get over a window of 256 ÷ as submit_throughput's, of a pool
+//   rpc_tensor_64MiB          a call with a tensor of that size ÷ a call without
+//   rpc_vs_grpc, rpc_vs_capnp, rpc_vs_torch
+//                             a call of a sum, nothing bound ÷ the same by gRPC, Cap'n Proto (C++, Unix sockets), and
+//                             torch.distributed.rpc
+//   rpc_death                 SIGKILL of a member to member_lost at its caller: the 99th percentile of 1010 kills ÷ 20
+//   ms
+//
 //   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
 //                             of a pool ÷ the same server hashing by itself
 //
@@ -111,7 +120,7 @@ namespace {
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
   for (const auto& some : {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(),
-                           graphs(), worlds(), services(), makings(), lifetimes(), costs(), compiling()}) {
+                           graphs(), worlds(), rpc_calls(), services(), makings(), lifetimes(), costs(), compiling()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "python_peer.hpp"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <memory>
-#include <sstream>
-#include <stdexcept>
-
-#include <muster/base/system_call.hpp>
 
 namespace bench {
 
 namespace {
 
-// A positive number asks for as many in one; a negative one for the times of as many, each by itself.
+// As told_program is told.
 std::string text_of(const python_program& what) {
   return "import sys, time\n" + what.setup +
          "def do(count):\n"
@@ -46,17 +35,6 @@ std::string output_of(const std::string& command) {
     found += static_cast<char>(each);
   }
   return found;
-}
-
-struct channel {
-  muster::unique_fd read_end;
-  muster::unique_fd write_end;
-};
-
-channel make_pipe() {
-  std::array<int, 2> ends{};
-  muster::system_call("pipe2", ::pipe2, ends.data(), O_CLOEXEC);
-  return {muster::unique_fd(ends[0]), muster::unique_fd(ends[1])};
 }
 
 }  // namespace
@@ -107,6 +85,26 @@ python_program with_ray(const std::string& body) {
               "    def add(self, a, b): return a + b\n"
               "pool = Adder.remote()\n",
           .body = body};
+}
+
+python_program with_torch_rpc(const std::string& body) {
+  return {.setup =
+              "import multiprocessing, os, tempfile, torch\n"
+              "import torch.distributed.rpc as rpc\n"
+              "os.environ['GLOO_SOCKET_IFNAME'] = 'lo'\n"
+              "os.environ['TP_SOCKET_IFNAME'] = 'lo'\n"
+              "def add(a, b): return a + b\n"
+              "meeting = 'file://' + tempfile.mkdtemp() + '/meeting'\n"
+              "def join(name, rank):\n"
+              "    how = rpc.TensorPipeRpcBackendOptions(init_method=meeting)\n"
+              "    rpc.init_rpc(name, rank=rank, world_size=2, rpc_backend_options=how)\n"
+              "def serve():\n"
+              "    join('b', 1)\n"
+              "    rpc.shutdown()\n"
+              "multiprocessing.get_context('fork').Process(target=serve, daemon=True).start()\n"
+              "join('a', 0)\n",
+          .body = body,
+          .end = "rpc.shutdown()\n"};
 }
 
 python_program with_torch(std::size_t bytes, const std::string& body) {
@@ -197,56 +195,6 @@ std::string python_peer::version_of(const std::string& module) {
                    "except importlib.metadata.PackageNotFoundError: print(platform.python_version())'");
 }
 
-python_peer::python_peer(const python_program& what) {
-  auto to = make_pipe();
-  auto from = make_pipe();
-  const auto text = text_of(what);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, to.read_end.get(), 0);
-  ::posix_spawn_file_actions_adddup2(&actions, from.write_end.get(), 1);
-  auto program = interpreter();
-  std::array<char*, 4> arguments{program.data(), const_cast<char*>("-c"), const_cast<char*>(text.c_str()), nullptr};
-  const int failed = ::posix_spawn(&process_, program.c_str(), &actions, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) throw std::runtime_error("posix_spawn of " + program + " failed");
-  requests_ = std::move(to.write_end);
-  answers_ = std::move(from.read_end);
-  run(1);
-}
-
-// At the end of its input it leaves, and its pool with it.
-python_peer::~python_peer() {
-  requests_ = {};
-  ::waitpid(process_, nullptr, 0);
-}
-
-void python_peer::ask(const std::string& line) {
-  muster::system_call("write", ::write, requests_.get(), line.data(), line.size());
-}
-
-std::string python_peer::read_line() {
-  constexpr std::size_t most = 65536;
-  std::string line;
-  while (line.empty() || line.back() != '\n') {
-    const auto before = line.size();
-    line.resize(before + most);
-    const auto got = muster::system_call("read", ::read, answers_.get(), line.data() + before, most);
-    if (got == 0) throw std::runtime_error("the Python peer has ended");
-    line.resize(before + static_cast<std::size_t>(got));
-  }
-  return line;
-}
-
-void python_peer::run(std::size_t count) {
-  ask(std::to_string(count) + "\n");
-  static_cast<void>(read_line());
-}
-
-std::vector<double> python_peer::run_singly(std::size_t count) {
-  ask("-" + std::to_string(count) + "\n");
-  std::istringstream words(read_line());
-  return {std::istream_iterator<double>(words), std::istream_iterator<double>()};
-}
+python_peer::python_peer(const python_program& what) : told_program({interpreter(), "-c", text_of(what)}) {}
 
 }  // namespace bench

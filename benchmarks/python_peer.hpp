@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <string>
-#include <vector>
 
-#include <muster/base/unique_fd.hpp>
+#include "told_program.hpp"
 
 namespace bench {
 
@@ -28,19 +25,18 @@ struct python_program {
 /// A torch.multiprocessing.Pool of one worker, a tensor `t` of so many bytes in shared memory, and function first(t).
 /// Memory goes by file descriptor.
 [[nodiscard]] python_program with_torch(std::size_t bytes, const std::string& body);
+/// Two members of torch.distributed.rpc, 'a' and 'b', in processes of their own; `body` runs in 'a'.
+[[nodiscard]] python_program with_torch_rpc(const std::string& body);
 /// Two processes, each bound to a processor, that sum a tensor of so many bytes by torch.distributed and gloo.
 [[nodiscard]] python_program with_gloo(std::size_t bytes);
 /// Likewise, with a model of so many f32 parameters, in 25 tensors, that learns by DistributedDataParallel and SGD. Its
 /// gradient is 1 everywhere.
 [[nodiscard]] python_program with_ddp(std::size_t parameters);
 
-/// A Python interpreter that does what it is told, so many times: our turns and its turns can alternate.
-class python_peer {
+/// A Python interpreter that does what it is told.
+class python_peer : public told_program {
 public:
   explicit python_peer(const python_program& what);
-  python_peer(const python_peer&) = delete;
-  python_peer& operator=(const python_peer&) = delete;
-  ~python_peer();
 
   /// That of the environment of peers, under out/peers (scripts/bench); where there is none the system's.
   [[nodiscard]] static std::string interpreter();
@@ -48,18 +44,6 @@ public:
   [[nodiscard]] static bool has(const std::string& module);
   /// "2.15.0"; of a module that comes with Python, Python's. Requires: it has the module.
   [[nodiscard]] static std::string version_of(const std::string& module);
-
-  void run(std::size_t count);
-  /// How long each of so many took, by itself, in ns.
-  std::vector<double> run_singly(std::size_t count);
-
-private:
-  void ask(const std::string& line);
-  [[nodiscard]] std::string read_line();
-
-  muster::unique_fd requests_;
-  muster::unique_fd answers_;
-  pid_t process_ = 0;
 };
 
 }  // namespace bench

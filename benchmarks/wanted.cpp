@@ -42,6 +42,12 @@ constexpr std::array goals = {
     named_goal{"ranks_at_once", at_most(1.1)},
     named_goal{"slices_overhead", at_most(1.05)},
     named_goal{"digits_epoch", at_most(0.65)},
+    named_goal{"rpc_rtt", at_most(1.3)},
+    named_goal{"rpc_window_256", at_most(1.5)},
+    named_goal{"rpc_tensor_64MiB", at_most(1.5)},
+    named_goal{"rpc_vs_grpc", at_most(0.05)},
+    named_goal{"rpc_vs_capnp", at_most(0.1)},  // 0.05 where a ping-pong takes at most 300 ns
+    named_goal{"rpc_vs_torch", at_most(0.01)},
     named_goal{"scatter_list", at_least(1.2)},
     named_goal{"scatter_ranks", at_least(1.6)},  // 0.8 of two, unless memory is the limit
     named_goal{"kill_recovery", at_most(5)},

@@ -43,6 +43,8 @@ struct workload {
 [[nodiscard]] std::vector<workload> collectives();
 /// Data-parallel calls.
 [[nodiscard]] std::vector<workload> worlds();
+/// Members of RPC groups.
+[[nodiscard]] std::vector<workload> rpc_calls();
 /// Servers whose requests are tasks.
 [[nodiscard]] std::vector<workload> services();
 /// Compiling a program that includes muster.

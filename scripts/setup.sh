@@ -7,6 +7,7 @@ gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest
 gate_compiler=(clang-19 lld-19)  # what builds the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
 peer_packages=(python3-venv python3-pip)  # for the peers that scripts/bench measures beside
+rpc_peer_packages=(libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev libcapnp-dev capnproto)
 old_mpi_packages=(openmpi-bin libopenmpi-dev)  # where PyPI cannot be had
 check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 

@@ -30,6 +30,7 @@ public:
       case errc::forked: return "it belongs to the process that this one was forked from";
       case errc::device_lost: return "the device cannot be used any more";
       case errc::no_device: return "no such device, or no driver for it";
+      case errc::would_deadlock: return "calls would wait for one another";
     }
     return "unknown error " + std::to_string(value);
   }

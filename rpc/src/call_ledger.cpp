@@ -8,20 +8,21 @@
 namespace muster::detail {
 
 // The words of calls that a dead incarnation of the member had under way are free.
-call_ledger::call_ledger(words of_member) : words_(of_member), calls_(of_member.size()) {
-  free_slots_.reserve(words_.size());
-  for (std::size_t slot = words_.size(); slot-- != 0;) {
-    auto& word = words_[slot];
+call_ledger::call_ledger(group_table::call_lines of_member) : lines_(of_member), calls_(of_member.size()) {
+  free_slots_.reserve(lines_.size());
+  for (std::size_t slot = lines_.size(); slot-- != 0;) {
+    auto& word = lines_[slot].word;
     call_word::release(word, call_word::generation_of(word.load(std::memory_order_relaxed)) + 1);
     free_slots_.push_back(static_cast<std::uint32_t>(slot));
   }
 }
 
-call_ptr call_ledger::open(const call_peer& peer, deadline until, const std::shared_ptr<void>& kept) {
+call_ptr call_ledger::open(const call_terms& terms) {
   const scoped_lock lock(mutex_);
   if (closed_ || free_slots_.empty()) return nullptr;
   const std::size_t slot = free_slots_.back();
-  auto made = std::make_shared<pending_call>(peer, slot, call_word::queue(words_[slot]), until, kept);
+  lines_[slot].waits_for.store(0, std::memory_order_relaxed);
+  auto made = std::make_shared<pending_call>(terms, slot, call_word::queue(lines_[slot].word));
   free_slots_.pop_back();
   return calls_[slot] = std::move(made);
 }
@@ -35,7 +36,7 @@ void call_ledger::settle(const reply_head& head, taken_message reply) {
     if (which.generation() != head.generation) return;
     which.kind_ = head.kind;
     which.reply_ = std::move(reply);
-    call_word::release(words_[head.slot], head.generation);
+    call_word::release(lines_[head.slot].word, head.generation);
     finish(which, after);
   }
   settle(after);
@@ -47,14 +48,14 @@ void call_ledger::finish(pending_call& which, aftermath& after) {
     after.told.push_back(std::move(which.notice_));
     notices_.fetch_sub(1, std::memory_order_relaxed);
   }
-  if (which.kept_ != nullptr) after.kept.push_back(std::move(which.kept_));
+  if (which.terms_.kept != nullptr) after.kept.push_back(std::move(which.terms_.kept));
   after.ended.push_back(std::exchange(calls_[which.slot()], nullptr));
   which.done_.store(true, std::memory_order_release);
 }
 
 // False where it has begun, and goes on. Else: whether it had not begun.
 bool call_ledger::end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) {
-  auto& word = words_[which.slot()];
+  auto& word = lines_[which.slot()].word;
   const bool withdrawn = call_word::withdraw(word, which.generation());
   if (!withdrawn && !cannot_end) return false;
   if (!withdrawn) call_word::release(word, which.generation());
@@ -104,7 +105,7 @@ bool call_ledger::cancel(pending_call& which, bool gives_up, const reason& why) 
     const scoped_lock lock(mutex_);
     if (calls_[which.slot()].get() != &which) return false;
     withdrawn = end_with(which, gives_up, why, after);
-    if (!which.is_done()) call_word::ask_to_stop(words_[which.slot()]);
+    if (!which.is_done()) call_word::ask_to_stop(lines_[which.slot()].word);
   }
   settle(after);
   return withdrawn;
@@ -127,7 +128,7 @@ deadline call_ledger::next_due() const {
   const scoped_lock lock(mutex_);
   auto first = deadline::never();
   for (const auto& each : calls_) {
-    if (each != nullptr && each->notice_ != nullptr && each->until_.when() < first.when()) first = each->until_;
+    if (each != nullptr && each->notice_ != nullptr && each->until().when() < first.when()) first = each->until();
   }
   return first;
 }
@@ -136,7 +137,7 @@ deadline call_ledger::first_due() const {
   const scoped_lock lock(mutex_);
   auto first = deadline::never();
   for (const auto& each : calls_) {
-    if (each != nullptr && each->until_.when() < first.when()) first = each->until_;
+    if (each != nullptr && each->until().when() < first.when()) first = each->until();
   }
   return first;
 }

@@ -11,7 +11,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x0001'6370'5274'736dULL;  // "mstRpc", layout version 1
+constexpr std::uint64_t magic = 0x0002'6370'5274'736dULL;  // "mstRpc", layout version 2
 
 struct alignas(64) table_header {
   static constexpr std::size_t most_name_bytes = 192;
@@ -48,7 +48,7 @@ bool is_possible(const table_shape& shape) noexcept {
 }  // namespace
 
 std::size_t table_shape::total_bytes() const noexcept {
-  return calls_offset(*this) + members * calls * sizeof(std::uint64_t);
+  return calls_offset(*this) + members * calls * sizeof(call_line);
 }
 
 group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) noexcept
@@ -57,7 +57,7 @@ group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) n
       modules_(lines_at<module_entry>(header_ + modules_offset())),
       members_(lines_at<member_line>(header_ + members_offset())),
       names_(lines_at<name_line>(header_ + names_offset(shape))),
-      calls_(lines_at<std::atomic<std::uint64_t>>(header_ + calls_offset(shape))),
+      calls_(lines_at<call_line>(header_ + calls_offset(shape))),
       names_used_(&lines_at<table_header>(header_)->names_used),
       news_(&lines_at<table_header>(header_)->news) {}
 

@@ -80,10 +80,11 @@ void release_member(const group_table& table, std::size_t member, std::uint32_t 
 }
 
 std::exception_ptr timeout_of(const group_table& table, const pending_call& which, bool had_begun) {
-  return std::make_exception_ptr(task_error(
-      error_info(errc::timed_out, text("a call to '", table.name_of(which.peer().member), "' did not end in time; it ",
-                                       had_begun ? "had begun, and was asked to stop" : "has not begun, and never will",
-                                       ": see rpc_call_options::deadline"))));
+  return std::make_exception_ptr(task_error(error_info(
+      errc::timed_out,
+      text(which.subject().in_words(), " at '", table.name_of(which.peer().member), "' did not end in time; it ",
+           had_begun ? "had begun, and was asked to stop" : "has not begun, and never will",
+           ": see rpc_call_options::deadline"))));
 }
 
 std::exception_ptr cancelled_by_leaving(const group_table& table, std::size_t member) {

@@ -5,12 +5,13 @@
 
 namespace muster {
 
-member_lost::member_lost(const std::string& member, const std::string& what, bool has_left, bool had_begun)
+member_lost::member_lost(const std::string& member, const std::string& service, const std::string& what, bool has_left,
+                         bool had_begun)
     : task_error(error_info(errc::peer_lost, text(what, ": the member '", member, "' has ", has_left ? "left" : "died",
                                                   had_begun ? "; the call may have begun"
                                                             : "; the call has not begun, and can be repeated"))),
       member_(member),
-      service_(what),
+      service_(service),
       had_begun_(had_begun) {}
 
 }  // namespace muster

@@ -33,7 +33,8 @@ void remote_state::require_made() const {
   if (!creation_->is_done()) core_->reader().catch_up();
   if (!creation_->is_done()) return;
   if (creation_->failure() != nullptr) std::rethrow_exception(creation_->failure());
-  if (creation_->kind() == reply_kind::lost) std::rethrow_exception(core_->loss_of(owner_, false, "a remote value"));
+  if (creation_->kind() == reply_kind::lost)
+    std::rethrow_exception(core_->loss_of(owner_, false, creation_->subject()));
   if (creation_->kind() != reply_kind::error) return;
   codec<error_info>::decode_value(creation_->reply().frame().subspan(sizeof(reply_head))).raise();
 }

@@ -68,6 +68,7 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       encoder_(table_.modules(), token_encoder::entered_only()),
       decoder_(table_.modules()),
       names_(table_, *domain_),
+      waits_(table_),
       sleeper_(*domain_, {.spin = spin_policy::of_process().budget}, place_),
       links_(table_.shape().members),
       own_{.requests = attach(table_.member(member).requests.load(std::memory_order_acquire)),
@@ -134,25 +135,26 @@ bool rpc_core::is_gone(const call_peer& peer) const noexcept {
   return now.incarnation != peer.incarnation || now.state != presence::joined || !peer.who.is_alive(*domain_);
 }
 
-std::exception_ptr rpc_core::loss_of(const call_peer& peer, bool had_begun, const std::string& what) const {
+std::exception_ptr rpc_core::loss_of(const call_peer& peer, bool had_begun, const call_subject& what) const {
   const bool has_left = peer.who.is_alive(*domain_);
-  return std::make_exception_ptr(member_lost(table_.name_of(peer.member), what, has_left, had_begun));
+  return std::make_exception_ptr(
+      member_lost(table_.name_of(peer.member), what.name(), what.in_words(), has_left, had_begun));
 }
 
-call_peer rpc_core::await_peer(std::size_t member, deadline until, const std::string& what) {
+call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_subject& what, bool awaits_rejoin) {
   member_view found;
   const auto is_known = [&] {
     found = member_view::of(table_, member);
-    return found.state != presence::expected;
+    return awaits_rejoin ? found.is_here(*domain_) : found.state != presence::expected;
   };
   if (!is_known() && !await_news(is_known, until)) {
-    throw task_error(error_info(errc::timed_out, text(what, ": the member '", table_.name_of(member),
+    throw task_error(error_info(errc::timed_out, text(what.in_words(), ": the member '", table_.name_of(member),
                                                       "' has not joined the RPC group '", table_.name(), "' in time")));
   }
   const call_peer peer{.member = member, .incarnation = found.incarnation, .who = found.who};
   if (!found.is_here(*domain_)) std::rethrow_exception(loss_of(peer, false, what));
   if (found.serves) return peer;
-  throw error(errc::invalid_argument, text(what, ": the member '", table_.name_of(member),
+  throw error(errc::invalid_argument, text(what.in_words(), ": the member '", table_.name_of(member),
                                            "' only calls: it has no threads that serve (rpc_options::threads)"));
 }
 
@@ -203,7 +205,9 @@ std::uint64_t rpc_core::new_id() noexcept { return next_id_.fetch_add(1, std::me
 
 // A member that has left answers what has begun there; the rest may have come too late for an answer.
 void rpc_core::look_at_deaths() {
-  const auto why = [&](const pending_call& each, bool had_begun) { return loss_of(each.peer(), had_begun, "a call"); };
+  const auto why = [&](const pending_call& each, bool had_begun) {
+    return loss_of(each.peer(), had_begun, each.subject());
+  };
   calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); }, true, why);
   calls_.fail_all([&](const pending_call& each) { return is_gone(each.peer()); }, false, why);
 }

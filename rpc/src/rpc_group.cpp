@@ -69,6 +69,23 @@ std::vector<member_status> rpc_group::states() const {
   return all;
 }
 
+namespace {
+
+std::vector<name_status> names_of(detail::rpc_core& core, detail::named_kind kind) {
+  std::vector<name_status> all;
+  for (const auto& each : core.names().all()) {
+    if (each.kind == kind) all.push_back({.name = each.name, .owner = core.table().name_of(each.member)});
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
+
+}  // namespace
+
+std::vector<name_status> rpc_group::services() const { return names_of(*core(), detail::named_kind::service); }
+
+std::vector<name_status> rpc_group::values() const { return names_of(*core(), detail::named_kind::value); }
+
 std::vector<std::string> rpc_group::members() const {
   std::vector<std::string> all;
   for (auto& each : states()) all.push_back(std::move(each.name));
@@ -126,7 +143,7 @@ void rpc_group::barrier(std::chrono::nanoseconds timeout) const {
   const auto has_come = [&](std::size_t index) {
     if (table.member(index).barriers.load(std::memory_order_seq_cst) >= own) return true;
     const auto found = detail::member_view::of(table, index);
-    if (found.is_lost(core_->where())) throw member_lost(table.name_of(index), "a barrier", false, false);
+    if (found.is_lost(core_->where())) throw member_lost(table.name_of(index), "a barrier", "a barrier", false, false);
     return found.state == detail::presence::left;
   };
   const auto all_have_come = [&] {

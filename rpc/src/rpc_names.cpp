@@ -104,6 +104,15 @@ service_ptr find_service(const core_ptr& core, const std::string& name, const ty
       service_state{.core = core, .name = name, .owner = owner_of(*core, found), .id = found.object});
 }
 
+std::shared_ptr<future_home> home_of(const core_ptr& core) { return core; }
+
+std::shared_ptr<future_home> home_of(const service_ptr& which) {
+  if (which == nullptr) throw_no_service();
+  return which->core;
+}
+
+std::shared_ptr<future_home> home_of(const remote_handle& which) { return which.state().core(); }
+
 remote_handle keep_value(const core_ptr& core, std::shared_ptr<void> value) {
   core->require_member();
   auto stored = std::make_shared<stored_value>();

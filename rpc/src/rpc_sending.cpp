@@ -15,35 +15,41 @@
 namespace muster::detail {
 
 struct rpc_sending::parts {
-  parts(core_ptr from, std::size_t to, const rpc_call_options& how, std::string what_it_is)
+  parts(core_ptr from, std::size_t to, const rpc_call_options& how, request_kind kind)
       : core(std::move(from)),
         member(to),
-        until(core->end_of_call(how.deadline)),
         copies(how.transfer == transfer::copy),
-        what(std::move(what_it_is)),
+        awaits_rejoin(how.awaits_rejoin),
         ring(core->requests_of(to)),
         message(*ring) {
+    terms.until = core->end_of_call(how.deadline);
+    terms.subject = {.kind = kind, .label = how.label};
+    head.kind = kind;
     head.flags = static_cast<std::uint8_t>((how.concurrent ? concurrent_call : 0) | (copies ? copied_result : 0));
     head.caller = static_cast<std::uint16_t>(core->index());
-    head.until = until.is_never() ? 0 : until.when().time_since_epoch().count();
+    const auto* const serves = served_call::current();
+    if (serves != nullptr && serves->core().shares_table_with(*core)) head.chain = serves->id().pack();
+    head.until = terms.until.is_never() ? 0 : terms.until.when().time_since_epoch().count();
   }
 
   [[nodiscard]] call_peer await_peer() const;
-  [[nodiscard]] call_ptr open(const call_peer& peer) const;
+  [[nodiscard]] call_ptr open() const;
   void push(pending_call& call);
+  void make(request_kind kind);
+  [[nodiscard]] std::string what() const { return terms.subject.in_words(); }
 
   const core_ptr core;
   const std::size_t member;
-  const deadline until;
   const bool copies;
-  const std::string what;
+  const bool awaits_rejoin;
   const std::shared_ptr<message_ring> ring;
   outgoing_message message;
+  call_terms terms;  // the peer: once it is known
   request_head head;
   std::span<std::byte> room;
   std::optional<call_peer> owner{};      // of a service or value: that incarnation
   std::shared_ptr<remote_state> made{};  // by this call
-  std::shared_ptr<remote_state> kept{};  // what it is called of, until it has been sent
+  std::uint64_t by_service = 0;          // by which service, if by one
 };
 
 namespace {
@@ -66,8 +72,7 @@ rpc_sending::~rpc_sending() = default;
 
 rpc_sending rpc_sending::to_member(const core_ptr& core, const std::string& member, const rpc_call_options& how) {
   core->require_member();
-  auto made = std::make_unique<parts>(core, core->require_name(member), how, text("a call to '", member, "'"));
-  made->head.kind = request_kind::function;
+  auto made = std::make_unique<parts>(core, core->require_name(member), how, request_kind::function);
   return rpc_sending(std::move(made));
 }
 
@@ -75,36 +80,38 @@ rpc_sending rpc_sending::to_maker(const core_ptr& core, const std::string& membe
                                   remote_handle& made) {
   auto sending = to_member(core, member, how);
   auto& parts = *sending.parts_;
-  parts.made =
-      std::make_shared<remote_state>(core, call_peer{.member = parts.member, .incarnation = 0, .who = {}},
-                                     core->new_id(), core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
-  parts.head.kind = request_kind::make;
-  parts.head.object = parts.made->id();
+  parts.make(request_kind::make);
   made = remote_handle(parts.made);
   return sending;
 }
 
 rpc_sending rpc_sending::to_service(const service_ptr& which, const rpc_call_options& how) {
-  if (which == nullptr) {
-    throw error(errc::invalid_argument, "a service that stands for none was called: get one by rpc_group::service()");
-  }
+  if (which == nullptr) throw_no_service();
   which->core->require_member();
-  auto made = std::make_unique<parts>(which->core, which->owner.member, how, text("the service '", which->name, "'"));
-  made->head.kind = request_kind::service;
+  auto made = std::make_unique<parts>(which->core, which->owner.member, how, request_kind::service);
+  made->terms.subject.service = std::shared_ptr<const std::string>(which, &which->name);
   made->head.object = which->id;
   made->owner = which->owner;
   return rpc_sending(std::move(made));
+}
+
+rpc_sending rpc_sending::to_service_maker(const service_ptr& which, const rpc_call_options& how, remote_handle& made) {
+  auto sending = to_service(which, how);
+  auto& parts = *sending.parts_;
+  parts.make(request_kind::make_by_service);
+  parts.by_service = which->id;
+  made = remote_handle(parts.made);
+  return sending;
 }
 
 rpc_sending rpc_sending::to_value(const remote_handle& which, const rpc_call_options& how) {
   auto& state = which.state();
   state.core()->require_member();
   state.require_made();
-  auto made = std::make_unique<parts>(state.core(), state.owner().member, how, "a call of a remote value");
-  made->head.kind = request_kind::method;
+  auto made = std::make_unique<parts>(state.core(), state.owner().member, how, request_kind::method);
   made->head.object = state.id();
   made->owner = state.owner();
-  made->kept = which.shared_state();
+  made->terms.kept = which.shared_state();
   return rpc_sending(std::move(made));
 }
 
@@ -112,22 +119,34 @@ token_encoder& rpc_sending::functions() { return parts_->core->encoder(); }
 
 std::span<std::byte> rpc_sending::make_room(std::size_t bytes, std::size_t attachments) {
   const bool has_cell = parts_->made != nullptr;
-  parts_->room = parts_->message.make_room(sizeof(request_head) + bytes, attachments + (has_cell ? 1 : 0));
+  const auto before = bytes_before_arguments(parts_->head.kind);
+  parts_->room = parts_->message.make_room(before + bytes, attachments + (has_cell ? 1 : 0));
   if (has_cell) static_cast<void>(parts_->message.attach(parts_->made->cell()));
-  return parts_->room.subspan(sizeof(request_head));
+  if (before != sizeof(request_head)) {
+    std::memcpy(parts_->room.data() + sizeof(request_head), &parts_->by_service, sizeof parts_->by_service);
+  }
+  return parts_->room.subspan(before);
 }
 
 attachment_sink* rpc_sending::attachments() noexcept { return parts_->copies ? nullptr : &parts_->message; }
 
+void rpc_sending::parts::make(request_kind kind) {
+  made = std::make_shared<remote_state>(core, call_peer{.member = member, .incarnation = 0, .who = {}}, core->new_id(),
+                                        core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
+  head.kind = terms.subject.kind = kind;
+  head.object = made->id();
+}
+
 call_peer rpc_sending::parts::await_peer() const {
-  if (!owner) return core->await_peer(member, until, what);
-  if (core->is_gone(*owner)) std::rethrow_exception(core->loss_of(*owner, false, what));
+  if (!owner) return core->await_peer(member, terms.until, terms.subject, awaits_rejoin);
+  if (core->is_gone(*owner)) std::rethrow_exception(core->loss_of(*owner, false, terms.subject));
   return *owner;
 }
 
-call_ptr rpc_sending::parts::open(const call_peer& peer) const {
+call_ptr rpc_sending::parts::open() const {
+  const auto until = terms.until;
   for (;;) {
-    if (auto call = core->calls().open(peer, until, kept)) return call;
+    if (auto call = core->calls().open(terms)) return call;
     core->require_member();
     core->expire_all();
     const serving_crew::pause others_serve;
@@ -135,7 +154,7 @@ call_ptr rpc_sending::parts::open(const call_peer& peer) const {
     const auto due = core->calls().first_due();
     if (!core->reader().wait_until(&full_ledger::has_room, &full, due.when() < until.when() ? due : until) &&
         until.expired()) {
-      throw task_error(error_info(errc::timed_out, text(what, " was not sent in time: ", full.most,
+      throw task_error(error_info(errc::timed_out, text(what(), " was not sent in time: ", full.most,
                                                         " calls of this member are under way, and none has ended "
                                                         "(rpc_ticket_options::calls)")));
     }
@@ -156,29 +175,32 @@ void rpc_sending::parts::push(pending_call& call) {
   auto found = message.try_push();
   if (found == queue_result::not_now) {
     const serving_crew::pause others_serve;
-    found = message.push(until, is_over, &asked);
+    found = message.push(terms.until, is_over, &asked);
   }
   if (found == queue_result::not_now) {
     core->calls().fail(call, [&](bool) {
       return std::make_exception_ptr(task_error(
-          error_info(errc::timed_out, text(what, " was not sent in time: the inbox of '", core->table().name_of(member),
-                                           "' is full (rpc_ticket_options::inbox)"))));
+          error_info(errc::timed_out, text(what(), " was not sent in time: the inbox of '",
+                                           core->table().name_of(member), "' is full (rpc_ticket_options::inbox)"))));
     });
   } else if (core->is_gone(call.peer())) {
-    core->calls().give_up(call, false, [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, what); });
+    core->calls().give_up(call, false,
+                          [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, terms.subject); });
     core->reader().look_again();
   }
 }
 
 held_source rpc_sending::send(std::uint64_t target) {
   auto& parts = *parts_;
-  const auto peer = parts.await_peer();
-  auto call = parts.open(peer);
+  const auto peer = parts.terms.peer = parts.await_peer();
+  auto call = parts.open();
   try {
     parts.head.target = target;
     parts.head.slot = static_cast<std::uint32_t>(call->slot());
     parts.head.generation = call->generation();
     parts.head.incarnation = peer.incarnation;
+    parts.core->table().calls_of(parts.head.caller)[call->slot()].object.store(parts.head.object,
+                                                                               std::memory_order_relaxed);
     std::memcpy(parts.room.data(), &parts.head, sizeof parts.head);
     parts.message.finish();
     if (parts.made != nullptr) {

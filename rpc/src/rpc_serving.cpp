@@ -20,14 +20,6 @@ namespace {
 constinit thread_local rpc_core* acting_here = nullptr;
 constinit thread_local const served_call* served_here = nullptr;
 
-std::atomic<std::uint64_t>& word_of(const group_table& table, const request_head& head) {
-  return table.calls_of(head.caller)[head.slot];
-}
-
-bool is_possible(const group_table& table, const request_head& head) noexcept {
-  return head.caller < table.shape().members && head.slot < table.shape().calls;
-}
-
 /// A reply on its way to the ring of the caller.
 ///
 /// Thread safety: belongs to the thread that serves the call.
@@ -85,7 +77,7 @@ public:
   served_request(rpc_core& core, rpc_job& job) : core_(core), job_(job), reply_(core, job.head) {}
 
   [[nodiscard]] std::span<const std::byte> arguments() const override {
-    return job_.message.frame().subspan(sizeof(request_head));
+    return job_.message.frame().subspan(bytes_before_arguments(job_.head.kind));
   }
   [[nodiscard]] attachment_source& attachments() override { return job_.message; }
   [[nodiscard]] token_decoder& functions() override { return core_.decoder(); }
@@ -97,6 +89,7 @@ public:
   [[nodiscard]] attachment_sink* reply_attachments() override {
     return (job_.head.flags & copied_result) != 0 ? nullptr : &sink_;
   }
+  [[nodiscard]] bool keeps_result() const override { return makes_a_value(job_.head.kind); }
   void keep(std::shared_ptr<void> made) override {
     job_.value->value = std::move(made);
     job_.value->is_made.store(true, std::memory_order_release);
@@ -119,11 +112,6 @@ private:
   outgoing_reply reply_;
   late_sink sink_{reply_};
 };
-
-error_info gone(const rpc_core& core, const char* what) {
-  return {errc::invalid_argument, text(what, " at '", core.table().name_of(core.index()),
-                                       "' that was called is not there any more: look it up again")};
-}
 
 }  // namespace
 
@@ -149,108 +137,6 @@ bool served_call::is_wanted() const noexcept {
          member_view::of(core_.table(), head_.caller).is_here(core_.where());
 }
 
-// ---- requests that come
-
-bool rpc_core::is_interrupted() const noexcept {
-  return interrupted_.load(std::memory_order_acquire) ||
-         domain_->deaths().load(std::memory_order_acquire) != deaths_.load(std::memory_order_relaxed);
-}
-
-std::function<void()> rpc_core::next() {
-  const auto is_over = [](void* of) { return static_cast<rpc_core*>(of)->is_interrupted(); };
-  ring_position at;
-  if (own_.requests->claim(at, deadline::never(), is_over, this) == queue_result::done) {
-    auto job = take_request(*own_.requests, at);
-    return job != nullptr ? try_to_dispatch(std::move(job)) : nullptr;
-  }
-  interrupted_.store(false, std::memory_order_relaxed);
-  const auto now = domain_->deaths().load(std::memory_order_acquire);
-  if (deaths_.exchange(now, std::memory_order_relaxed) == now) return nullptr;
-  return [this] { look_at_all(); };
-}
-
-void rpc_core::interrupt() noexcept {
-  interrupted_.store(true, std::memory_order_release);
-  push_nudge(index_);
-}
-
-void rpc_core::push_look(std::size_t member) noexcept {
-  const reply_head head{.slot = 0, .generation = 0, .kind = reply_kind::look};
-  const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-  try {
-    static_cast<void>(replies_of(member)->try_push(what));
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): its calls wait for their time
-  }
-}
-
-// At a full ring no thread sleeps.
-void rpc_core::push_nudge(std::size_t member) noexcept {
-  const request_head head;
-  const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-  try {
-    static_cast<void>((member == index_ ? own_.requests : requests_of(member))->try_push(what));
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): who waits there is told by the ring that it is broken
-  }
-}
-
-// One that was overwritten, or for which there is no memory, is not served.
-std::function<void()> rpc_core::try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept {
-  try {
-    return dispatch(job);
-  } catch (...) {
-    if (is_possible(table_, job->head)) refuse(*job, capture_current_exception());
-    return nullptr;
-  }
-}
-
-std::function<void()> rpc_core::dispatch(std::shared_ptr<rpc_job> job) {
-  const auto& head = job->head;
-  if (head.kind == request_kind::nudge) return nullptr;
-  if (head.kind == request_kind::look) {
-    auto value = values_.find(head.object);
-    return value != nullptr ? std::function<void()>([this, value] { look_at(value); }) : nullptr;
-  }
-  if (!is_possible(table_, head)) return nullptr;  // it was overwritten
-  if (head.incarnation != incarnation_ || has_left()) {
-    reply_lost(head);
-    return nullptr;
-  }
-  if (head.kind == request_kind::function) return runner(std::move(job));
-  return head.kind == request_kind::service ? dispatch_service(std::move(job)) : dispatch_value(std::move(job));
-}
-
-std::function<void()> rpc_core::dispatch_service(std::shared_ptr<rpc_job> job) {
-  auto service = services_.find(job->head.object);
-  if (service == nullptr) return refuse(*job, gone(*this, "a service")), nullptr;
-  job->service = service;
-  auto request = runner(std::move(job));
-  if (service->line == nullptr) return request;
-  auto& line = *service->line;
-  return in_line(service->line, line, std::move(request));
-}
-
-std::function<void()> rpc_core::dispatch_value(std::shared_ptr<rpc_job> job) {
-  if (job->head.kind == request_kind::make) {
-    auto made = std::make_shared<stored_value>();
-    made->id = job->head.object;
-    made->cell = job->message.take(0);
-    values_.add(made);
-  }
-  auto value = values_.find(job->head.object);
-  if (value == nullptr) return refuse(*job, gone(*this, "a value")), nullptr;
-  job->value = value;
-  const bool is_at_once = (job->head.flags & concurrent_call) != 0 && value->is_made.load(std::memory_order_acquire);
-  auto request = runner(std::move(job));
-  if (is_at_once) return request;
-  auto& line = value->line;
-  return in_line(std::move(value), line, std::move(request));
-}
-
-std::function<void()> rpc_core::in_line(std::shared_ptr<void> owner, serial_line& line, std::function<void()> request) {
-  if (!line.enter(request)) return nullptr;
-  return [owner = std::move(owner), &line, request = std::move(request)]() mutable { line.run(std::move(request)); };
-}
-
 std::function<void()> rpc_core::runner(std::shared_ptr<rpc_job> job) {
   return [this, job = std::move(job)] {
     run(*job);
@@ -258,25 +144,29 @@ std::function<void()> rpc_core::runner(std::shared_ptr<rpc_job> job) {
   };
 }
 
+// A circle is of all that are in it: it is told as it is, not as an exception of one of them.
 void rpc_core::run(rpc_job& job) noexcept {
   const auto& head = job.head;
   if (has_left()) return reply_lost(head);
   const served_call serving(*this, head);
   if (serving.until().expired()) return;  // its caller knows
   if (!call_word::try_begin(word_of(table_, head), head.generation)) return;
+  waits_.clear(id_of(head));  // it has its turn
   const acting_member here(*this);
   std::optional<error_info> failure;
   try {
     serve(job);
+  } catch (const task_error& found) {
+    failure.emplace(found.code() == errc::would_deadlock ? found.info() : capture_current_exception());
   } catch (...) {
     failure.emplace(capture_current_exception());
   }
   job.message.reset();
   if (failure) {
-    if (head.kind == request_kind::make) job.value->failure = failure;
-    refuse(job, *failure);
+    if (makes_a_value(head.kind)) job.value->failure = failure;
+    refuse(head, *failure);
   }
-  if (head.kind == request_kind::make) look_at(job.value);  // its last reference may have gone meanwhile
+  if (makes_a_value(head.kind)) look_at(job.value);  // its last reference may have gone meanwhile
 }
 
 // With a value that could not be made goes what its making threw.
@@ -298,12 +188,12 @@ void rpc_core::serve(rpc_job& job) {
   request.send();
 }
 
-void rpc_core::refuse(const rpc_job& job, const error_info& why) noexcept {
+void rpc_core::refuse(const request_head& head, const error_info& why) noexcept {
   try {
-    reply_error(*this, job.head, why);
+    reply_error(*this, head, why);
   } catch (const std::exception&) {  // without room for it: the caller is told that much, or waits for its time
     try {
-      reply_error(*this, job.head, error_info(why.code(), "there was no memory for the error"));
+      reply_error(*this, head, error_info(why.code(), "there was no memory for the error"));
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
     }
   }
@@ -317,34 +207,6 @@ void rpc_core::reply_lost(const request_head& head) noexcept {
     reply.send();
   } catch (
       const std::exception&) {  // NOLINT(bugprone-empty-catch): its caller looks when it is told that a member has left
-  }
-}
-
-// ---- values without references
-
-void rpc_core::look_at_all() {
-  for (const auto& each : values_.all()) look_at(each);
-}
-
-// Behind its calls. Others may still have calls under way: their references keep the cell meanwhile.
-void rpc_core::look_at(const value_ptr& which) {
-  if (which->names != 0 || !which->cell.is_unique() || !domain_->blocks().is_sole(which->cell)) return;
-  auto gone = values_.remove(which->id);
-  if (gone == nullptr) return;
-  auto& line = gone->line;
-  if (auto drop = in_line(gone, line, [gone] {})) drop();  // calls that are not in the line keep it, too
-}
-
-void rpc_core::tell_owner(const call_peer& owner, std::uint64_t id) noexcept {
-  try {
-    request_head head;
-    head.kind = request_kind::look;
-    head.object = id;
-    head.incarnation = owner.incarnation;
-    const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-    static_cast<void>((owner.member == index_ ? own_.requests : requests_of(owner.member))->try_push(what));
-  } catch (
-      const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
   }
 }
 

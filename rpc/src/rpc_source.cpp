@@ -7,6 +7,7 @@
 
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/wait_graph.hpp>
 #include <muster/serialize/exceptions.hpp>
 
 #include "member_claim.hpp"
@@ -25,9 +26,48 @@ bool call_is_done(const held_source& which) {
   return call.is_done();
 }
 
+/// While it lives the call that this thread serves, if it serves one of the same group, waits for another one.
+///
+/// Thread safety: belongs to its thread.
+class waiting_edge {
+public:
+  waiting_edge(rpc_core& core, const pending_call& call) : core_(core) {
+    const auto* const serves = served_call::current();
+    if (serves == nullptr || !serves->core().shares_table_with(core)) return;
+    self_ = serves->id();
+    other_ = {.member = static_cast<std::uint32_t>(core.index()),
+              .slot = static_cast<std::uint32_t>(call.slot()),
+              .generation = call.generation()};
+    core.waits().set(self_, other_);
+  }
+  waiting_edge(const waiting_edge&) = delete;
+  waiting_edge& operator=(const waiting_edge&) = delete;
+  ~waiting_edge() { core_.waits().clear(self_); }
+
+  /// Ends the call that is waited for where that would never end.
+  void end_circle(pending_call& call) const {
+    if (!self_.is_any()) return;
+    const auto circle = core_.waits().circle_of(other_);
+    if (circle.empty()) return;
+    core_.calls().cancel(call, true,
+                         [&](bool) { return std::make_exception_ptr(task_error(core_.deadlock_of(circle))); });
+  }
+
+private:
+  rpc_core& core_;
+  call_id self_;
+  call_id other_;
+};
+
+// A wait that ends before the call does, by its own time, closes no circle.
 bool wait_for_call(const held_source& which, deadline until) {
   auto& call = call_of(which);
   if (call.is_done()) return true;
+  std::optional<waiting_edge> edge;
+  if (until.when() >= call.until().when()) {
+    edge.emplace(core_of(which), call);
+    edge->end_circle(call);
+  }
   const auto what_makes_it_may_be_behind_us = callback_pause::until(until);
   const serving_crew::pause others_serve;
   const bool ends_first = call.until().when() < until.when();
@@ -90,7 +130,7 @@ const source_functions rpc_functions{.wait = &wait_for_call,
 std::exception_ptr failure_of_call(const held_source& which) {
   const auto& call = call_of(which);
   if (call.failure() != nullptr) return call.failure();
-  return call.kind() == reply_kind::lost ? core_of(which).loss_of(call.peer(), false, "a call") : nullptr;
+  return call.kind() == reply_kind::lost ? core_of(which).loss_of(call.peer(), false, call.subject()) : nullptr;
 }
 
 }  // namespace muster::detail

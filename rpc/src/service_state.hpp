@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include <muster/base/error.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
 
 namespace muster::detail {
@@ -18,5 +19,9 @@ public:
   const call_peer owner;
   const std::uint64_t id;
 };
+
+[[noreturn]] inline void throw_no_service() {
+  throw error(errc::invalid_argument, "a service that stands for none was called: get one by rpc_group::service()");
+}
 
 }  // namespace muster::detail

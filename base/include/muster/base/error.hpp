@@ -37,6 +37,7 @@ enum class errc {
   forked = 17,            ///< it belongs to the process that this one was forked from: make your own after fork()
   device_lost = 18,       ///< this process cannot use its device any more: a worker is replaced for it; call again
   no_device = 19,         ///< no such device, or no driver for it: use another, or the CPU
+  would_deadlock = 20,    ///< calls would wait for one another: let one of them go on without waiting
 };
 
 /// The category of errc. Its messages say what the code means, not what happened.

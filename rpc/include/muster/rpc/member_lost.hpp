@@ -12,12 +12,13 @@ namespace muster {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class member_lost : public task_error {
 public:
-  /// `what`: which function, service or value was called, as it is to be shown.
-  member_lost(const std::string& member, const std::string& what, bool has_left, bool had_begun);
+  /// `service`: what service() returns; `what`: the same as the text is to name it.
+  member_lost(const std::string& member, const std::string& service, const std::string& what, bool has_left,
+              bool had_begun);
 
   /// Returns the name of the member.
   [[nodiscard]] const std::string& member() const noexcept { return member_; }
-  /// Returns what was called: the name of a service, or what kind of call it was.
+  /// Returns what was called: the name of a service, else what it was: "a function", "a remote value", "a barrier".
   [[nodiscard]] const std::string& service() const noexcept { return service_; }
   /// False: the call has not begun and never will, so that it is safe to repeat it. True: it may have had effects.
   [[nodiscard]] bool had_begun() const noexcept { return had_begun_; }

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/member_lost.hpp>
@@ -41,6 +42,17 @@ public:
     using method = detail::rpc_method<T, F, sent_as<Args>...>;
     return detail::future_of_call<typename method::result>(detail::send_call<F, sent_as<Args>...>(
         detail::rpc_sending::to_value(handle_, how_), &method::run, f, std::forward<Args>(args)...));
+  }
+  /// The same, with futures among the arguments: it is sent when all of them are there, and fails as they do.
+  template <class F, class... Args>
+    requires(detail::is_future<Args> || ...)
+  [[nodiscard]] auto call_async(F f, Args&&... args) const {
+    return detail::submit_when_ready(
+        detail::home_of(handle_),
+        [calls = *this, f = std::move(f)]<class... Values>(Values&&... values) {
+          return calls.call_async(f, std::forward<Values>(values)...);
+        },
+        std::forward<Args>(args)...);
   }
   /// As remote_ref::to_here.
   [[nodiscard]] T to_here() const { return to_here_async().get(); }

@@ -9,12 +9,7 @@
 //     group.serve("score", [&](const tensor& image) { … });     // a service
 //     auto weights = group.find<tensor>("weights");             // a value that a member has published
 
-#include <sys/types.h>
-
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -25,71 +20,14 @@
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/member_lost.hpp>
 #include <muster/rpc/remote_ref.hpp>
+#include <muster/rpc/rpc_calls.hpp>
 #include <muster/rpc/rpc_options.hpp>
+#include <muster/rpc/rpc_status.hpp>
 #include <muster/rpc/rpc_ticket.hpp>
 #include <muster/rpc/service.hpp>
 #include <muster/rpc/this_call.hpp>
 
 namespace muster {
-
-/// What a member is to its group.
-enum class member_state : std::uint8_t {
-  expected,  ///< it has not joined yet, or its name is free again
-  joined,    ///< it can be called
-  left,      ///< it has left
-  lost       ///< its process has died
-};
-
-/// Of one member, at one moment.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct member_status {
-  std::string name;               ///< as in the ticket
-  member_state state{};           ///< what it is now
-  pid_t pid = 0;                  ///< of its process; 0 where it never joined
-  std::uint32_t incarnation = 0;  ///< how often the name has been joined
-};
-
-/// Calls of a group with options.
-///
-/// Thread safety: as rpc_group.
-class rpc_calls {
-public:
-  /// As rpc_group::call.
-  template <class F, class... Args>
-  auto call(const std::string& member, F f, Args&&... args) const {
-    return call_async(member, std::move(f), std::forward<Args>(args)...).get();
-  }
-  /// As rpc_group::call_async.
-  template <class F, class... Args>
-  [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
-    detail::check_call<F, sent_as<Args>...>();
-    using function = detail::rpc_function<F, sent_as<Args>...>;
-    return detail::future_of_call<typename function::result>(detail::send_call<F, sent_as<Args>...>(
-        detail::rpc_sending::to_member(core_, member, how_), &function::run, f, std::forward<Args>(args)...));
-  }
-  /// As rpc_group::remote.
-  template <class F, class... Args>
-  [[nodiscard]] auto remote(const std::string& member, F f, Args&&... args) const {
-    detail::require_sendable<typename detail::callable_parts<F>::innermost>();
-    detail::require_transportable_call<F, sent_as<Args>...>();
-    detail::require_invocable<F, sent_as<Args>...>();
-    using maker = detail::rpc_maker<F, sent_as<Args>...>;
-    static_assert(!std::is_void_v<typename maker::result>,
-                  "muster: remote() keeps what the function returns, and this one returns nothing: use call()");
-    detail::remote_handle made;
-    static_cast<void>(detail::send_call<F, sent_as<Args>...>(detail::rpc_sending::to_maker(core_, member, how_, made),
-                                                             &maker::run, f, std::forward<Args>(args)...));
-    return remote_ref<typename maker::result>(std::move(made));
-  }
-
-private:
-  friend class rpc_group;
-  rpc_calls(detail::core_ptr core, const rpc_call_options& how) : core_(std::move(core)), how_(how) {}
-
-  detail::core_ptr core_;
-  rpc_call_options how_;
-};
 
 /// A member of an RPC group: it calls functions at other members, methods of values that live there, and services by
 /// name; and serves theirs, on threads of its own.
@@ -125,6 +63,11 @@ public:
   [[nodiscard]] bool is_member(const std::string& name) const;
   /// Returns each member as it is now, sorted by name.
   [[nodiscard]] std::vector<member_status> states() const;
+  /// Returns the services that there are now, sorted by name; and the published values.
+  ///@{
+  [[nodiscard]] std::vector<name_status> services() const;
+  [[nodiscard]] std::vector<name_status> values() const;
+  ///@}
 
   /// Calls `f(args...)` at that member, and waits for the result. A member that has not joined yet is waited for.
   /// Throws what `f` throws, as future::get() does; member_lost when the member dies or leaves, at once if it has;
@@ -134,7 +77,8 @@ public:
   auto call(const std::string& member, F f, Args&&... args) const {
     return with({}).call(member, std::move(f), std::forward<Args>(args)...);
   }
-  /// The same, without waiting for the result: returns a future. It waits for room in the member's inbox.
+  /// The same, without waiting for the result: returns a future. It waits for room in the member's inbox. Futures may
+  /// be arguments: then it is sent when they are there.
   template <class F, class... Args>
   [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
     return with({}).call_async(member, std::move(f), std::forward<Args>(args)...);
@@ -151,6 +95,7 @@ public:
   /// Offers a service under that name, until unserve(), leave() or this process's end. `f` stays in this process, and
   /// may capture; it runs on the serving threads. Throws errc::invalid_argument when any member serves that name.
   template <class F>
+    requires(!std::is_function_v<F>)
   void serve(const std::string& name, F f, const service_options& how = {}) const {
     static_assert(detail::has_one_signature<F>,
                   "muster: it is not clear how this service is called, since its operator() is a template or has "
@@ -179,6 +124,24 @@ public:
     detail::service_form<Signature>::check();
     return muster::service<Signature>(
         detail::find_service(core(), name, detail::service_form<Signature>::mark(), true));
+  }
+
+  /// Calls a service by name, once: `group.call_service<float>("score", image)`. Its arguments are of the types that
+  /// are given. Throws errc::invalid_argument at once where none serves that name, or its types are others; and as
+  /// service.
+  template <class R, class... Args>
+  R call_service(const std::string& name, const Args&... args) const {
+    return with({}).template call_service<R>(name, args...);
+  }
+  /// The same, without waiting for the result.
+  template <class R, class... Args>
+  [[nodiscard]] future<R> call_service_async(const std::string& name, const Args&... args) const {
+    return with({}).template call_service_async<R>(name, args...);
+  }
+  /// The same; what the service returns stays with its member.
+  template <class R, class... Args>
+  [[nodiscard]] remote_ref<R> remote_service(const std::string& name, const Args&... args) const {
+    return with({}).template remote_service<R>(name, args...);
   }
 
   /// Keeps a value here, for references to it.

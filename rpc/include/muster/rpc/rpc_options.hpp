@@ -7,6 +7,7 @@
 
 #include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
+#include <muster/pool/task_options.hpp>
 #include <muster/serialize/transfer.hpp>
 
 namespace muster {
@@ -49,6 +50,11 @@ struct rpc_call_options {
   /// Whether tensors among arguments and in the result go as the same memory or as copies; transfer::move is as
   /// transfer::reference.
   muster::transfer transfer = muster::transfer::reference;
+  /// Whether a member that has died or left is waited for, until its name is joined again: of a function that is called
+  /// at a member. Else such a call throws member_lost at once.
+  bool awaits_rejoin = false;
+  /// Shown in the errors of the call.
+  task_label label{};
   /// Of a remote value: not in the order of its calls, but at once, maybe beside others.
   bool concurrent = false;
 };

@@ -10,9 +10,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <muster/async/detail/dependent_call.hpp>
 #include <muster/async/future.hpp>
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/member_lost.hpp>
+#include <muster/rpc/remote_ref.hpp>
 #include <muster/rpc/rpc_options.hpp>
 
 namespace muster {
@@ -46,6 +48,15 @@ struct service_form<R(Args...)> {
       };
       run_and_reply<result>(call, invoke);
     };
+  }
+  [[nodiscard]] static remote_ref<result> send_maker(const service_ptr& which, const rpc_call_options& how,
+                                                     const sent_as<Args>&... args) {
+    static_assert(!std::is_void_v<R>, "muster: remote() keeps what the service returns, and this one returns nothing");
+    remote_handle made;
+    auto sending = rpc_sending::to_service_maker(which, how, made);
+    encode_into<sent_as<Args>...>(sending, args...);
+    static_cast<void>(sending.send(mark().fingerprint));
+    return remote_ref<result>(std::move(made));
   }
   [[nodiscard]] static future<result> send(const service_ptr& which, const rpc_call_options& how,
                                            const sent_as<Args>&... args) {
@@ -109,6 +120,18 @@ public:
   /// The same, without waiting for it.
   [[nodiscard]] future<result_type> call_async(const sent_as<Args>&... args) const {
     return detail::service_form<R(Args...)>::send(found_, how_, args...);
+  }
+  /// The same, with futures among the arguments: it is sent when all of them are there, and fails as they do.
+  template <class... Given>
+    requires(sizeof...(Given) == sizeof...(Args) && (detail::is_future<Given> || ...))
+  [[nodiscard]] future<result_type> call_async(Given&&... args) const {
+    return detail::submit_when_ready(
+        detail::home_of(found_), [self = *this](const sent_as<Args>&... values) { return self.call_async(values...); },
+        std::forward<Given>(args)...);
+  }
+  /// Calls it; what it returns stays with its member. Returns a reference to that at once, as rpc_group::remote does.
+  [[nodiscard]] auto remote(const sent_as<Args>&... args) const {
+    return detail::service_form<R(Args...)>::send_maker(found_, how_, args...);
   }
   /// The same service, called with options.
   [[nodiscard]] service with(const rpc_call_options& how) const {

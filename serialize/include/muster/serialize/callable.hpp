@@ -201,7 +201,7 @@ struct callable_wire<Callable> {
   static sent send(const Callable& callable, token_encoder& encoder) {
     require_callable(callable);
     member_code found;
-    std::memcpy(&found, &callable, sizeof callable);
+    std::memcpy(static_cast<void*>(&found), &callable, sizeof callable);
     if constexpr (std::is_member_function_pointer_v<Callable>) {
       if (!found.is_virtual()) {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one

@@ -53,6 +53,9 @@ public:
   [[nodiscard]] static rpc_sending to_maker(const core_ptr& core, const std::string& member,
                                             const rpc_call_options& how, remote_handle& made);
   [[nodiscard]] static rpc_sending to_service(const service_ptr& which, const rpc_call_options& how);
+  /// The same, whose result stays there.
+  [[nodiscard]] static rpc_sending to_service_maker(const service_ptr& which, const rpc_call_options& how,
+                                                    remote_handle& made);
   [[nodiscard]] static rpc_sending to_value(const remote_handle& which, const rpc_call_options& how);
 
   rpc_sending(rpc_sending&& other) noexcept;
@@ -74,6 +77,13 @@ private:
 
   std::unique_ptr<parts> parts_;
 };
+
+/// Where futures of calls come from. Throws errc::invalid_argument for what stands for none.
+///@{
+[[nodiscard]] std::shared_ptr<future_home> home_of(const core_ptr& core);
+[[nodiscard]] std::shared_ptr<future_home> home_of(const service_ptr& which);
+[[nodiscard]] std::shared_ptr<future_home> home_of(const remote_handle& which);
+///@}
 
 /// Of held_sources that are calls.
 extern const source_functions rpc_functions;

@@ -39,6 +39,9 @@ void run_and_reply(rpc_request& call, const auto& invoke) {
   if constexpr (std::is_void_v<R>) {
     invoke();
     static_cast<void>(call.make_reply(0, 0));
+  } else if (call.keeps_result()) {
+    call.keep(std::shared_ptr<R>(new R(invoke())));
+    static_cast<void>(call.make_reply(0, 0));
   } else {
     reply_with<R>(call, invoke());
   }

@@ -31,6 +31,8 @@ public:
   [[nodiscard]] virtual std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments) = 0;
   /// Where the blocks of the result go; nullptr where they are to be copied.
   [[nodiscard]] virtual attachment_sink* reply_attachments() = 0;
+  /// Whether what is returned stays here: then keep() gets it, and the reply is empty.
+  [[nodiscard]] virtual bool keeps_result() const = 0;
   /// Keeps what was made, for references to it.
   virtual void keep(std::shared_ptr<void> made) = 0;
 

@@ -16,6 +16,8 @@
 #include <muster/base/detail/mutex.hpp>
 #include <muster/memory/detail/wait/rank_identity.hpp>
 #include <muster/queue/detail/taken_message.hpp>
+#include <muster/rpc/detail/call_subject.hpp>
+#include <muster/rpc/detail/group_table.hpp>
 #include <muster/rpc/detail/rpc_heads.hpp>
 
 namespace muster::detail {
@@ -29,24 +31,33 @@ struct call_peer {
   rank_identity who;
 };
 
+/// What a call is begun with.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct call_terms {
+  call_peer peer;
+  deadline until;
+  call_subject subject{};
+  std::shared_ptr<void> kept{};  ///< what must be there until it has ended: the reference that it is called by
+};
+
 /// A call of this member's that is under way, or has ended and was not taken yet.
 ///
 /// Thread safety: is_done(): safe. What it ended with: safe once that is true, for one thread. Else: the ledger's.
 class pending_call {
 public:
-  /// `kept`: what must be there until it has ended: the reference that it is called by.
-  pending_call(const call_peer& peer, std::size_t slot, std::uint32_t generation, deadline until,
-               std::shared_ptr<void> kept) noexcept
-      : peer_(peer), slot_(slot), generation_(generation), until_(until), kept_(std::move(kept)) {}
+  pending_call(const call_terms& terms, std::size_t slot, std::uint32_t generation)
+      : terms_(terms), slot_(slot), generation_(generation) {}
   pending_call(const pending_call&) = delete;
   pending_call& operator=(const pending_call&) = delete;
 
   [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
-  [[nodiscard]] const call_peer& peer() const noexcept { return peer_; }
+  [[nodiscard]] const call_peer& peer() const noexcept { return terms_.peer; }
+  [[nodiscard]] const call_subject& subject() const noexcept { return terms_.subject; }
   [[nodiscard]] std::size_t slot() const noexcept { return slot_; }
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   /// When its caller stops waiting for it.
-  [[nodiscard]] deadline until() const noexcept { return until_; }
+  [[nodiscard]] deadline until() const noexcept { return terms_.until; }
 
   /// Why there is no reply; null where there is one. Requires: is_done(); the same of reply().
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
@@ -56,11 +67,9 @@ public:
 private:
   friend class call_ledger;
 
-  const call_peer peer_;
+  call_terms terms_;
   const std::size_t slot_;
   const std::uint32_t generation_;
-  const deadline until_;
-  std::shared_ptr<void> kept_;
   taken_message reply_;
   reply_kind kind_ = reply_kind::value;
   std::exception_ptr failure_;
@@ -73,20 +82,18 @@ using call_ptr = std::shared_ptr<pending_call>;
 /// The calls of a member that are under way. It decides how each ends, once: by a reply, or why there is none.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: its words are in shared memory (call_word.hpp), the rest is this process's own.
+/// Process safety: the words are in shared memory (call_word.hpp), the rest is this process's own.
 class call_ledger {
 public:
   using reason_of_call = std::function<std::exception_ptr(const pending_call&, bool had_begun)>;
-  using words = std::span<std::atomic<std::uint64_t>>;
 
-  /// Lifetime: borrows the words, which no other ledger uses from now on.
-  explicit call_ledger(words of_member);
+  /// Lifetime: borrows the lines, which no other ledger uses from now on.
+  explicit call_ledger(group_table::call_lines of_member);
   call_ledger(const call_ledger&) = delete;
   call_ledger& operator=(const call_ledger&) = delete;
 
   /// Begins a call; nullptr when as many are under way as there can be, and after close().
-  [[nodiscard]] call_ptr open(const call_peer& peer, deadline until, const std::shared_ptr<void>& kept = nullptr)
-      MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] call_ptr open(const call_terms& terms) MUSTER_EXCLUDES(mutex_);
   /// Ends all, each with what `why` gives, and begins no further ones.
   void close(const reason_of_call& why) MUSTER_EXCLUDES(mutex_);
   /// When the first call is to be over.
@@ -123,7 +130,7 @@ private:
   bool end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
   static void settle(aftermath& after) noexcept;
 
-  const words words_;
+  const group_table::call_lines lines_;
   mutable mutex mutex_;
   std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);            // by slot
   std::vector<std::uint32_t> free_slots_ MUSTER_GUARDED_BY(mutex_);  // with room for all

@@ -68,7 +68,16 @@ struct alignas(64) name_line {
 };
 static_assert(sizeof(name_line) == 256);
 
-/// The shared memory of an RPC group: header, modules, a line of each member, lines of names, words of calls. Layout:
+/// A line of each call that a member may have under way.
+struct alignas(32) call_line {
+  std::atomic<std::uint64_t> word;       ///< call_word.hpp
+  std::atomic<std::uint64_t> waits_for;  ///< wait_graph.hpp
+  std::atomic<std::uint64_t> object;     ///< what is called: request_head::object; for messages
+  std::uint64_t unused;
+};
+static_assert(sizeof(call_line) == 32);
+
+/// The shared memory of an RPC group: header, modules, a line of each member, lines of names, lines of calls. Layout:
 /// docs/formats/rpc.md.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
@@ -76,7 +85,7 @@ static_assert(sizeof(name_line) == 256);
 /// Lifetime: borrows the memory.
 class group_table {
 public:
-  using call_words = std::span<std::atomic<std::uint64_t>>;
+  using call_lines = std::span<call_line>;
 
   /// Makes one in `bytes`. Requires: they are aligned to 64, and as many as shape.total_bytes().
   static group_table make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept;
@@ -91,7 +100,7 @@ public:
   [[nodiscard]] std::span<name_line> names() const noexcept { return {names_, shape_.names}; }
   /// How many lines of names have been used so far.
   [[nodiscard]] std::atomic<std::uint64_t>& names_used() const noexcept { return *names_used_; }
-  [[nodiscard]] call_words calls_of(std::size_t member) const noexcept {
+  [[nodiscard]] call_lines calls_of(std::size_t member) const noexcept {
     return {calls_ + member * shape_.calls, shape_.calls};
   }
   /// A futex (wait_protocol.hpp) of all who wait for a member to join, a name, or a barrier.
@@ -110,7 +119,7 @@ private:
   module_entry* modules_;
   member_line* members_;
   name_line* names_;
-  std::atomic<std::uint64_t>* calls_;
+  call_line* calls_;
   std::atomic<std::uint64_t>* names_used_;
   std::atomic<std::uint32_t>* news_;
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,25 @@
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/detail/rpc_heads.hpp>
 #include <muster/rpc/detail/serving_crew.hpp>
+#include <muster/rpc/detail/wait_graph.hpp>
 #include <muster/rpc/rpc_ticket.hpp>
 #include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
+
+[[nodiscard]] constexpr call_id id_of(const request_head& head) noexcept {
+  return {.member = head.caller, .slot = head.slot, .generation = head.generation};
+}
+
+/// Its call word. Requires: is_possible().
+[[nodiscard]] inline std::atomic<std::uint64_t>& word_of(const group_table& table, const request_head& head) noexcept {
+  return table.calls_of(head.caller)[head.slot].word;
+}
+
+/// False for one that was overwritten.
+[[nodiscard]] inline bool is_possible(const group_table& table, const request_head& head) noexcept {
+  return head.caller < table.shape().members && head.slot < table.shape().calls;
+}
 
 /// A request that was taken out of the inbox.
 ///
@@ -60,11 +76,18 @@ public:
   void leave() noexcept MUSTER_EXCLUDES(leaving_);
 
   [[nodiscard]] const group_table& table() const noexcept { return table_; }
+  /// Whether the other one is a member of the same group.
+  [[nodiscard]] bool shares_table_with(const rpc_core& other) const noexcept {
+    return &table_.member(0) == &other.table_.member(0);
+  }
   [[nodiscard]] domain& where() const noexcept { return *domain_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_; }
   [[nodiscard]] token_encoder& encoder() noexcept { return encoder_; }
   [[nodiscard]] token_decoder& decoder() noexcept { return decoder_; }
+  [[nodiscard]] const wait_graph& waits() const noexcept { return waits_; }
+  /// Why calls that wait for one another are ended: names them.
+  [[nodiscard]] error_info deadlock_of(std::span<const call_id> circle) const;
   [[nodiscard]] call_ledger& calls() noexcept { return calls_; }
   [[nodiscard]] reply_reader& reader() noexcept { return reader_; }
   [[nodiscard]] serving_crew& crew() noexcept { return crew_; }
@@ -82,9 +105,9 @@ public:
   /// When a call that begins now is to be over.
   [[nodiscard]] deadline end_of_call(std::chrono::nanoseconds given) const;
   /// The member, once it has joined. Throws member_lost, errc::timed_out.
-  [[nodiscard]] call_peer await_peer(std::size_t member, deadline until, const std::string& what);
+  [[nodiscard]] call_peer await_peer(std::size_t member, deadline until, const call_subject& what, bool awaits_rejoin);
   /// Why a call to that member cannot be answered any more; null where it can.
-  [[nodiscard]] std::exception_ptr loss_of(const call_peer& peer, bool had_begun, const std::string& what) const;
+  [[nodiscard]] std::exception_ptr loss_of(const call_peer& peer, bool had_begun, const call_subject& what) const;
   [[nodiscard]] bool is_gone(const call_peer& peer) const noexcept;
 
   /// The ring of a member; of its requests, or of replies to it.
@@ -143,12 +166,14 @@ private:
   [[nodiscard]] std::function<void()> dispatch(std::shared_ptr<rpc_job> job);
   [[nodiscard]] std::function<void()> dispatch_service(std::shared_ptr<rpc_job> job);
   [[nodiscard]] std::function<void()> dispatch_value(std::shared_ptr<rpc_job> job);
+  [[nodiscard]] std::function<void()> dispatch_maker(std::shared_ptr<rpc_job> job, value_ptr made);
   [[nodiscard]] std::function<void()> in_line(std::shared_ptr<void> owner, serial_line& line,
-                                              std::function<void()> request);
+                                              std::function<void()> request, const request_head& head);
+  void end_circle(const request_head& head) noexcept;
   [[nodiscard]] std::function<void()> runner(std::shared_ptr<rpc_job> job);
   void run(rpc_job& job) noexcept;
   void serve(rpc_job& job);
-  void refuse(const rpc_job& job, const error_info& why) noexcept;
+  void refuse(const request_head& head, const error_info& why) noexcept;
   [[nodiscard]] std::function<void()> try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept;
   void look_at_all();
   void drop_queued();
@@ -167,6 +192,7 @@ private:
   token_encoder encoder_;
   token_decoder decoder_;
   name_table names_;
+  const wait_graph waits_;
   place_word place_ = 0;
   const sleeper sleeper_;
   mutex links_mutex_;
@@ -220,6 +246,7 @@ public:
 
   [[nodiscard]] rpc_core& core() const noexcept { return core_; }
   [[nodiscard]] const request_head& head() const noexcept { return head_; }
+  [[nodiscard]] call_id id() const noexcept { return id_of(head_); }
   [[nodiscard]] deadline until() const noexcept;
   [[nodiscard]] bool is_wanted() const noexcept;
 

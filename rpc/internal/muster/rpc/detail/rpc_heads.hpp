@@ -14,16 +14,21 @@ namespace muster::detail {
 
 /// What a request asks for.
 enum class request_kind : std::uint8_t {
-  function,  ///< `target`: the token of what decodes, runs and replies
-  service,   ///< `object`: the service; `target`: fingerprint of its arguments and result
-  method,    ///< `object`: the value; `target`: as of a function
-  make,      ///< `object`: the value's number to be; `target`: as of a function; its cell is the first block
-  look,      ///< the holders of a value may have let go of it; there is no reply
-  nudge      ///< nothing: the thread that waits looks anew
+  function,         ///< `target`: the token of what decodes, runs and replies
+  service,          ///< `object`: the service; `target`: fingerprint of its arguments and result
+  method,           ///< `object`: the value; `target`: as of a function
+  make,             ///< `object`: the value's number to be; `target`: as of a function; its cell is the first block
+  make_by_service,  ///< the same; `target`: as of a service, whose number is before the arguments
+  look,             ///< the holders of a value may have let go of it; there is no reply
+  nudge             ///< nothing: the thread that waits looks anew
 };
 
 inline constexpr std::uint8_t concurrent_call = 1;  ///< request_head::flags: not in a line with others
 inline constexpr std::uint8_t copied_result = 2;    ///< what of it lies in shared memory is copied
+
+[[nodiscard]] constexpr bool makes_a_value(request_kind kind) noexcept {
+  return kind == request_kind::make || kind == request_kind::make_by_service;
+}
 
 struct request_head {
   std::uint64_t target = 0;
@@ -38,6 +43,11 @@ struct request_head {
   std::uint8_t flags = 0;
 };
 static_assert(sizeof(request_head) == 48);
+
+/// How many bytes are before the arguments.
+[[nodiscard]] constexpr std::size_t bytes_before_arguments(request_kind kind) noexcept {
+  return sizeof(request_head) + (kind == request_kind::make_by_service ? sizeof(std::uint64_t) : 0);
+}
 
 /// How a call ended at the member that served it.
 enum class reply_kind : std::uint32_t {

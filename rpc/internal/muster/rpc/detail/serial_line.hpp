@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <muster/base/detail/mutex.hpp>
+#include <muster/rpc/detail/wait_graph.hpp>
 
 namespace muster::detail {
 
@@ -20,14 +21,16 @@ public:
   serial_line(const serial_line&) = delete;
   serial_line& operator=(const serial_line&) = delete;
 
-  /// Whether the caller is to run it now, by run(); else it waits for its turn.
-  [[nodiscard]] bool enter(request& what) MUSTER_EXCLUDES(mutex_) {
+  /// Whether the caller is to run it now, by run(); else it waits for its turn. `which` call it is; of none, when that
+  /// has no generation. Before another can run it, `waits_behind(which)` is told behind which call it waits.
+  template <class Told>
+  [[nodiscard]] bool enter(request& what, const call_id& which, const Told& waits_behind) MUSTER_EXCLUDES(mutex_) {
     const scoped_lock lock(mutex_);
-    if (std::exchange(is_busy_, true)) {
-      waiting_.push_back(std::move(what));
-      return false;
-    }
-    return true;
+    const auto before = which.is_any() ? std::exchange(last_, which) : last_;
+    if (!std::exchange(is_busy_, true)) return true;
+    waits_behind(before);
+    waiting_.push_back(std::move(what));
+    return false;
   }
   /// Runs it, and those that have come meanwhile.
   void run(request what) MUSTER_EXCLUDES(mutex_) {
@@ -48,6 +51,7 @@ private:
   }
 
   mutex mutex_;
+  call_id last_ MUSTER_GUARDED_BY(mutex_);  // that came
   bool is_busy_ MUSTER_GUARDED_BY(mutex_) = false;
   std::deque<request> waiting_ MUSTER_GUARDED_BY(mutex_);
 };
