@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -62,7 +63,7 @@ group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) n
       news_(&lines_at<table_header>(header_)->news) {}
 
 group_table group_table::make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept {
-  std::memset(bytes.data(), 0, shape.total_bytes());
+  std::memset(bytes.data(), 0, calls_offset(shape) + shape.named * shape.calls * sizeof(call_line));
   auto& header = *lines_at<table_header>(bytes.data());
   header.shape = shape;
   header.name_bytes = std::min(name.size(), table_header::most_name_bytes);
@@ -89,6 +90,10 @@ std::string group_table::name() const {
   return {header.name.data(), std::min<std::size_t>(header.name_bytes, table_header::most_name_bytes)};
 }
 
+void group_table::clear_calls_of(std::size_t member) const noexcept {
+  for (auto& each : calls_of(member)) new (&each) call_line{};
+}
+
 std::string group_table::name_of(std::size_t member) const {
   const auto& line = members_[member];
   const auto size = line.name_bytes.load(std::memory_order_acquire);
@@ -97,11 +102,13 @@ std::string group_table::name_of(std::size_t member) const {
 
 void group_table::set_name(std::size_t member, std::string_view name) const noexcept {
   auto& line = members_[member];
+  line.name_bytes.store(0, std::memory_order_release);
   std::memcpy(line.name.data(), name.data(), name.size());
   line.name_bytes.store(static_cast<std::uint32_t>(name.size()), std::memory_order_release);
 }
 
 std::optional<std::size_t> group_table::find(std::string_view name) const {
+  if (name.empty()) return std::nullopt;
   for (std::size_t index = 0; index < shape_.members; ++index) {
     if (members_[index].name_bytes.load(std::memory_order_acquire) == name.size() && name_of(index) == name) {
       return index;

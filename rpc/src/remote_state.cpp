@@ -17,6 +17,9 @@ struct sent_reference {
   std::uint64_t identity = 0;  ///< of the owner's process
   std::uint32_t member = 0;
   std::uint32_t incarnation = 0;
+  std::uint32_t actor = none;  ///< which member it is, where it is one
+
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 };
 
 }  // namespace
@@ -44,7 +47,12 @@ remote_state& remote_handle::state() const {
   throw error(errc::invalid_argument, "a remote_ref that refers to nothing was used");
 }
 
-std::string remote_handle::owner() const { return state().core()->table().name_of(state().owner().member); }
+std::string remote_handle::owner() const { return state().core()->table().name_of(state().place()); }
+
+std::uint32_t remote_handle::incarnation() const {
+  const auto& self = state();
+  return self.is_actor() ? member_view::of(self.core()->table(), self.actor()).incarnation : self.owner().incarnation;
+}
 
 bool remote_handle::is_local() const { return state().is_local(); }
 
@@ -82,24 +90,27 @@ void remote_handle::save(output_archive& out) const {
   const sent_reference sent{.id = self.id(),
                             .identity = self.owner().who.pack(),
                             .member = static_cast<std::uint32_t>(self.owner().member),
-                            .incarnation = self.owner().incarnation};
-  out(sent.id, sent.identity, sent.member, sent.incarnation);
+                            .incarnation = self.owner().incarnation,
+                            .actor = self.is_actor() ? static_cast<std::uint32_t>(self.actor()) : sent_reference::none};
+  out(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor);
   out.attach(self.cell());
 }
 
 void remote_handle::load(input_archive& in) {
   sent_reference sent;
-  in(sent.id, sent.identity, sent.member, sent.incarnation);
+  in(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor);
   auto cell = in.take_attachment();
   auto* const core = acting_member::current();
-  if (core == nullptr || sent.member >= core->table().shape().members) {
+  if (core == nullptr || sent.member >= core->table().shape().members ||
+      (sent.actor != sent_reference::none && sent.actor >= core->table().shape().members)) {
     throw error(errc::invalid_argument,
                 "a remote_ref came to a process outside of a call of its RPC group: it belongs to the member that it "
                 "comes to; send it as an argument or result of the group's calls");
   }
   const call_peer owner{
       .member = sent.member, .incarnation = sent.incarnation, .who = rank_identity::unpack(sent.identity)};
-  state_ = std::make_shared<remote_state>(core->shared_from_this(), owner, sent.id, std::move(cell));
+  state_ = std::make_shared<remote_state>(core->shared_from_this(), owner, sent.id, std::move(cell),
+                                          sent.actor == sent_reference::none ? remote_state::no_actor : sent.actor);
 }
 
 }  // namespace muster::detail

@@ -7,6 +7,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
+#include <muster/rpc/detail/actor_host.hpp>
 #include <muster/rpc/member_lost.hpp>
 
 #include "member_claim.hpp"
@@ -35,7 +36,8 @@ std::string list_of(const group_table& table) {
 
 }  // namespace
 
-core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options) {
+core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options,
+                        const value_ptr& root) {
   static_cast<void>(ticket.name());  // throws for an empty one
   ticket.where()->require_participant("an rpc_ticket");
   const auto table = group_table::attach(ticket.block().bytes());
@@ -45,7 +47,7 @@ core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, con
   std::shared_ptr<rpc_core> made;
   try {
     made.reset(new rpc_core(ticket, *index, incarnation, options));
-    made->begin();
+    made->begin(root);
   } catch (...) {
     if (made != nullptr) {
       made->leave();
@@ -59,6 +61,7 @@ core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, con
 
 rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t incarnation, const rpc_options& options)
     : future_home(options.log, "an RPC group"),
+      ticket_(ticket),
       domain_(ticket.where()),
       block_(ticket.block()),
       table_(group_table::attach(block_.bytes())),
@@ -71,15 +74,16 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       waits_(table_),
       sleeper_(*domain_, {.spin = spin_policy::of_process().budget}, place_),
       links_(table_.shape().members),
-      own_{.requests = attach(table_.member(member).requests.load(std::memory_order_acquire)),
-           .replies = attach(table_.member(member).replies.load(std::memory_order_acquire))},
+      own_{.requests = attach(table_.member(member).requests, owns_rings(member)),
+           .replies = attach(table_.member(member).replies, owns_rings(member))},
       calls_(table_.calls_of(member)),
       next_id_(std::uint64_t{index_} << 48U | std::uint64_t{incarnation_ & 0xffffU} << 32U | 1U),
       deaths_(domain_->deaths().load(std::memory_order_acquire)),
       reader_(*domain_, own_.replies, calls_, *this),
       crew_(*this, options.threads) {}
 
-void rpc_core::begin() {
+void rpc_core::begin(const value_ptr& root) {
+  if (root != nullptr) values_.add(root);
   reader_.catch_up();  // replies to a dead incarnation
   crew_.start(shared_from_this());
   be_here(threads_ != 0);
@@ -145,6 +149,7 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
   member_view found;
   const auto is_known = [&] {
     found = member_view::of(table_, member);
+    if (is_kept_actor(table_, member)) return found.is_here(*domain_);
     return awaits_rejoin ? found.is_here(*domain_) : found.state != presence::expected;
   };
   if (!is_known() && !await_news(is_known, until)) {
@@ -158,16 +163,29 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
                                            "' only calls: it has no threads that serve (rpc_options::threads)"));
 }
 
-std::shared_ptr<message_ring> rpc_core::attach(std::uint64_t name) const {
-  return message_ring::attach(queue_kind::shared, domain_->blocks().borrow(name));
+// Those of the ticket's own members live as long as the group's memory. Those of an actor may go at any time: what was
+// held is the one that the line names, if it names it still.
+std::shared_ptr<message_ring> rpc_core::attach(const std::atomic<std::uint64_t>& name, bool keeps) const {
+  for (;;) {
+    const auto found = name.load(std::memory_order_seq_cst);
+    try {
+      auto block = domain_->blocks().borrow(found);
+      if (keeps) domain_->blocks().keep(block);
+      if (name.load(std::memory_order_seq_cst) == found) return message_ring::attach(queue_kind::shared, block);
+    } catch (const error&) {
+      if (name.load(std::memory_order_seq_cst) == found) throw;
+    }
+  }
 }
 
 rpc_core::rings& rpc_core::link_to(std::size_t member) {
   auto& link = links_[member];
-  if (link.requests == nullptr) {
-    const auto& line = table_.member(member);
-    link.requests = attach(line.requests.load(std::memory_order_acquire));
-    link.replies = attach(line.replies.load(std::memory_order_acquire));
+  const auto& line = table_.member(member);
+  const auto now = line.requests.load(std::memory_order_acquire);
+  if (link.requests == nullptr || link.name != now) {
+    link.requests = attach(line.requests, owns_rings(member));
+    link.replies = attach(line.replies, owns_rings(member));
+    link.name = now;
   }
   return link;
 }
@@ -255,6 +273,7 @@ void rpc_core::end_membership() noexcept {
   crew_.stop();
   drop_queued();
   reader_.stop();
+  end_actors();
   erase_names();
   static_cast<void>(services_.take_all());
   static_cast<void>(values_.take_all());

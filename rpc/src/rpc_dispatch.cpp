@@ -77,6 +77,12 @@ std::function<void()> rpc_core::try_to_dispatch(std::shared_ptr<rpc_job> job) no
 std::function<void()> rpc_core::dispatch(std::shared_ptr<rpc_job> job) {
   const auto& head = job->head;
   if (head.kind == request_kind::nudge) return nullptr;
+  if (head.kind == request_kind::retire) {
+    auto value = values_.find(head.object);
+    if (value == nullptr) return nullptr;
+    auto& line = value->line;
+    return in_line(std::move(value), line, [this] { retire(); }, {});
+  }
   if (head.kind == request_kind::look) {
     auto value = values_.find(head.object);
     return value != nullptr ? std::function<void()>([this, value] { look_at(value); }) : nullptr;

@@ -58,7 +58,8 @@ std::string rpc_group::member() const { return core()->table().name_of(core_->in
 std::vector<member_status> rpc_group::states() const {
   const auto& table = core()->table();
   std::vector<member_status> all;
-  for (std::size_t index = 0; index < table.shape().named; ++index) {
+  for (std::size_t index = 0; index < table.shape().members; ++index) {
+    if (index >= table.shape().named && !detail::is_kept_actor(table, index)) continue;
     const auto found = detail::member_view::of(table, index);
     all.push_back({.name = table.name_of(index),
                    .state = state_of(found, core_->where()),

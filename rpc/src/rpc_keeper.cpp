@@ -27,6 +27,11 @@ void rpc_keeper::keep(domain& where, const shared_block& memory, const group_tab
 rpc_keeper::rpc_keeper(domain& where, const shared_block& memory, const group_table& table)
     : domain_(where), memory_(memory), functions_(table.modules()) {}
 
+std::vector<std::shared_ptr<message_ring>> rpc_keeper::make_rings(const table_shape& shape) {
+  return {message_ring::make(queue_kind::shared, shape.inbox, {.inline_bytes = inline_bytes}),
+          message_ring::make(queue_kind::shared, shape.calls + spare_replies, {.inline_bytes = inline_bytes})};
+}
+
 std::uint64_t rpc_keeper::make_ring(std::size_t capacity) {
   const auto made = message_ring::make(queue_kind::shared, capacity, {.inline_bytes = inline_bytes});
   rings_.push_back(made->block());

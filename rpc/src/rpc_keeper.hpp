@@ -21,6 +21,9 @@ public:
   /// errc::module_mismatch.
   static void keep(domain& where, const shared_block& memory, const group_table& table);
 
+  /// Rings of one more member: of requests, and of replies.
+  [[nodiscard]] static std::vector<std::shared_ptr<message_ring>> make_rings(const table_shape& shape);
+
   [[nodiscard]] bool is_done() noexcept override { return domain_.blocks().is_sole(memory_); }
 
 private:

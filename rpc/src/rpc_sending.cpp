@@ -108,9 +108,9 @@ rpc_sending rpc_sending::to_value(const remote_handle& which, const rpc_call_opt
   auto& state = which.state();
   state.core()->require_member();
   state.require_made();
-  auto made = std::make_unique<parts>(state.core(), state.owner().member, how, request_kind::method);
+  auto made = std::make_unique<parts>(state.core(), state.place(), how, request_kind::method);
   made->head.object = state.id();
-  made->owner = state.owner();
+  if (!state.is_actor()) made->owner = state.owner();
   made->terms.kept = which.shared_state();
   return rpc_sending(std::move(made));
 }

@@ -200,7 +200,7 @@ void rpc_core::refuse(const request_head& head, const error_info& why) noexcept 
 }
 
 void rpc_core::reply_lost(const request_head& head) noexcept {
-  if (!is_possible(table_, head) || head.kind == request_kind::look || head.kind == request_kind::nudge) return;
+  if (!is_possible(table_, head) || head.kind >= request_kind::look) return;
   try {
     outgoing_reply reply(*this, head);
     static_cast<void>(reply.make_room(reply_kind::lost, 0, 0));

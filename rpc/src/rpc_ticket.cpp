@@ -53,7 +53,11 @@ detail::table_shape shape_of(const std::string& group, std::size_t members, cons
            "rpc_ticket_options::timeout is not positive: calls would be over before they begin; muster::forever "
            "is none");
   }
-  return {.members = members,
+  if (options.most_actors > detail::table_shape::most_members - members) {
+    refuse(group, text("rpc_ticket_options::most_actors is ", options.most_actors, "; with its members there can be ",
+                       detail::table_shape::most_members));
+  }
+  return {.members = members + options.most_actors,
           .named = members,
           .names = options.most_names,
           .calls = options.calls,

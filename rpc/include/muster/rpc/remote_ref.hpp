@@ -7,6 +7,7 @@
 //     float y = far.call(&model::score, image);
 //     model copy = far.to_here();
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -96,6 +97,8 @@ public:
   [[nodiscard]] bool valid() const noexcept { return handle_.valid(); }
   /// Returns the name of the member that has the value.
   [[nodiscard]] std::string owner() const { return handle_.owner(); }
+  /// Returns how often that member's name has been joined: of an actor it grows with each start of its process.
+  [[nodiscard]] std::uint32_t incarnation() const { return handle_.incarnation(); }
   /// Returns whether that is the member whose reference this is.
   [[nodiscard]] bool is_local() const { return handle_.is_local(); }
   /// Returns the value itself. Throws errc::invalid_argument where another member has it. Calls of it may run

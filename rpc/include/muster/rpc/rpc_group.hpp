@@ -17,6 +17,8 @@
 #include <vector>
 
 #include <muster/async/future.hpp>
+#include <muster/rpc/actor_options.hpp>
+#include <muster/rpc/detail/actor_start.hpp>
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/member_lost.hpp>
 #include <muster/rpc/remote_ref.hpp>
@@ -142,6 +144,28 @@ public:
   template <class R, class... Args>
   [[nodiscard]] remote_ref<R> remote_service(const std::string& name, const Args&... args) const {
     return with({}).template remote_service<R>(name, args...);
+  }
+
+  /// Starts an actor: a process of its own that joins the group under that name, makes a `T` of the arguments, and
+  /// serves calls of it by the reference that is returned. The name is a new one, or one of the ticket's that is free.
+  /// The program starts the process, whichever member asks: it has to have a member that serves. `T` need not be
+  /// movable. The process ends when nothing refers to the actor any more, or that member of the program's leaves.
+  ///
+  /// When the process dies it is started anew, as often as actor_options::restarts says: references go on, further
+  /// calls wait for it, and the state is the constructor's again. Throws what the constructor throws;
+  /// errc::invalid_argument for a name that a living member has; errc::out_of_memory (rpc_ticket_options::most_actors);
+  /// and as process.
+  template <class T, class... Args>
+  [[nodiscard]] remote_ref<T> start(const std::string& name, const actor_options& how = {}, const Args&... args) const {
+    static_assert(
+        std::is_constructible_v<T, const sent_as<Args>&...>,
+        "muster: the actor cannot be made of these arguments. Its constructor gets copies of them, by const&");
+    const auto host = detail::actor_host_of(core());
+    if (host.empty()) {
+      return remote_ref<T>(detail::start_actor_here(
+          core_, name, how, detail::launcher_of<T, sent_as<Args>...>(static_cast<const sent_as<Args>&>(args)...)));
+    }
+    return call(host, &detail::start_actor<remote_ref<T>, T, sent_as<Args>...>, name, how, args...);
   }
 
   /// Keeps a value here, for references to it.

@@ -27,6 +27,8 @@ struct rpc_ticket_options {
   std::size_t calls = 1024;
   /// How many services and values may have names at once.
   std::size_t most_names = 1024;
+  /// How many actors with names of their own there may be at once (rpc_group::start).
+  std::size_t most_actors = 64;
 };
 
 /// How a member takes part.

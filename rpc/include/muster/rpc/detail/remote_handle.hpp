@@ -32,6 +32,8 @@ public:
   [[nodiscard]] remote_state& state() const;
   [[nodiscard]] const std::shared_ptr<remote_state>& shared_state() const noexcept { return state_; }
   [[nodiscard]] std::string owner() const;
+  /// Of its owner; of an actor, its own now.
+  [[nodiscard]] std::uint32_t incarnation() const;
   [[nodiscard]] bool is_local() const;
   /// Where the value is. Throws errc::invalid_argument where it is another member's.
   [[nodiscard]] void* local() const;

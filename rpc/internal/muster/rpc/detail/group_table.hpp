@@ -44,7 +44,7 @@ struct alignas(64) member_line {
   std::atomic<std::uint32_t> name_bytes;
   std::uint32_t unused;
   std::array<char, most_name_bytes> name;
-  std::uint64_t unused_too;
+  std::atomic<std::uint64_t> actor;     ///< an actor_state; written by the program
   std::atomic<std::uint64_t> identity;  ///< a rank_identity; 0: of no process
   std::atomic<std::uint64_t> presence;  ///< written after it
   std::atomic<std::uint64_t> barriers;  ///< so many it has come to
@@ -106,6 +106,9 @@ public:
   /// A futex (wait_protocol.hpp) of all who wait for a member to join, a name, or a barrier.
   [[nodiscard]] std::atomic<std::uint32_t>& news() const noexcept { return *news_; }
 
+  /// For a line that is used for the first time and is none of the ticket's own.
+  void clear_calls_of(std::size_t member) const noexcept;
+
   [[nodiscard]] std::string name_of(std::size_t member) const;
   void set_name(std::size_t member, std::string_view name) const noexcept;
   /// Nothing when none has that name.
@@ -143,6 +146,18 @@ struct member_view {
     return state == presence::joined && !who.is_alive(where);
   }
 };
+
+/// What a member is to the program that may have started it: in its line.
+enum class actor_state : std::uint64_t {
+  none,  ///< it joins by itself
+  kept,  ///< it is here, or will be again
+  over   ///< it will not come back
+};
+
+/// Whether it is an actor that is here, or will be again.
+[[nodiscard]] inline bool is_kept_actor(const group_table& table, std::size_t member) noexcept {
+  return table.member(member).actor.load(std::memory_order_seq_cst) == static_cast<std::uint64_t>(actor_state::kept);
+}
 
 [[nodiscard]] constexpr std::uint64_t pack_presence(std::uint32_t incarnation, presence state,
                                                     bool serves = false) noexcept {

@@ -18,6 +18,8 @@
 #include <muster/memory/domain.hpp>
 #include <muster/queue/detail/message_ring.hpp>
 #include <muster/queue/detail/taken_message.hpp>
+#include <muster/rpc/actor_options.hpp>
+#include <muster/rpc/detail/actor_start.hpp>
 #include <muster/rpc/detail/call_ledger.hpp>
 #include <muster/rpc/detail/group_table.hpp>
 #include <muster/rpc/detail/name_table.hpp>
@@ -31,6 +33,8 @@
 #include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
+
+class actor_host;
 
 [[nodiscard]] constexpr call_id id_of(const request_head& head) noexcept {
   return {.member = head.caller, .slot = head.slot, .generation = head.generation};
@@ -69,12 +73,15 @@ class rpc_core final : public future_home,
                        private reply_reader::events,
                        private serving_crew::source {
 public:
-  [[nodiscard]] static core_ptr join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options);
+  /// `root`: a value that is there before the first call comes.
+  [[nodiscard]] static core_ptr join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options,
+                                     const value_ptr& root = nullptr);
   rpc_core(const rpc_core&) = delete;
   rpc_core& operator=(const rpc_core&) = delete;
   ~rpc_core() override;
   void leave() noexcept MUSTER_EXCLUDES(leaving_);
 
+  [[nodiscard]] const rpc_ticket& ticket() const noexcept { return ticket_; }
   [[nodiscard]] const group_table& table() const noexcept { return table_; }
   /// Whether the other one is a member of the same group.
   [[nodiscard]] bool shares_table_with(const rpc_core& other) const noexcept {
@@ -129,6 +136,13 @@ public:
   [[nodiscard]] std::shared_ptr<serial_line> line_for(const service_options& how) MUSTER_EXCLUDES(lines_mutex_);
   /// A number that no other value or service of the group has.
   [[nodiscard]] std::uint64_t new_id() noexcept;
+  /// At the program's member: as start_actor_here().
+  [[nodiscard]] remote_handle start_actor(const std::string& name, const actor_options& how, actor_launcher launcher);
+  /// Tells an actor to leave.
+  void push_retire(std::size_t member, std::uint64_t object) noexcept;
+  /// In an actor: until it is told so.
+  void await_retirement() MUSTER_EXCLUDES(leaving_);
+
   /// A reference to a value may be gone, the last one.
   void look_at(const value_ptr& which);
   /// Tells the owner of a value to do so. Never blocks.
@@ -144,12 +158,14 @@ private:
   struct rings {
     std::shared_ptr<message_ring> requests;
     std::shared_ptr<message_ring> replies;
+    std::uint64_t name = 0;  // of the requests' block
   };
 
   rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t incarnation, const rpc_options& options);
-  [[nodiscard]] std::shared_ptr<message_ring> attach(std::uint64_t name) const;
+  [[nodiscard]] std::shared_ptr<message_ring> attach(const std::atomic<std::uint64_t>& name, bool keeps) const;
+  [[nodiscard]] bool owns_rings(std::size_t member) const noexcept { return member >= table_.shape().named; }
   [[nodiscard]] rings& link_to(std::size_t member) MUSTER_REQUIRES(links_mutex_);
-  void begin();
+  void begin(const value_ptr& root);
   void leave_now() noexcept MUSTER_EXCLUDES(leaving_);
   void end_membership() noexcept MUSTER_EXCLUDES(leaving_);
   void be_here(bool serves);
@@ -179,10 +195,18 @@ private:
   void drop_queued();
   void nudge_others() noexcept;
   void erase_names() noexcept;
+  [[nodiscard]] std::shared_ptr<actor_host> add_actor(actor_role role, const actor_options& how,
+                                                      actor_launcher launcher) MUSTER_EXCLUDES(actors_mutex_);
+  void await_end_of_actor(const std::string& name) MUSTER_EXCLUDES(actors_mutex_);
+  void drop_actor(const std::shared_ptr<actor_host>& which) noexcept MUSTER_EXCLUDES(actors_mutex_);
+  void tidy_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
+  void end_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
+  void retire() noexcept MUSTER_EXCLUDES(leaving_);
   void rouse_rings() noexcept MUSTER_EXCLUDES(links_mutex_);
   void push_look(std::size_t member) noexcept;
   void push_nudge(std::size_t member) noexcept;
 
+  const rpc_ticket ticket_;
   const std::shared_ptr<domain> domain_;
   const shared_block block_;
   const group_table table_;
@@ -211,6 +235,9 @@ private:
   mutex leaving_;
   condition ended_;
   bool has_ended_ MUSTER_GUARDED_BY(leaving_) = false;
+  bool is_retired_ MUSTER_GUARDED_BY(leaving_) = false;  // an actor
+  mutex actors_mutex_;
+  std::vector<std::shared_ptr<actor_host>> actors_ MUSTER_GUARDED_BY(actors_mutex_);
   reply_reader reader_;
   serving_crew crew_;
 };
@@ -261,8 +288,12 @@ private:
 /// Thread safety: safe. Lifetime: keeps the member's core.
 class remote_state {
 public:
-  remote_state(core_ptr core, const call_peer& owner, std::uint64_t id, shared_block cell) noexcept
-      : core_(std::move(core)), owner_(owner), id_(id), cell_(std::move(cell)) {}
+  static constexpr std::size_t no_actor = ~std::size_t{0};
+
+  /// `actor`: which member it is, where the value is an actor; its owner is the program's member that keeps it.
+  remote_state(core_ptr core, const call_peer& owner, std::uint64_t id, shared_block cell,
+               std::size_t actor = no_actor) noexcept
+      : core_(std::move(core)), owner_(owner), id_(id), cell_(std::move(cell)), actor_(actor) {}
   remote_state(const remote_state&) = delete;
   remote_state& operator=(const remote_state&) = delete;
   ~remote_state();
@@ -271,7 +302,12 @@ public:
   [[nodiscard]] const call_peer& owner() const noexcept { return owner_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] const shared_block& cell() const noexcept { return cell_; }
+  [[nodiscard]] bool is_actor() const noexcept { return actor_ != no_actor; }
+  [[nodiscard]] std::size_t actor() const noexcept { return actor_; }
+  /// Which member has the value.
+  [[nodiscard]] std::size_t place() const noexcept { return is_actor() ? actor_ : owner_.member; }
   [[nodiscard]] bool is_local() const noexcept {
+    if (is_actor()) return actor_ == core_->index();
     return owner_.member == core_->index() && owner_.incarnation == core_->incarnation();
   }
   /// The call that makes it, where this member has made that. Thread safety: written before others have the state.
@@ -286,6 +322,7 @@ private:
   call_peer owner_;
   const std::uint64_t id_;
   shared_block cell_;
+  const std::size_t actor_;
   call_ptr creation_;
 };
 

@@ -20,6 +20,7 @@ enum class request_kind : std::uint8_t {
   make,             ///< `object`: the value's number to be; `target`: as of a function; its cell is the first block
   make_by_service,  ///< the same; `target`: as of a service, whose number is before the arguments
   look,             ///< the holders of a value may have let go of it; there is no reply
+  retire,           ///< of the program to an actor, `object`: it is to leave, behind its calls; there is no reply
   nudge             ///< nothing: the thread that waits looks anew
 };
 
