@@ -78,11 +78,11 @@ row rpc_window_256(const effort& how) {
   return compare("rpc_window_256", how, ours, window_on(*pool));
 }
 
-std::size_t bytes_of(const muster::tensor& what) { return what.size_bytes(); }
+std::size_t bytes_of(const muster::tensor& what) { return what.nbytes(); }
 
 row rpc_tensor_64MiB(const effort& how) {
   constexpr std::int64_t bytes = std::int64_t{64} << 20U;
-  const auto large = muster::tensor::zeros({bytes}, muster::dtype::u8);
+  const auto large = muster::tensor::zeros<std::uint8_t>({bytes});
   const two_members both;
   both.bind();
   const side ours{.name = "group.call with a tensor", .run = [&](std::size_t count) {

@@ -22,6 +22,7 @@ struct alignas(64) table_header {
   std::uint64_t name_bytes;
   std::array<char, most_name_bytes> name;
   alignas(64) std::atomic<std::uint64_t> names_used;
+  std::atomic<std::uint64_t> changes;
   std::atomic<std::uint32_t> news;
 };
 
@@ -60,6 +61,7 @@ group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) n
       names_(lines_at<name_line>(header_ + names_offset(shape))),
       calls_(lines_at<call_line>(header_ + calls_offset(shape))),
       names_used_(&lines_at<table_header>(header_)->names_used),
+      changes_(&lines_at<table_header>(header_)->changes),
       news_(&lines_at<table_header>(header_)->news) {}
 
 group_table group_table::make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept {
@@ -125,7 +127,8 @@ member_view member_view::of(const group_table& table, std::size_t member) noexce
   return {.who = rank_identity::unpack(line.identity.load(std::memory_order_seq_cst)),
           .incarnation = static_cast<std::uint32_t>(found >> 32U),
           .state = static_cast<detail::presence>(found & 0xffU),
-          .serves = (found & 0x100U) != 0};
+          .serves = (found & 0x100U) != 0,
+          .before_left = (found & presence_before_left) != 0};
 }
 
 }  // namespace muster::detail

@@ -63,15 +63,24 @@ std::uint32_t claim_member(const group_table& table, const domain& where, std::s
   while (!line.identity.compare_exchange_strong(found, self.pack(), std::memory_order_seq_cst)) {
     found = await_vacancy(table, where, member);
   }
-  const auto incarnation = member_view::of(table, member).incarnation + 1;
-  line.presence.store(pack_presence(incarnation, presence::expected), std::memory_order_seq_cst);
+  const auto before = member_view::of(table, member);
+  const auto incarnation = before.incarnation + 1;
+  const auto how_it_went = before.state == presence::left ? presence_before_left : 0;
+  line.presence.store(pack_presence(incarnation, presence::expected) | how_it_went, std::memory_order_seq_cst);
   return incarnation;
 }
 
 void set_presence(const group_table& table, std::size_t member, std::uint32_t incarnation, std::uint64_t now) noexcept {
-  auto& word = table.member(member).presence;
-  auto found = word.load(std::memory_order_seq_cst);
-  while (found >> 32U == incarnation && !word.compare_exchange_weak(found, now, std::memory_order_seq_cst)) continue;
+  auto& line = table.member(member);
+  auto found = line.presence.load(std::memory_order_seq_cst);
+  const bool joins = static_cast<presence>(now & 0xffU) == presence::joined;
+  if (found >> 32U == incarnation && (found & 0xffU) != (now & 0xffU)) {
+    (joins ? line.joined_at : line.left_at).store(table.new_stamp(), std::memory_order_seq_cst);
+  }
+  while (found >> 32U == incarnation &&
+         !line.presence.compare_exchange_weak(found, now | (found & presence_before_left), std::memory_order_seq_cst)) {
+    continue;
+  }
 }
 
 void release_member(const group_table& table, std::size_t member, std::uint32_t incarnation) noexcept {

@@ -65,6 +65,7 @@ std::optional<named_thing> name_table::insert(const named_thing& what, deadline 
       set(*mine, state::free);
       throw;
     }
+    if (found == verdict::won) table_.names()[mine->index].made_at.store(table_.new_stamp(), seq_cst);
     set(*mine, found == verdict::won ? state::ready : state::free);
     if (found != verdict::gives_way) return other;
     require_time(what, until);
@@ -72,26 +73,44 @@ std::optional<named_thing> name_table::insert(const named_thing& what, deadline 
   }
 }
 
-// The first that is free, or whose owner is gone.
 std::optional<name_table::claimed_line> name_table::claim() {
-  const auto lines = table_.names();
   const auto self = rank_identity::of(domain_, domain_.self());
-  for (std::size_t index = 0; index < lines.size(); ++index) {
-    auto& word = lines[index].word;
+  while (const auto index = find_free()) {
+    auto& word = table_.names()[*index].word;
     auto found = word.load(seq_cst);
     if (is_alive(found)) continue;
     const auto next = pack(generation_of(found) + 1, state::writing, self);
     if (!word.compare_exchange_strong(found, next, seq_cst)) continue;
     auto used = table_.names_used().load(seq_cst);
-    while (used < index + 1 && !table_.names_used().compare_exchange_weak(used, index + 1, seq_cst)) continue;
-    return claimed_line{.index = index, .word = next};
+    while (used < *index + 1 && !table_.names_used().compare_exchange_weak(used, *index + 1, seq_cst)) continue;
+    return claimed_line{.index = *index, .word = next};
   }
   return std::nullopt;
+}
+
+// A line that was never used; when there are enough of others, the one whose name was given up longest ago, or whose
+// owner is dead.
+std::optional<std::size_t> name_table::find_free() const noexcept {
+  const auto lines = table_.names();
+  const auto first_new = used();
+  std::optional<std::size_t> oldest;
+  std::size_t free = 0;
+  for (std::size_t index = 0; index < first_new; ++index) {
+    if (is_alive(lines[index].word.load(seq_cst))) continue;
+    ++free;
+    if (!oldest || lines[index].gone_at.load(seq_cst) < lines[*oldest].gone_at.load(seq_cst)) oldest = index;
+  }
+  if (free >= spare_lines) return oldest;
+  for (std::size_t index = first_new; index < lines.size(); ++index) {
+    if (!is_alive(lines[index].word.load(seq_cst))) return index;
+  }
+  return oldest;
 }
 
 void name_table::write(std::size_t index, const named_thing& what) const noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   auto& line = table_.names()[index];
+  line.made_at.store(0, seq_cst);
   line.object.store(what.object, relaxed);
   line.cell.store(what.cell, relaxed);
   line.type.store(what.type, relaxed);
@@ -113,9 +132,10 @@ name_table::verdict name_table::decide(const claimed_line& mine, const named_thi
   for (std::size_t index = 0; index < used(); ++index) {
     if (index == mine.index) continue;
     for (;;) {
-      auto found = read(index, state::pending);
+      state now{};
+      auto found = read(index, state::pending, &now);
       if (!found || found->kind != what.kind || found->name != what.name) break;
-      if (state_of(table_.names()[index].word.load(seq_cst)) == state::ready) {
+      if (now == state::ready) {
         other = std::move(found);
         return verdict::refused;
       }
@@ -127,23 +147,45 @@ name_table::verdict name_table::decide(const claimed_line& mine, const named_thi
   return verdict::won;
 }
 
-// What was read counts if the line has not changed meanwhile.
-std::optional<named_thing> name_table::read(std::size_t index, state least) const {
+named_thing name_table::copy_of(const name_line& line) const {
   constexpr auto relaxed = std::memory_order_relaxed;
+  return {.kind = static_cast<named_kind>(line.kind.load(relaxed)),
+          .name = {line.name.data(), std::min<std::size_t>(line.name_bytes.load(relaxed), line.name.size())},
+          .member = line.member.load(relaxed),
+          .incarnation = line.incarnation.load(relaxed),
+          .object = line.object.load(relaxed),
+          .cell = line.cell.load(relaxed),
+          .type = line.type.load(relaxed)};
+}
+
+// What was read counts if the line has not changed meanwhile.
+std::optional<named_thing> name_table::read(std::size_t index, state least, state* now) const {
   const auto& line = table_.names()[index];
   const auto word = line.word.load(seq_cst);
   if (state_of(word) < least || !is_alive(word)) return std::nullopt;
-  named_thing found{.kind = static_cast<named_kind>(line.kind.load(relaxed)),
-                    .name = {line.name.data(), std::min<std::size_t>(line.name_bytes.load(relaxed), line.name.size())},
-                    .member = line.member.load(relaxed),
-                    .incarnation = line.incarnation.load(relaxed),
-                    .object = line.object.load(relaxed),
-                    .cell = line.cell.load(relaxed),
-                    .type = line.type.load(relaxed)};
+  auto found = copy_of(line);
   std::atomic_thread_fence(std::memory_order_acquire);
   const auto after = line.word.load(seq_cst);
   if (generation_of(after) != generation_of(word) || state_of(after) < least) return std::nullopt;
+  if (now != nullptr) *now = state_of(after);
   if (found.member >= table_.shape().members) return std::nullopt;  // it was overwritten
+  return found;
+}
+
+// One whose maker died on the way never was.
+std::optional<name_table::line_view> name_table::view(std::size_t index) const {
+  const auto& line = table_.names()[index];
+  const auto word = line.word.load(seq_cst);
+  const bool is_written = state_of(word) == state::writing || state_of(word) == state::pending;
+  const bool lives = is_alive(word);
+  if (is_written && lives) return std::nullopt;
+  line_view found{.generation = generation_of(word),
+                  .is_there = state_of(word) == state::ready && lives,
+                  .made_at = is_written ? 0 : line.made_at.load(seq_cst),
+                  .gone_at = line.gone_at.load(seq_cst),
+                  .what = copy_of(line)};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (line.word.load(seq_cst) != word || found.what.member >= table_.shape().members) return std::nullopt;
   return found;
 }
 
@@ -162,6 +204,7 @@ bool name_table::erase(const named_thing& what) {
     if (!found || found->kind != what.kind || found->name != what.name) continue;
     if (found->member != what.member || found->incarnation != what.incarnation) return false;
     const auto before = line.word;
+    table_.names()[index].gone_at.store(table_.new_stamp(), seq_cst);
     set(line, state::free);
     return line.word != before;
   }

@@ -272,6 +272,7 @@ void rpc_core::end_membership() noexcept {
   rouse_rings();
   crew_.stop();
   drop_queued();
+  fail_deferred();
   reader_.stop();
   end_actors();
   erase_names();
@@ -279,6 +280,7 @@ void rpc_core::end_membership() noexcept {
   static_cast<void>(values_.take_all());
   release_member(table_, index_, incarnation_);
   tell_news();
+  stop_watch();
   nudge_others();
   {
     const scoped_lock lock(leaving_);
@@ -286,6 +288,26 @@ void rpc_core::end_membership() noexcept {
     ended_.notify_all();
   }
   stop_callbacks();
+}
+
+void rpc_core::tell_changes(change_watch::listener to) {
+  require_member();
+  std::shared_ptr<change_watch> watch;
+  {
+    const scoped_lock lock(watch_mutex_);
+    if (watch_ == nullptr) watch_ = std::make_shared<change_watch>(*this);
+    watch = watch_;
+  }
+  watch->add(std::move(to));
+}
+
+void rpc_core::stop_watch() noexcept {
+  std::shared_ptr<change_watch> ended;
+  {
+    const scoped_lock lock(watch_mutex_);
+    ended = watch_;
+  }
+  if (ended != nullptr) ended->stop();
 }
 
 void rpc_core::erase_names() noexcept {

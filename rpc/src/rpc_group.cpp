@@ -95,6 +95,8 @@ std::vector<std::string> rpc_group::members() const {
 
 bool rpc_group::is_member(const std::string& name) const { return core()->table().find(name).has_value(); }
 
+void rpc_group::on_change(std::function<void(const rpc_change&)> told) const { core()->tell_changes(std::move(told)); }
+
 void rpc_group::unserve(const std::string& name) const {
   const auto found = core()->names().find(detail::named_kind::service, name);
   if (!found || found->member != core_->index() || !core_->names().erase(*found)) {

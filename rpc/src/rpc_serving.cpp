@@ -69,6 +69,43 @@ void reply_error(rpc_core& core, const request_head& head, const error_info& why
   reply.send();
 }
 
+/// Where blocks of a reply go, which is made after this.
+///
+/// Thread safety: as the reply.
+class late_sink final : public attachment_sink {
+public:
+  explicit late_sink(outgoing_reply& reply) noexcept : reply_(reply) {}
+  std::uint64_t attach(const shared_block& what) override { return reply_.message().attach(what); }
+
+private:
+  outgoing_reply& reply_;
+};
+
+/// Thread safety: as deferred_reply.
+class late_reply final : public deferred_reply {
+public:
+  late_reply(rpc_core& core, const request_head& head)
+      : keeps_(core.shared_from_this()), core_(core), head_(head), reply_(core, head_) {}
+
+  [[nodiscard]] bool try_begin() noexcept override { return !begun_.exchange(true, std::memory_order_acq_rel); }
+  [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments) override {
+    return reply_.make_room(reply_kind::value, bytes, attachments);
+  }
+  [[nodiscard]] attachment_sink* reply_attachments() override {
+    return (head_.flags & copied_result) != 0 ? nullptr : &sink_;
+  }
+  void send() override { reply_.send(); }
+  void fail(const error_info& why) noexcept override { core_.refuse(head_, why); }
+
+private:
+  const core_ptr keeps_;
+  rpc_core& core_;
+  const request_head head_;
+  outgoing_reply reply_;
+  late_sink sink_{reply_};
+  std::atomic<bool> begun_ = false;
+};
+
 /// A request as its function sees it.
 ///
 /// Thread safety: as rpc_request.
@@ -94,23 +131,23 @@ public:
     job_.value->value = std::move(made);
     job_.value->is_made.store(true, std::memory_order_release);
   }
-  void send() { reply_.send(); }
+  [[nodiscard]] std::shared_ptr<deferred_reply> defer() override {
+    is_deferred_ = true;
+    auto made = std::make_shared<late_reply>(core_, job_.head);
+    core_.add_deferred(made);
+    return made;
+  }
+
+  void send() {
+    if (!is_deferred_) reply_.send();
+  }
 
 private:
-  /// Thread safety: as the request.
-  class late_sink final : public attachment_sink {
-  public:
-    explicit late_sink(outgoing_reply& reply) noexcept : reply_(reply) {}
-    std::uint64_t attach(const shared_block& what) override { return reply_.message().attach(what); }
-
-  private:
-    outgoing_reply& reply_;
-  };
-
   rpc_core& core_;
   rpc_job& job_;
   outgoing_reply reply_;
   late_sink sink_{reply_};
+  bool is_deferred_ = false;
 };
 
 }  // namespace
@@ -196,6 +233,27 @@ void rpc_core::refuse(const request_head& head, const error_info& why) noexcept 
       reply_error(*this, head, error_info(why.code(), "there was no memory for the error"));
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
     }
+  }
+}
+
+// Those that were made are let go of when there are twice as many as were left the last time.
+void rpc_core::add_deferred(const std::shared_ptr<deferred_reply>& which) {
+  const scoped_lock lock(deferred_mutex_);
+  if (deferred_.size() == deferred_.capacity())
+    std::erase_if(deferred_, [](const auto& each) { return each.expired(); });
+  deferred_.push_back(which);
+}
+
+void rpc_core::fail_deferred() noexcept {
+  std::vector<std::weak_ptr<deferred_reply>> all;
+  {
+    const scoped_lock lock(deferred_mutex_);
+    all.swap(deferred_);
+  }
+  const error_info why(errc::peer_lost, "the member that served the call has left before what it waits for was there");
+  for (const auto& each : all) {
+    const auto still = each.lock();
+    if (still != nullptr && still->try_begin()) still->fail(why);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <cereal/archives/binary.hpp>
 
+#include <muster/collectives/group_ticket.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/ctx_thread_pool.hpp>
@@ -25,6 +28,7 @@
 #include <muster/queue/event.hpp>
 #include <muster/queue/p2p_queue.hpp>
 #include <muster/queue/shared_queue.hpp>
+#include <muster/rpc.hpp>
 
 #include "page.hpp"
 #include "processes.hpp"
@@ -178,6 +182,50 @@ TEST(MachinPage, ExceptionsSayWhereTheyWereThrown) {
 }
 
 // A member function, which the page names as it is in `model`: serialize(archive).
+struct counter {
+  int value = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(value);
+  }
+};
+
+TEST(MachinPage, WorldAndRpcGroups) {
+  const muster::rpc_ticket ticket("group", {"0", "1", "2"});
+  const muster::rpc_ticket patient("patient", {"0"}, {.timeout = 60s});
+  muster::rpc_group group(ticket, "0");
+  const muster::rpc_group one(ticket, "1");
+  const muster::rpc_group two(ticket, "2");
+  EXPECT_THAT(group.members(), ElementsAre("0", "1", "2"));
+  static_assert(std::is_class_v<muster::group_ticket>);
+  EXPECT_EQ(group.call("1", add, 1, 2), 3);
+  EXPECT_EQ(group.with({.deadline = 1s}).call("1", add, 1, 2), 3);
+  EXPECT_EQ(group.call_async("1", add, 1, 2).get(), 3);
+  EXPECT_EQ(group.remote("1", add, 1, 2).to_here(), 3);
+  group.publish("key", counter{20});
+  EXPECT_TRUE(group.is_published("key"));
+  EXPECT_EQ(group.find<counter>("key").to_here().value, 20);
+  EXPECT_EQ(one.wait_for<counter>("key").to_here().value, 20);
+  group.withdraw("key");
+  const auto add_to_20 = [](int x) { return 20 + x; };
+  group.serve("add to 20", add_to_20);
+  EXPECT_TRUE(group.is_served("add to 20"));
+  EXPECT_EQ(group.call_service<int>("add to 20", 1), 21);
+  EXPECT_EQ(group.service<int(int)>("add to 20")(1), 21);
+  EXPECT_EQ(group.call_service_async<int>("add to 20", 1).get(), 21);
+  EXPECT_EQ(group.remote_service<int>("add to 20", 1).to_here(), 21);
+  group.unserve("add to 20");
+  const std::jthread first([&] { one.barrier(); });
+  const std::jthread second([&] { two.barrier(); });
+  group.barrier(10s);
+  EXPECT_EQ(group.members().size(), 3U);
+  EXPECT_TRUE(group.is_member("1"));
+  EXPECT_EQ(group.name(), "group");
+  EXPECT_EQ(group.member(), "0");
+  group.leave();
+}
+
 TEST(MachinPage, EveryLineOfItIsCompiledHere) {
   test::expect_compiled(MUSTER_DOCS "coming-from-machin.md", __FILE__, 40);
 }

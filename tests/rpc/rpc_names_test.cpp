@@ -132,6 +132,59 @@ TEST(RpcNames, AMemberThatHasLeftIsWaitedForWhereThatIsAskedFor) {
   EXPECT_THAT(text_of([&] { both.b = rpc_group(both.ticket, "c"); }), HasSubstr("no member"));
 }
 
+TEST(RpcNames, AServiceThatReturnsAFutureKeepsNeitherThreadNorLine) {
+  two_members both;
+  std::atomic<bool> goes_on = false;
+  std::atomic<int> begun = 0;
+  both.a.serve("gate", [&](int number) {
+    while (!goes_on) std::this_thread::yield();
+    return number + 1;
+  });
+  const auto relay = [&](int number) {
+    ++begun;
+    return this_call::group().service<int(int)>("gate").call_async(number);
+  };
+  both.b.serve("relay", relay, {.serial = true});
+  const auto there = both.a.service<int(int)>("relay");
+  auto one = there.call_async(1);
+  auto other = there.call_async(2);
+  EXPECT_EQ(both.a.call("b", add, 1, 1), 2);
+  while (begun < 2) std::this_thread::yield();
+  EXPECT_FALSE(one.ready());
+  goes_on = true;
+  EXPECT_EQ(one.get(), 2);
+  EXPECT_EQ(other.get(), 3);
+}
+
+TEST(RpcNames, AFunctionThatReturnsAFutureIsAnsweredByIt) {
+  two_members both;
+  const auto sum = [](int a, int b) { return this_call::group().call_async(this_call::caller(), add, a, b); };
+  EXPECT_EQ(both.a.call("b", sum, 1, 2), 3);
+  const auto failing = [] {
+    return this_call::group().call_async(this_call::caller(), []() -> int { throw std::out_of_range("not there"); });
+  };
+  EXPECT_THROW(both.a.call("b", failing), std::out_of_range);
+  const auto far = both.a.remote("b", [] { return counter{.value = 5}; });
+  const auto method = [](counter& of, int by) {
+    return this_call::group().call_async(this_call::caller(), add, of.value, by);
+  };
+  EXPECT_EQ(far.call(method, 2), 7);
+}
+
+TEST(RpcNames, LeavingFailsWhatWasToBeAnsweredLater) {
+  two_members both;
+  std::atomic<bool> goes_on = false;
+  both.a.serve("gate", [&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  both.b.serve("relay", [] { return this_call::group().service<void()>("gate").call_async(); });
+  auto later = both.a.service<void()>("relay").call_async();
+  both.a.call("b", add, 1, 1);  // behind it
+  both.b.leave();
+  EXPECT_THROW(later.get(), error);
+  goes_on = true;
+}
+
 // ---- faults that a review found
 
 TEST(RpcNames, AConcurrentCallKeepsTheValue) {

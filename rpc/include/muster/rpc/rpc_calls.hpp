@@ -30,7 +30,7 @@ public:
   /// As rpc_group::call_async.
   template <class F, class... Args>
   [[nodiscard]] auto call_async(const std::string& member, F f, Args&&... args) const {
-    detail::check_call<F, sent_as<Args>...>();
+    detail::check_rpc_call<F, sent_as<Args>...>();
     using function = detail::rpc_function<F, sent_as<Args>...>;
     return detail::future_of_call<typename function::result>(detail::send_call<F, sent_as<Args>...>(
         detail::rpc_sending::to_member(core_, member, how_), &function::run, f, std::forward<Args>(args)...));
@@ -53,6 +53,8 @@ public:
     detail::require_transportable_call<F, sent_as<Args>...>();
     detail::require_invocable<F, sent_as<Args>...>();
     using maker = detail::rpc_maker<F, sent_as<Args>...>;
+    static_assert(!detail::is_future<typename maker::result>,
+                  "muster: remote() keeps what the function returns, and this one returns a future: wait for it there");
     static_assert(!std::is_void_v<typename maker::result>,
                   "muster: remote() keeps what the function returns, and this one returns nothing: use call()");
     detail::remote_handle made;

@@ -9,6 +9,7 @@
 //     group.serve("score", [&](const tensor& image) { … });     // a service
 //     auto weights = group.find<tensor>("weights");             // a value that a member has published
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@
 #include <muster/rpc/member_lost.hpp>
 #include <muster/rpc/remote_ref.hpp>
 #include <muster/rpc/rpc_calls.hpp>
+#include <muster/rpc/rpc_change.hpp>
 #include <muster/rpc/rpc_options.hpp>
 #include <muster/rpc/rpc_status.hpp>
 #include <muster/rpc/rpc_ticket.hpp>
@@ -71,7 +73,14 @@ public:
   [[nodiscard]] std::vector<name_status> values() const;
   ///@}
 
-  /// Calls `f(args...)` at that member, and waits for the result. A member that has not joined yet is waited for.
+  /// Has `told` called with each change in the group from now on (members, services, published values), in their order;
+  /// on the member's callback thread, until this member leaves. Of a name that is made and given up again none is
+  /// missed unless 64 further ones were given up before this process looks. Throws EAGAIN where no thread can be had.
+  /// Cost: a thread, which looks at all names at each change.
+  void on_change(std::function<void(const rpc_change&)> told) const;
+
+  /// Calls `f(args...)` at that member, and waits for the result; of a function that returns a future, for what that
+  /// comes to. A member that has not joined yet is waited for.
   /// Throws what `f` throws, as future::get() does; member_lost when the member dies or leaves, at once if it has;
   /// errc::timed_out; errc::invalid_argument for a name that is no member's.
   /// Unblocked by: the end of the call, its deadline, the member's death, leave().
@@ -95,7 +104,8 @@ public:
   [[nodiscard]] rpc_calls with(const rpc_call_options& how) const { return rpc_calls(core(), how); }
 
   /// Offers a service under that name, until unserve(), leave() or this process's end. `f` stays in this process, and
-  /// may capture; it runs on the serving threads. Throws errc::invalid_argument when any member serves that name.
+  /// may capture; it runs on the serving threads. One that returns a future is answered when that is ready; neither a
+  /// thread nor its line waits for that. Throws errc::invalid_argument when any member serves that name.
   template <class F>
     requires(!std::is_function_v<F>)
   void serve(const std::string& name, F f, const service_options& how = {}) const {

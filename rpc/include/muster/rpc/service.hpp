@@ -26,7 +26,7 @@ template <class Signature>
 struct service_form;
 template <class R, class... Args>
 struct service_form<R(Args...)> {
-  using result = sent_result<R>;
+  using result = reply_of<sent_result<R>>;
   using frame = codec<sent_as<Args>...>;
   using sent = result(sent_as<Args>...);
   [[nodiscard]] static type_mark mark() noexcept { return mark_of<sent>(); }
@@ -107,7 +107,7 @@ class service;
 template <class R, class... Args>
 class service<R(Args...)> {
 public:
-  using result_type = detail::sent_result<R>;
+  using result_type = typename detail::service_form<R(Args...)>::result;
 
   /// Stands for none: to be assigned to.
   service() noexcept = default;

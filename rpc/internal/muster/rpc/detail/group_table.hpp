@@ -32,7 +32,7 @@ struct table_shape {
   [[nodiscard]] std::size_t total_bytes() const noexcept;
 };
 
-/// What a member is to the group. In its presence word: `{incarnation:32, serves:1, state:8}`.
+/// What a member is to the group. In its presence word: `{incarnation:32, before_left:1, serves:1, state:8}`.
 enum class presence : std::uint8_t { expected, joined, left };
 
 /// A line of each member, which it alone writes but for the first part, which the maker of the ticket writes.
@@ -44,10 +44,12 @@ struct alignas(64) member_line {
   std::atomic<std::uint32_t> name_bytes;
   std::uint32_t unused;
   std::array<char, most_name_bytes> name;
-  std::atomic<std::uint64_t> actor;     ///< an actor_state; written by the program
-  std::atomic<std::uint64_t> identity;  ///< a rank_identity; 0: of no process
-  std::atomic<std::uint64_t> presence;  ///< written after it
-  std::atomic<std::uint64_t> barriers;  ///< so many it has come to
+  std::atomic<std::uint64_t> actor;      ///< an actor_state; written by the program
+  std::atomic<std::uint64_t> identity;   ///< a rank_identity; 0: of no process
+  std::atomic<std::uint64_t> presence;   ///< written after it
+  std::atomic<std::uint64_t> barriers;   ///< so many it has come to
+  std::atomic<std::uint64_t> joined_at;  ///< stamp, before presence is written
+  std::atomic<std::uint64_t> left_at;    ///< likewise
 };
 static_assert(sizeof(member_line) == 256);
 
@@ -64,7 +66,9 @@ struct alignas(64) name_line {
   std::atomic<std::uint32_t> kind;
   std::atomic<std::uint32_t> name_bytes;
   std::array<char, most_name_bytes> name;
-  std::array<char, 32> unused;
+  std::atomic<std::uint64_t> made_at;  ///< stamp; 0: it was refused
+  std::atomic<std::uint64_t> gone_at;  ///< stamp of the last name here that was given up
+  std::array<char, 16> unused;
 };
 static_assert(sizeof(name_line) == 256);
 
@@ -109,6 +113,11 @@ public:
   /// For a line that is used for the first time and is none of the ticket's own.
   void clear_calls_of(std::size_t member) const noexcept;
 
+  /// Of what is about to change: each is larger than the one before.
+  [[nodiscard]] std::uint64_t new_stamp() const noexcept {
+    return changes_->fetch_add(1, std::memory_order_seq_cst) + 1;
+  }
+
   [[nodiscard]] std::string name_of(std::size_t member) const;
   void set_name(std::size_t member, std::string_view name) const noexcept;
   /// Nothing when none has that name.
@@ -124,6 +133,7 @@ private:
   name_line* names_;
   call_line* calls_;
   std::atomic<std::uint64_t>* names_used_;
+  std::atomic<std::uint64_t>* changes_;
   std::atomic<std::uint32_t>* news_;
 };
 
@@ -134,7 +144,8 @@ struct member_view {
   rank_identity who;
   std::uint32_t incarnation = 0;
   detail::presence state = presence::expected;
-  bool serves = false;  ///< else it only calls
+  bool serves = false;       ///< else it only calls
+  bool before_left = false;  ///< whether the incarnation before has left; else it has died, or there was none
 
   [[nodiscard]] static member_view of(const group_table& table, std::size_t member) noexcept;
   /// Whether it can be called: it has joined, and its process lives.
@@ -158,6 +169,8 @@ enum class actor_state : std::uint64_t {
 [[nodiscard]] inline bool is_kept_actor(const group_table& table, std::size_t member) noexcept {
   return table.member(member).actor.load(std::memory_order_seq_cst) == static_cast<std::uint64_t>(actor_state::kept);
 }
+
+inline constexpr std::uint64_t presence_before_left = 0x200U;
 
 [[nodiscard]] constexpr std::uint64_t pack_presence(std::uint32_t incarnation, presence state,
                                                     bool serves = false) noexcept {

@@ -55,6 +55,24 @@ public:
   /// All that there are, in no order.
   [[nodiscard]] std::vector<named_thing> all() const;
 
+  /// What a line holds, or has held last.
+  ///
+  /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+  struct line_view {
+    std::uint64_t generation = 0;  ///< how often it has been used
+    bool is_there = false;         ///< whether there is that name now
+    std::uint64_t made_at = 0;     ///< stamp; 0: it never was
+    std::uint64_t gone_at = 0;     ///< stamp of the last one here that was given up
+    named_thing what;
+  };
+  /// Nothing while it is being written.
+  [[nodiscard]] std::optional<line_view> view(std::size_t index) const;
+  /// How many lines there have been names in; a name that was given up stays in its line until that is used again, the
+  /// one that was given up longest ago first, and not before there are `spare_lines` of them.
+  [[nodiscard]] std::size_t used() const noexcept;
+
+  static constexpr std::size_t spare_lines = 64;
+
 private:
   enum class state : std::uint8_t { free, writing, pending, ready };
   enum class verdict : std::uint8_t { won, gives_way, refused };
@@ -71,8 +89,10 @@ private:
   [[nodiscard]] verdict decide(const claimed_line& mine, const named_thing& what, deadline until,
                                std::optional<named_thing>& other) const;
   void set(claimed_line& mine, state now) const noexcept;
-  [[nodiscard]] std::optional<named_thing> read(std::size_t index, state least) const;
-  [[nodiscard]] std::size_t used() const noexcept;
+  /// `now`: gets the state that it was read in.
+  [[nodiscard]] std::optional<named_thing> read(std::size_t index, state least, state* now = nullptr) const;
+  [[nodiscard]] std::optional<std::size_t> find_free() const noexcept;
+  [[nodiscard]] named_thing copy_of(const name_line& line) const;
 
   const group_table& table_;
   const domain& domain_;

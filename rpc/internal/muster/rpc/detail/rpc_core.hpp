@@ -21,6 +21,7 @@
 #include <muster/rpc/actor_options.hpp>
 #include <muster/rpc/detail/actor_start.hpp>
 #include <muster/rpc/detail/call_ledger.hpp>
+#include <muster/rpc/detail/change_watch.hpp>
 #include <muster/rpc/detail/group_table.hpp>
 #include <muster/rpc/detail/name_table.hpp>
 #include <muster/rpc/detail/object_store.hpp>
@@ -132,6 +133,9 @@ public:
   void serve_here(const std::function<bool()>& is_over);
   void tell_news() noexcept { ring(table_.news()); }
 
+  /// As rpc_group::on_change.
+  void tell_changes(change_watch::listener to) MUSTER_EXCLUDES(watch_mutex_);
+
   /// The line of a service; null for one that is concurrent.
   [[nodiscard]] std::shared_ptr<serial_line> line_for(const service_options& how) MUSTER_EXCLUDES(lines_mutex_);
   /// A number that no other value or service of the group has.
@@ -153,6 +157,9 @@ public:
   void expire_all() { look_at_times(); }
   ///@}
   void reply_lost(const request_head& head) noexcept;
+  void refuse(const request_head& head, const error_info& why) noexcept;
+  /// One that is to be failed when this member leaves before.
+  void add_deferred(const std::shared_ptr<deferred_reply>& which) MUSTER_EXCLUDES(deferred_mutex_);
 
 private:
   struct rings {
@@ -189,7 +196,7 @@ private:
   [[nodiscard]] std::function<void()> runner(std::shared_ptr<rpc_job> job);
   void run(rpc_job& job) noexcept;
   void serve(rpc_job& job);
-  void refuse(const request_head& head, const error_info& why) noexcept;
+  void fail_deferred() noexcept MUSTER_EXCLUDES(deferred_mutex_);
   [[nodiscard]] std::function<void()> try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept;
   void look_at_all();
   void drop_queued();
@@ -200,6 +207,7 @@ private:
   void await_end_of_actor(const std::string& name) MUSTER_EXCLUDES(actors_mutex_);
   void drop_actor(const std::shared_ptr<actor_host>& which) noexcept MUSTER_EXCLUDES(actors_mutex_);
   void tidy_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
+  void stop_watch() noexcept MUSTER_EXCLUDES(watch_mutex_);
   void end_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
   void retire() noexcept MUSTER_EXCLUDES(leaving_);
   void rouse_rings() noexcept MUSTER_EXCLUDES(links_mutex_);
@@ -227,6 +235,10 @@ private:
   object_store<offered_service> services_;
   mutex lines_mutex_;
   std::map<std::string, std::shared_ptr<serial_line>> lines_ MUSTER_GUARDED_BY(lines_mutex_);  // by name
+  mutex watch_mutex_;
+  std::shared_ptr<change_watch> watch_ MUSTER_GUARDED_BY(watch_mutex_);  // from the first listener on
+  mutex deferred_mutex_;
+  std::vector<std::weak_ptr<deferred_reply>> deferred_ MUSTER_GUARDED_BY(deferred_mutex_);
   std::atomic<std::uint64_t> next_id_;
   std::atomic<bool> left_ = false;
   std::atomic<bool> leaves_ = false;  // when the call that asks for it has been answered
