@@ -22,9 +22,8 @@ std::vector<rpc_change> change_finder::look() {
   found_.clear();
   for (std::size_t member = 0; member < members_.size(); ++member) look_at_member(member);
   for (std::size_t line = 0; line < names_.used(); ++line) look_at_name(line);
-  std::stable_sort(found_.begin(), found_.end(), [](const stamped& a, const stamped& b) {
-    return std::pair(a.at, a.order) < std::pair(b.at, b.order);
-  });
+  std::sort(found_.begin(), found_.end(),
+            [](const stamped& a, const stamped& b) { return std::pair(a.at, a.order) < std::pair(b.at, b.order); });
   std::vector<rpc_change> all;
   all.reserve(found_.size());
   for (auto& each : found_) all.push_back(std::move(each.what));

@@ -176,12 +176,12 @@ std::optional<named_thing> name_table::read(std::size_t index, state least, stat
 std::optional<name_table::line_view> name_table::view(std::size_t index) const {
   const auto& line = table_.names()[index];
   const auto word = line.word.load(seq_cst);
-  const bool is_written = state_of(word) == state::writing || state_of(word) == state::pending;
+  const bool was_begun = state_of(word) == state::writing || state_of(word) == state::pending;
   const bool lives = is_alive(word);
-  if (is_written && lives) return std::nullopt;
+  if (was_begun && lives) return std::nullopt;
   line_view found{.generation = generation_of(word),
                   .is_there = state_of(word) == state::ready && lives,
-                  .made_at = is_written ? 0 : line.made_at.load(seq_cst),
+                  .made_at = was_begun ? 0 : line.made_at.load(seq_cst),
                   .gone_at = line.gone_at.load(seq_cst),
                   .what = copy_of(line)};
   std::atomic_thread_fence(std::memory_order_acquire);

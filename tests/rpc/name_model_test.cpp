@@ -241,7 +241,7 @@ private:
 };
 
 TEST(NameModel, OneOwnerEach) {
-  for (const std::uint8_t deaths : {0, 1, 2}) {
+  for (std::uint8_t deaths = 0; deaths <= 2; ++deaths) {
     const model all(deaths, mutation::none);
     EXPECT_FALSE(all.has_two_owners()) << int{deaths};
     EXPECT_FALSE(all.is_refused_for_nothing()) << int{deaths};

@@ -64,8 +64,10 @@ public:
   random_group& operator=(const random_group&) = delete;
   ~random_group() {
     references_.clear();
-    group_.leave();
-    for (auto& each : processes_) each->join();
+    for (std::size_t each = 0; each < members; ++each) {
+      group_.call(name_of(each), [] { this_call::group().leave(); });
+      processes_[each]->join();
+    }
   }
 
   void step() {
@@ -91,7 +93,8 @@ public:
     std::erase_if(services_, is_gone);
     std::erase_if(values_, is_gone);
     for (const auto& each : references_) {
-      if (each.what.owner == who) EXPECT_THROW(each.ref.call(&counter::add, 1), member_lost);
+      if (each.what.owner != who) continue;
+      EXPECT_THROW(each.ref.call(&counter::add, 1), member_lost);
     }
     std::erase_if(references_, [who](const auto& each) { return each.what.owner == who; });
     EXPECT_THROW(group_.call(name_of(who), add, 1, 1), member_lost);

@@ -2,7 +2,6 @@
 // A member is killed at many instructions of what members do: join, name a service or value and give that up, call,
 // make a value elsewhere and let go of it, answer, leave. Afterwards its names are free, its callers are told, its own
 // name can be joined again, and nothing is left of it.
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,9 +102,9 @@ struct in_use {
   std::uint64_t holds = 0;
 
   [[nodiscard]] static in_use now() {
-    auto& where = *domain::of_program();
-    where.keepsakes().tidy();
-    const auto found = where.blocks().read_statistics();
+    const auto where = domain::of_program();
+    where->keepsakes().tidy();
+    const auto found = where->blocks().read_statistics();
     return {.blocks = found.live_blocks, .holds = found.holds};
   }
   friend bool operator==(const in_use&, const in_use&) = default;
@@ -149,7 +148,9 @@ protected:
 
 TEST_P(RpcStep, LeavesNothing) {
   constexpr unsigned kills = 40;
+  const auto stays = domain::of_program();
   const unsigned all = kill_after(~0U);
+  kill_after(0);  // the first one leaves things warm
   const auto before = in_use::now();
   for (unsigned each = 0; each < kills && !HasFailure(); ++each) {
     const unsigned after = static_cast<unsigned>(std::uint64_t{all} * each / kills) + each % 7;
@@ -163,11 +164,11 @@ INSTANTIATE_TEST_SUITE_P(All, RpcStep, testing::ValuesIn(scenarios),
 
 // ---- the thread that serves
 
-void run_server(const rpc_ticket& ticket, const event& is_traced, const tensor& thread) {
-  const rpc_group group(ticket, "victim");
+// The main thread, since the library's own take no signals.
+void run_server(const rpc_ticket& ticket, const event& is_traced) {
+  const rpc_group group(ticket, "victim", {.threads = 0});
   group.serve("answer", [&](int number) {
     if (number == 0) return number;
-    thread.at<std::uint32_t>(0) = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     is_traced.wait();
     ::raise(SIGTRAP);
     return number;
@@ -180,19 +181,17 @@ unsigned kill_server_after(unsigned instructions) {
   const rpc_ticket ticket("steps", {"program", "victim"}, {.timeout = 60s, .inbox = 16, .calls = 16});
   const rpc_group group(ticket, "program");
   const event is_traced;
-  const auto thread = tensor::zeros<std::uint32_t>({1});
-  const process other(run_server, ticket, is_traced, thread);
+  const process other(run_server, ticket, is_traced);
   const auto answer = group.service<int(int)>("answer");
   answer(0);
   auto first = answer.call_async(5);
   auto second = answer.call_async(0);
-  const auto id = [&] { return std::atomic_ref(thread.at<std::uint32_t>(0)).load(); };
-  while (id() == 0) ::sched_yield();
-  test::tracee traced(static_cast<pid_t>(id()));
+  test::tracee traced(other.pid());
   is_traced.set();
   traced.run_to_landing();
   unsigned done = 0;
-  while (done < instructions && !second.ready() && step(traced)) ++done;
+  // Where it sleeps it is done: it waits for a third one.
+  while (done < instructions && !second.ready() && traced.step(true) == test::tracee::outcome::stopped) ++done;
   other.kill(SIGKILL);
   const auto one = first.get_result();
   EXPECT_TRUE(one.has_value() ? *one == 5 : one.error().code() == errc::peer_lost);
@@ -205,7 +204,9 @@ unsigned kill_server_after(unsigned instructions) {
 
 TEST(RpcServerStep, ThoseWhoWaitAreTold) {
   constexpr unsigned kills = 40;
+  const auto stays = domain::of_program();
   const unsigned all = kill_server_after(~0U);
+  kill_server_after(0);
   const auto before = in_use::now();
   for (unsigned each = 0; each < kills && !testing::Test::HasFailure(); ++each) {
     const unsigned after = static_cast<unsigned>(std::uint64_t{all} * each / kills) + each % 7;

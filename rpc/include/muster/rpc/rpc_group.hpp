@@ -214,6 +214,7 @@ public:
   }
 
   /// Lets the calling thread serve too, until `stop` says so, this member leaves, or no other member is there any more.
+  /// Members that do nothing else keep one another: the one that has called them last asks each to leave.
   void run(const std::stop_token& stop = {}) const;
   /// Waits until all members of the ticket that have not left have come here as often. Throws member_lost when one is
   /// dead, errc::timed_out with those that have not come.
