@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/rpc/detail/actor_host.hpp>
 
+#include <csignal>
 #include <string>
 #include <utility>
 
@@ -49,6 +50,7 @@ void actor_host::start() {
     process_ = first;
     const signals_blocked quiet;  // they are for the program's threads
     watcher_ = start_thread([self = shared_from_this()] { self->watch(); });
+    if (ending_) first->kill(SIGKILL);
   }
   const bool is_told = core_.await_news([&] { return has_joined() || is_over(); }, core_.end_of_call({}));
   if (has_joined()) return;
@@ -102,17 +104,28 @@ void actor_host::end() noexcept {
   process_ptr which;
   {
     const scoped_lock lock(mutex_);
-    if (std::exchange(ending_, true) || process_ == nullptr) return;
-    which = process_;
+    if (std::exchange(ending_, true) || process_ == nullptr || is_over()) return;
+    try {
+      const signals_blocked quiet;
+      ender_ = start_thread([self = shared_from_this(), now = process_] { self->end_within_grace(*now); });
+    } catch (const std::exception&) {
+      which = process_;
+    }
   }
   core_.push_retire(member_, role_.object);
-  try {
-    const signals_blocked quiet;
-    auto made = start_thread([self = shared_from_this(), which] { self->end_within_grace(*which); });
-    const scoped_lock lock(mutex_);
-    ender_ = std::move(made);
-  } catch (const std::exception&) {
-    end_within_grace(*which);
+  if (which != nullptr) end_within_grace(*which);
+}
+
+// The last one that has it may be one of its own threads.
+actor_host::~actor_host() {
+  const scoped_lock lock(mutex_);
+  for (auto* const each : {&watcher_, &ender_}) {
+    if (!each->joinable()) continue;
+    if (each->get_id() == std::this_thread::get_id()) {
+      each->detach();
+    } else {
+      each->join();
+    }
   }
 }
 

@@ -49,11 +49,14 @@ void change_finder::add_end(std::uint64_t at, const named_thing& what) {
 // only the last of them is known.
 void change_finder::look_at_member(std::size_t member) {
   auto& seen = members_[member];
-  const auto stamp = table_.member(member).joined_at.load(std::memory_order_seq_cst);
   const auto now = member_view::of(table_, member);
+  const auto stamp = table_.member(member).joined_at.load(std::memory_order_seq_cst);  // written before it
   const bool is_new = now.incarnation != seen.incarnation;
   const auto gone = now.before_left ? rpc_change_kind::left : rpc_change_kind::lost;
-  if (is_new && now.state == presence::expected) return;  // it is joining: a later look
+  if (is_new && now.state == presence::expected) {  // it is joining: a later look, which may never come
+    if (std::exchange(seen.is_here, false)) add(at_last, gone, member, seen.incarnation);
+    return;
+  }
   if (is_new && seen.is_here) add(stamp, gone, member, seen.incarnation);
   for (auto each = seen.incarnation + 1; is_new && each < now.incarnation; ++each) {
     add(stamp, rpc_change_kind::joined, member, each);

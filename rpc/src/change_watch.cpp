@@ -18,7 +18,7 @@ void change_watch::add(listener which) {
   const scoped_lock lock(mutex_);
   collect();  // what was before is not for it
   listeners_.push_back(std::move(made));
-  if (thread_.joinable()) return;
+  if (thread_.joinable() || stopped_) return;
   const signals_blocked quiet;  // they are for the program's threads
   thread_ = start_thread([self = shared_from_this()] { self->watch(); });
 }
@@ -75,6 +75,7 @@ void change_watch::stop() noexcept {
   std::thread ended;
   {
     const scoped_lock lock(mutex_);
+    stopped_ = true;
     ended = std::move(thread_);
   }
   if (ended.joinable()) ended.join();

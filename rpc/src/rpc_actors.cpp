@@ -45,6 +45,24 @@ std::size_t line_for_actor(const group_table& table, const domain& where, const 
                                         " already; make its ticket with more (rpc_ticket_options::most_actors)"));
 }
 
+struct claimed_line {
+  std::size_t member = 0;
+  actor_state before = actor_state::none;
+};
+
+// Two members of the program may start actors at once.
+claimed_line claim_line(const group_table& table, const domain& where, const std::string& name) {
+  for (;;) {
+    const auto member = line_for_actor(table, where, name);
+    auto& word = table.member(member).actor;
+    auto found = word.load(std::memory_order_seq_cst);
+    constexpr auto kept = static_cast<std::uint64_t>(actor_state::kept);
+    if (found != kept && word.compare_exchange_strong(found, kept, std::memory_order_seq_cst)) {
+      return {.member = member, .before = static_cast<actor_state>(found)};
+    }
+  }
+}
+
 }  // namespace
 
 core_ptr serving_core() {
@@ -102,43 +120,51 @@ remote_handle rpc_core::start_actor(const std::string& name, const actor_options
   kept->value = std::shared_ptr<void>(nullptr, [made](void*) { made->end(); });
   kept->is_made = true;
   values_.add(kept);
+  if (has_left() && values_.remove(kept->id) != nullptr) {  // behind what leave() has let go of
+    made->end();
+    drop_actor(made);
+    require_member();
+  }
   const call_peer self{.member = index_, .incarnation = incarnation_, .who = member_view::of(table_, index_).who};
   return remote_handle(std::make_shared<remote_state>(shared_from_this(), self, kept->id, kept->cell, made->member()));
 }
 
-// Of one that had the name, and nothing refers to any more.
+// Of one that had the name, and nothing refers to any more, whether or not that was noticed.
 void rpc_core::await_end_of_actor(const std::string& name) {
   std::shared_ptr<actor_host> before;
   {
     const scoped_lock lock(actors_mutex_);
     for (const auto& each : actors_) {
-      if (each->is_ending() && table_.name_of(each->member()) == name) before = each;
+      if (table_.name_of(each->member()) == name) before = each;
     }
   }
-  if (before != nullptr) static_cast<void>(await_news([&] { return before->is_over(); }, end_of_call({})));
+  if (before == nullptr) return;
+  if (const auto value = values_.find(before->object())) look_at(value);
+  if (before->is_ending()) static_cast<void>(await_news([&] { return before->is_over(); }, end_of_call({})));
 }
 
 std::shared_ptr<actor_host> rpc_core::add_actor(actor_role role, const actor_options& how, actor_launcher launcher) {
   tidy_actors();
   const scoped_lock lock(actors_mutex_);
-  const auto member = line_for_actor(table_, *domain_, role.name);
+  if (starts_no_more_) require_member();
+  std::vector<std::shared_ptr<message_ring>> rings = rpc_keeper::make_rings(table_.shape());
+  const auto [member, before] = claim_line(table_, *domain_, role.name);
   auto& line = table_.member(member);
-  std::vector<std::shared_ptr<message_ring>> rings;
   if (member >= table_.shape().named) {
-    rings = rpc_keeper::make_rings(table_.shape());
-    if (line.actor.load(std::memory_order_relaxed) == 0) table_.clear_calls_of(member);
+    if (before == actor_state::none) table_.clear_calls_of(member);
     line.requests.store(domain_->blocks().name_of(rings[0]->block()), std::memory_order_seq_cst);
     line.replies.store(domain_->blocks().name_of(rings[1]->block()), std::memory_order_seq_cst);
     table_.set_name(member, role.name);
   }
   auto made = std::make_shared<actor_host>(*this, member, std::move(role), how, std::move(launcher), std::move(rings));
   actors_.push_back(made);
-  line.actor.store(static_cast<std::uint64_t>(actor_state::kept), std::memory_order_seq_cst);
   return made;
 }
 
 void rpc_core::drop_actor(const std::shared_ptr<actor_host>& which) noexcept {
   which->join();
+  table_.member(which->member()).actor.store(static_cast<std::uint64_t>(actor_state::over), std::memory_order_seq_cst);
+  tell_news();
   const scoped_lock lock(actors_mutex_);
   std::erase(actors_, which);
 }
@@ -160,6 +186,7 @@ void rpc_core::end_actors() noexcept {
   std::vector<std::shared_ptr<actor_host>> all;
   {
     const scoped_lock lock(actors_mutex_);
+    starts_no_more_ = true;
     all.swap(actors_);
   }
   for (const auto& each : all) each->end();
@@ -184,6 +211,7 @@ void rpc_core::push_retire(std::size_t member, std::uint64_t object) noexcept {
   const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
   try {
     static_cast<void>(requests_of(member)->try_push(what));
+    ask_for_attention(member);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is killed when its grace is over
   }
 }

@@ -83,6 +83,7 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       crew_(*this, options.threads) {}
 
 void rpc_core::begin(const value_ptr& root) {
+  look_back();  // a dead incarnation may have looked away
   if (root != nullptr) values_.add(root);
   reader_.catch_up();  // replies to a dead incarnation
   crew_.start(shared_from_this());
@@ -295,6 +296,7 @@ void rpc_core::tell_changes(change_watch::listener to) {
   std::shared_ptr<change_watch> watch;
   {
     const scoped_lock lock(watch_mutex_);
+    if (has_stopped_watch_) return require_member();
     if (watch_ == nullptr) watch_ = std::make_shared<change_watch>(*this);
     watch = watch_;
   }
@@ -305,6 +307,7 @@ void rpc_core::stop_watch() noexcept {
   std::shared_ptr<change_watch> ended;
   {
     const scoped_lock lock(watch_mutex_);
+    has_stopped_watch_ = true;
     ended = watch_;
   }
   if (ended != nullptr) ended->stop();

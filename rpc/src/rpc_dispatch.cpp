@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Requests that come to a member, and what becomes ready to run.
+#include <array>
+#include <climits>
 #include <cstring>
 #include <utility>
 
+#include <muster/base/detail/futex.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/rpc/detail/call_word.hpp>
@@ -37,12 +40,61 @@ std::function<void()> rpc_core::next() {
   interrupted_.store(false, std::memory_order_relaxed);
   const auto now = domain_->deaths().load(std::memory_order_acquire);
   if (deaths_.exchange(now, std::memory_order_relaxed) == now) return nullptr;
-  return [this] { look_at_all(); };
+  return [this] {
+    look_at_all();
+    crew_.wake_runners();  // they may be alone
+  };
 }
 
 void rpc_core::interrupt() noexcept {
   interrupted_.store(true, std::memory_order_release);
   push_nudge(index_);
+}
+
+// ---- who attends to requests
+
+// A request that came before is seen here; one that comes later sees that nobody attends.
+bool rpc_core::look_away() noexcept {
+  auto& line = table_.member(index_);
+  line.unattended.store(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (own_.requests->size() == 0) return true;
+  line.unattended.store(0, std::memory_order_seq_cst);
+  return false;
+}
+
+void rpc_core::look_back() noexcept { table_.member(index_).unattended.store(0, std::memory_order_seq_cst); }
+
+std::uint32_t rpc_core::calls_for_help() const noexcept {
+  return table_.member(index_).help.load(std::memory_order_seq_cst);
+}
+
+// Deaths are the receiving thread's business; where there is none, they are a call for help.
+bool rpc_core::await_call_for_help(std::uint32_t seen, bool is_unattended, deadline until) noexcept {
+  auto& word = table_.member(index_).help;
+  const auto deaths =
+      is_unattended ? deaths_.load(std::memory_order_relaxed) : domain_->deaths().load(std::memory_order_acquire);
+  const std::array awaited{futex_expectation{.word = futex_address(word), .expected = seen},
+                           futex_expectation{.word = futex_address(domain_->deaths()), .expected = deaths}};
+  const auto is_called = [&] {
+    return word.load(std::memory_order_seq_cst) != seen || domain_->deaths().load(std::memory_order_acquire) != deaths;
+  };
+  while (!is_called() && !until.expired()) domain_->sleep(awaited, until);
+  return is_called();
+}
+
+void rpc_core::call_for_help() noexcept {
+  auto& word = table_.member(index_).help;
+  word.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(futex_address(word), INT_MAX, futex_scope::shared);
+}
+
+void rpc_core::ask_for_attention(std::size_t member) noexcept {
+  auto& line = table_.member(member);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (line.unattended.load(std::memory_order_relaxed) != 1) return;
+  line.help.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(futex_address(line.help), INT_MAX, futex_scope::shared);
 }
 
 void rpc_core::push_look(std::size_t member) noexcept {
@@ -60,6 +112,7 @@ void rpc_core::push_nudge(std::size_t member) noexcept {
   const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
   try {
     static_cast<void>((member == index_ ? own_.requests : requests_of(member))->try_push(what));
+    ask_for_attention(member);
   } catch (const error&) {  // NOLINT(bugprone-empty-catch): who waits there is told by the ring that it is broken
   }
 }
@@ -189,6 +242,7 @@ void rpc_core::tell_owner(const call_peer& owner, std::uint64_t id) noexcept {
     head.incarnation = owner.incarnation;
     const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
     static_cast<void>((owner.member == index_ ? own_.requests : requests_of(owner.member))->try_push(what));
+    ask_for_attention(owner.member);
   } catch (
       const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
   }

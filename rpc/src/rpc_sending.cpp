@@ -20,7 +20,7 @@ struct rpc_sending::parts {
         member(to),
         copies(how.transfer == transfer::copy),
         awaits_rejoin(how.awaits_rejoin),
-        ring(core->requests_of(to)),
+        ring(inbox_of(*core, to, how)),
         message(*ring) {
     terms.until = core->end_of_call(how.deadline);
     terms.subject = {.kind = kind, .label = how.label};
@@ -32,7 +32,10 @@ struct rpc_sending::parts {
     head.until = terms.until.is_never() ? 0 : terms.until.when().time_since_epoch().count();
   }
 
+  [[nodiscard]] static std::shared_ptr<message_ring> inbox_of(rpc_core& of, std::size_t member,
+                                                              const rpc_call_options& how);
   [[nodiscard]] call_peer await_peer() const;
+  void require_same_ring() const;
   [[nodiscard]] call_ptr open() const;
   void push(pending_call& call);
   void make(request_kind kind);
@@ -65,6 +68,15 @@ struct full_ledger {
 };
 
 }  // namespace
+
+// That of an actor, when it is there: each has its own.
+std::shared_ptr<message_ring> rpc_sending::parts::inbox_of(rpc_core& of, std::size_t member,
+                                                           const rpc_call_options& how) {
+  if (member >= of.table().shape().named) {
+    static_cast<void>(of.await_peer(member, of.end_of_call(how.deadline), {}, how.awaits_rejoin));
+  }
+  return of.requests_of(member);
+}
 
 rpc_sending::rpc_sending(std::unique_ptr<parts> made) noexcept : parts_(std::move(made)) {}
 rpc_sending::rpc_sending(rpc_sending&& other) noexcept = default;
@@ -143,6 +155,12 @@ call_peer rpc_sending::parts::await_peer() const {
   return *owner;
 }
 
+// An actor that was started while the call was being encoded, under the name of one that is over, has an inbox of its
+// own.
+void rpc_sending::parts::require_same_ring() const {
+  if (core->requests_of(member) != ring) std::rethrow_exception(core->loss_of(terms.peer, false, terms.subject));
+}
+
 call_ptr rpc_sending::parts::open() const {
   const auto until = terms.until;
   for (;;) {
@@ -174,9 +192,11 @@ void rpc_sending::parts::push(pending_call& call) {
   };
   auto found = message.try_push();
   if (found == queue_result::not_now) {
+    core->ask_for_attention(member);  // whoever has filled it may have died before that
     const serving_crew::pause others_serve;
     found = message.push(terms.until, is_over, &asked);
   }
+  if (found == queue_result::done) core->ask_for_attention(member);
   if (found == queue_result::not_now) {
     core->calls().fail(call, [&](bool) {
       return std::make_exception_ptr(task_error(
@@ -193,6 +213,7 @@ void rpc_sending::parts::push(pending_call& call) {
 held_source rpc_sending::send(std::uint64_t target) {
   auto& parts = *parts_;
   const auto peer = parts.terms.peer = parts.await_peer();
+  parts.require_same_ring();
   auto call = parts.open();
   try {
     parts.head.target = target;

@@ -152,6 +152,12 @@ private:
 
 }  // namespace
 
+void throw_future_is_not_kept() {
+  throw error(
+      errc::invalid_argument,
+      "remote() keeps what a service returns, and this one returns a future: call it, or have the service wait");
+}
+
 // ---- which call a thread is at
 
 acting_member::acting_member(rpc_core& core) noexcept : before_(std::exchange(acting_here, &core)) {}

@@ -71,8 +71,9 @@ bool wait_for_call(const held_source& which, deadline until) {
   const auto what_makes_it_may_be_behind_us = callback_pause::until(until);
   const serving_crew::pause others_serve;
   const bool ends_first = call.until().when() < until.when();
-  if (core_of(which).reader().wait(call, ends_first ? call.until() : until)) return true;
-  if (ends_first) core_of(which).expire(call);
+  const bool has_ended = core_of(which).reader().wait(call, ends_first ? call.until() : until);
+  if (!has_ended && ends_first) core_of(which).expire(call);
+  edge.reset();  // before it waits for its turn
   return call.is_done();
 }
 

@@ -20,13 +20,23 @@ bool wait_graph::is_possible(const call_id& which) const noexcept {
   return which.is_any() && which.member < table_.shape().members && which.slot < table_.shape().calls;
 }
 
+// A call that was given up may still be served, when its word is another's: that one's edge stays.
 void wait_graph::set(const call_id& which, const call_id& waits_for) const noexcept {
   if (!is_possible(which)) return;
-  table_.calls_of(which.member)[which.slot].waits_for.store(edge_of(which, waits_for), std::memory_order_seq_cst);
+  auto& line = table_.calls_of(which.member)[which.slot];
+  auto found = line.waits_for.load(std::memory_order_seq_cst);
+  const auto edge = edge_of(which, waits_for);
+  while (call_word::generation_of(line.word.load(std::memory_order_seq_cst)) == which.generation &&
+         !line.waits_for.compare_exchange_weak(found, edge, std::memory_order_seq_cst)) {
+    continue;
+  }
 }
 
 void wait_graph::clear(const call_id& which) const noexcept {
-  if (is_possible(which)) table_.calls_of(which.member)[which.slot].waits_for.store(0, std::memory_order_seq_cst);
+  if (!is_possible(which)) return;
+  auto& edge = table_.calls_of(which.member)[which.slot].waits_for;
+  auto found = edge.load(std::memory_order_seq_cst);
+  if (found >> 48U == (which.generation & tag)) edge.compare_exchange_strong(found, 0, std::memory_order_seq_cst);
 }
 
 // That of a call that was withdrawn in a line stays as it was: those behind it wait for those before it.

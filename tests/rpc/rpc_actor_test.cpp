@@ -133,6 +133,66 @@ TEST(RpcActor, AnyMemberStartsThem) {
   member.join();
 }
 
+TEST(RpcActor, OneThatHasDiedCanBeLetGoOfWhenOthersHaveBeenStarted) {
+  const program here;
+  auto dead = here.group.start<counter>("dead", {}, 1);
+  EXPECT_THROW(dead.call(&counter::die), member_lost);
+  EXPECT_THROW(dead.call(&counter::add, 1), member_lost);  // it is over
+  const auto other = here.group.start<counter>("other", {}, 1);
+  dead = {};
+  for (int each = 0; each < 100; ++each) here.group.call("program", [] {});
+  EXPECT_EQ(other.call(&counter::add, 1), 2);
+}
+
+/// It can be sent only if it is not negative.
+struct shy {
+  int value = 0;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    if (value < 0) throw std::out_of_range("it is not sent");
+    archive(value);
+  }
+};
+struct guest {
+  explicit guest(const shy& given) : value(given.value) {}
+  int answer() { return value; }
+  int value;
+};
+
+TEST(RpcActor, OneThatCannotBeLaunchedLeavesItsNameFree) {
+  const program here;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_THROW(static_cast<void>(here.group.start<guest>("guest", {}, shy{.value = -1})), std::out_of_range);
+  }
+  EXPECT_EQ(here.group.start<guest>("guest", {}, shy{.value = 5}).call(&guest::answer), 5);
+}
+
+TEST(RpcActor, LeavingWhileOneIsBeingStartedEnds) {
+  for (int round = 0; round < 5; ++round) {
+    program here;
+    std::jthread leaves([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round));
+      here.group.leave();
+    });
+    try {
+      const auto late = here.group.start<counter>("counter", {}, 1);
+      leaves.join();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument) << failure.what();
+    }
+  }
+}
+
+TEST(RpcActor, TwoMembersOfTheProgramStartThemAtOnce) {
+  const rpc_ticket ticket("two", {"a", "b"}, {.timeout = 60s});
+  const rpc_group a(ticket, "a");
+  const rpc_group b(ticket, "b");
+  std::jthread other([&] {
+    for (int each = 0; each < 4; ++each) EXPECT_EQ(b.start<counter>("of b", {}, each).call(&counter::add, 1), each + 1);
+  });
+  for (int each = 0; each < 4; ++each) EXPECT_EQ(a.start<counter>("of a", {}, each).call(&counter::add, 1), each + 1);
+}
+
 TEST(RpcActor, ManyLiveAtOnce) {
   const program here;
   std::vector<remote_ref<counter>> all;

@@ -14,6 +14,7 @@
 
 #include <muster/async/when_all.hpp>
 #include <muster/pool/process.hpp>
+#include <muster/queue/event.hpp>
 #include <muster/rpc.hpp>
 
 namespace muster::rpc_group_test {
@@ -467,6 +468,23 @@ TEST(RpcProcesses, CallOneAnother) {
   for (const auto* const each : {"x", "y"}) group.call(each, [] { this_call::group().leave(); });
   x.join();
   y.join();
+}
+
+TEST(RpcProcesses, RunReturnsWhenTheLastOtherMemberDies) {
+  const rpc_ticket ticket("alone", {"x", "y"}, {.timeout = 60s});
+  const event is_met;
+  const process y(run_member, ticket, "y");
+  const auto meet = [](const rpc_ticket& of, const event& met) {
+    const rpc_group group(of, "x");
+    static_cast<void>(group.service<int(int)>("square by y")(2));
+    met.set();
+    for (;;) std::this_thread::sleep_for(1h);
+  };
+  const process x(meet, ticket, is_met);
+  is_met.wait();
+  x.kill(SIGKILL);
+  y.join();
+  y.watch();
 }
 
 TEST(RpcProcesses, AKilledMemberIsLostAndItsNameIsJoinedAgain) {

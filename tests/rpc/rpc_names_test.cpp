@@ -171,6 +171,14 @@ TEST(RpcNames, AFunctionThatReturnsAFutureIsAnsweredByIt) {
   EXPECT_EQ(far.call(method, 2), 7);
 }
 
+TEST(RpcNames, TheFutureOfAServiceDoesNotStay) {
+  two_members both;
+  both.b.serve("later", [](int x) { return this_call::group().call_async(this_call::caller(), add, x, 1); });
+  EXPECT_EQ(both.a.call_service<int>("later", 1), 2);
+  const auto none = both.a.remote_service<int>("later", 1);
+  EXPECT_THAT(text_of([&] { static_cast<void>(none.to_here()); }), HasSubstr("this one returns a future"));
+}
+
 TEST(RpcNames, LeavingFailsWhatWasToBeAnsweredLater) {
   two_members both;
   std::atomic<bool> goes_on = false;

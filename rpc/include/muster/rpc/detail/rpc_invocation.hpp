@@ -47,6 +47,8 @@ struct replied<future<R>> {
 template <class R>
 using reply_of = typename replied<R>::type;
 
+[[noreturn]] void throw_future_is_not_kept();
+
 /// Replies when the future is ready; neither a thread nor a serial line waits for that.
 template <class R>
 void reply_later(rpc_request& call, future<R> made) {
@@ -77,6 +79,7 @@ void reply_later(rpc_request& call, future<R> made) {
 template <class R>
 void run_and_reply(rpc_request& call, const auto& invoke) {
   if constexpr (is_future<decltype(invoke())>) {
+    if (call.keeps_result()) throw_future_is_not_kept();
     reply_later<R>(call, invoke());
   } else if constexpr (std::is_void_v<R>) {
     invoke();

@@ -29,9 +29,10 @@ public:
              std::vector<std::shared_ptr<message_ring>> rings);
   actor_host(const actor_host&) = delete;
   actor_host& operator=(const actor_host&) = delete;
-  ~actor_host() = default;
+  ~actor_host();
 
   [[nodiscard]] std::size_t member() const noexcept { return member_; }
+  [[nodiscard]] std::uint64_t object() const noexcept { return role_.object; }
   [[nodiscard]] bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
   /// Whether nothing refers to it any more.
   [[nodiscard]] bool is_ending() const MUSTER_EXCLUDES(mutex_);

@@ -53,6 +53,7 @@ private:
   change_finder finder_ MUSTER_GUARDED_BY(mutex_);
   std::vector<listener_ptr> listeners_ MUSTER_GUARDED_BY(mutex_);
   std::deque<notice> notices_ MUSTER_GUARDED_BY(mutex_);
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_told_ MUSTER_GUARDED_BY(mutex_) = false;  // the callback thread has been asked, and is not done
   std::thread thread_ MUSTER_GUARDED_BY(mutex_);
 };

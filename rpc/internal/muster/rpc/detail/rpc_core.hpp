@@ -136,6 +136,8 @@ public:
   /// As rpc_group::on_change.
   void tell_changes(change_watch::listener to) MUSTER_EXCLUDES(watch_mutex_);
 
+  /// Behind a request to that member: wakes the thread that guards its requests, if none attends to them.
+  void ask_for_attention(std::size_t member) noexcept;
   /// The line of a service; null for one that is concurrent.
   [[nodiscard]] std::shared_ptr<serial_line> line_for(const service_options& how) MUSTER_EXCLUDES(lines_mutex_);
   /// A number that no other value or service of the group has.
@@ -184,6 +186,11 @@ private:
   // serving_crew::source
   [[nodiscard]] std::function<void()> next() override;
   void interrupt() noexcept override;
+  [[nodiscard]] bool look_away() noexcept override;
+  void look_back() noexcept override;
+  [[nodiscard]] std::uint32_t calls_for_help() const noexcept override;
+  bool await_call_for_help(std::uint32_t seen, bool is_unattended, deadline until) noexcept override;
+  void call_for_help() noexcept override;
 
   [[nodiscard]] bool is_interrupted() const noexcept;
   [[nodiscard]] std::function<void()> dispatch(std::shared_ptr<rpc_job> job);
@@ -236,6 +243,7 @@ private:
   mutex lines_mutex_;
   std::map<std::string, std::shared_ptr<serial_line>> lines_ MUSTER_GUARDED_BY(lines_mutex_);  // by name
   mutex watch_mutex_;
+  bool has_stopped_watch_ MUSTER_GUARDED_BY(watch_mutex_) = false;
   std::shared_ptr<change_watch> watch_ MUSTER_GUARDED_BY(watch_mutex_);  // from the first listener on
   mutex deferred_mutex_;
   std::vector<std::weak_ptr<deferred_reply>> deferred_ MUSTER_GUARDED_BY(deferred_mutex_);
@@ -249,6 +257,7 @@ private:
   bool has_ended_ MUSTER_GUARDED_BY(leaving_) = false;
   bool is_retired_ MUSTER_GUARDED_BY(leaving_) = false;  // an actor
   mutex actors_mutex_;
+  bool starts_no_more_ MUSTER_GUARDED_BY(actors_mutex_) = false;
   std::vector<std::shared_ptr<actor_host>> actors_ MUSTER_GUARDED_BY(actors_mutex_);
   reply_reader reader_;
   serving_crew crew_;

@@ -34,6 +34,21 @@ public:
     [[nodiscard]] virtual std::function<void()> next() = 0;
     /// Makes the thread that is in next() look up.
     virtual void interrupt() noexcept = 0;
+
+    // A thread that runs a request leaves the requests unattended, where another one could serve the next: then whoever
+    // sends one calls for help, and a thread that guards them wakes. So a request that comes when all are done costs no
+    // thread's wake.
+
+    /// Nobody attends from now on. False, and nothing else, when there is a request already.
+    [[nodiscard]] virtual bool look_away() noexcept = 0;
+    /// A thread attends again.
+    virtual void look_back() noexcept = 0;
+    /// How often help was called for.
+    [[nodiscard]] virtual std::uint32_t calls_for_help() const noexcept = 0;
+    /// Waits until it has been called for more often, or there is something else to attend to; false when `until`
+    /// passed first.
+    virtual bool await_call_for_help(std::uint32_t seen, bool is_unattended, deadline until) noexcept = 0;
+    virtual void call_for_help() noexcept = 0;
   };
 
   /// Lifetime: borrows the source.
@@ -73,13 +88,21 @@ private:
   void serve() MUSTER_EXCLUDES(mutex_);
   // The lock is held before and behind it.
   void serve_next(scoped_lock& lock) MUSTER_NO_THREAD_SAFETY_ANALYSIS;
+  // The same of these.
+  void wait_for_turn(scoped_lock& lock) MUSTER_NO_THREAD_SAFETY_ANALYSIS;
+  void wait_while_idle(scoped_lock& lock) MUSTER_NO_THREAD_SAFETY_ANALYSIS;
   void add_thread() MUSTER_REQUIRES(mutex_);
-  void tell() noexcept MUSTER_REQUIRES(mutex_);
+  void leave_requests(bool is_back_soon) noexcept MUSTER_REQUIRES(mutex_);
+  void try_to_add_thread() noexcept MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_short() const noexcept MUSTER_REQUIRES(mutex_);
+  void come_back() noexcept MUSTER_REQUIRES(mutex_);
+  void tell_those_behind() noexcept MUSTER_REQUIRES(mutex_);
+  void tell_all() noexcept MUSTER_REQUIRES(mutex_);
   [[nodiscard]] std::function<void()> receive() noexcept MUSTER_EXCLUDES(mutex_);
   void begin_pause() MUSTER_EXCLUDES(mutex_);
   void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool may_receive() const noexcept MUSTER_REQUIRES(mutex_) {
-    return !is_receiving_ && !is_holding_ && running_ < limit_ && returning_ == 0;
+    return !is_receiving_ && !is_holding_ && !is_unattended_ && running_ < limit_ && returning_ == 0;
   }
 
   source& requests_;
@@ -89,8 +112,19 @@ private:
   std::size_t limit_ MUSTER_GUARDED_BY(mutex_);
   bool is_receiving_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_holding_ MUSTER_GUARDED_BY(mutex_) = false;  // a thread has a request that cannot run yet
+  bool is_unattended_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool has_backlog_ MUSTER_GUARDED_BY(mutex_) = false;         // though requests are there, since each is short
+  bool has_guard_ MUSTER_GUARDED_BY(mutex_) = false;           // a thread that waits for calls for help, and for news
+  bool guard_watches_ MUSTER_GUARDED_BY(mutex_) = false;       // it looks from time to time whether they really are
+  std::uint32_t help_seen_ MUSTER_GUARDED_BY(mutex_) = 0;      // before they were left
+  std::uint64_t backlogs_ MUSTER_GUARDED_BY(mutex_) = 0;       // how often there was one
+  std::uint64_t backlogs_seen_ MUSTER_GUARDED_BY(mutex_) = 0;  // by the guard
+  std::uint64_t served_ MUSTER_GUARDED_BY(mutex_) = 0;         // requests
+  std::chrono::nanoseconds usual_ MUSTER_GUARDED_BY(mutex_) = std::chrono::seconds(1);  // what one takes
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::size_t running_ MUSTER_GUARDED_BY(mutex_) = 0;    // threads in the program's code that do not wait
+  std::size_t behind_ MUSTER_GUARDED_BY(mutex_) = 0;     // threads that wait for one to end its request
+  std::size_t runners_ MUSTER_GUARDED_BY(mutex_) = 0;    // in run()
   std::size_t returning_ MUSTER_GUARDED_BY(mutex_) = 0;  // that have waited and are to go on
   std::size_t inside_ MUSTER_GUARDED_BY(mutex_) = 0;     // in the program's code, whether or not they wait
   std::size_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;       // threads of the crew without a request
