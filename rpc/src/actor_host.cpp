@@ -112,7 +112,7 @@ void actor_host::end() noexcept {
       which = process_;
     }
   }
-  core_.push_retire(member_, role_.object);
+  core_.push_notice(member_, request_kind::retire, role_.object);
   if (which != nullptr) end_within_grace(*which);
 }
 

@@ -46,7 +46,7 @@ bool change_watch::look() {
 
 void change_watch::collect() {
   for (const auto& each : finder_.look()) {
-    for (const auto& one : listeners_) notices_.push_back({.whom = one, .what = each});
+    for (const auto& one : listeners_) notices_.push_back({.to = one, .what = each});
   }
 }
 
@@ -63,7 +63,7 @@ void change_watch::tell() {
       notices_.pop_front();
     }
     try {
-      (*next.whom)(next.what);
+      (*next.to)(next.what);
     } catch (...) {
       if (first == nullptr) first = std::current_exception();
     }

@@ -4,7 +4,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/rpc/detail/remote_handle.hpp>
+#include <muster/rpc/detail/remote_state.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 #include <muster/serialize/archive.hpp>
 
 namespace muster::detail {
@@ -28,7 +30,7 @@ struct sent_reference {
 remote_state::~remote_state() {
   if (!core_->is_here() || !cell_) return;
   cell_.reset();
-  core_->tell_owner(owner_, id_);
+  core_->push_notice(owner_.member, request_kind::look, id_);
 }
 
 void remote_state::require_made() const {

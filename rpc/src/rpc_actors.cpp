@@ -6,7 +6,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/rpc/detail/actor_host.hpp>
+#include <muster/rpc/detail/remote_state.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 
 #include "rpc_keeper.hpp"
 
@@ -202,18 +204,6 @@ void rpc_core::retire() noexcept {
   const scoped_lock lock(leaving_);
   is_retired_ = true;
   ended_.notify_all();
-}
-
-void rpc_core::push_retire(std::size_t member, std::uint64_t object) noexcept {
-  request_head head;
-  head.kind = request_kind::retire;
-  head.object = object;
-  const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-  try {
-    static_cast<void>(requests_of(member)->try_push(what));
-    ask_for_attention(member);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is killed when its grace is over
-  }
 }
 
 }  // namespace muster::detail

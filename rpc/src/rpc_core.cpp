@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -336,7 +337,7 @@ void rpc_core::rouse_rings() noexcept {
 void rpc_core::nudge_others() noexcept {
   for (std::size_t member = 0; member < table_.shape().members; ++member) {
     if (member == index_ || !member_view::of(table_, member).is_here(*domain_)) continue;
-    push_nudge(member);
+    push_notice(member, request_kind::nudge);
     push_look(member);
   }
 }

@@ -23,6 +23,11 @@ error_info gone(const rpc_core& core, const char* what) {
                                        "' that was called is not there any more: look it up again")};
 }
 
+void raise_help(member_line& line) noexcept {
+  line.help.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(futex_address(line.help), INT_MAX, futex_scope::shared);
+}
+
 }  // namespace
 
 bool rpc_core::is_interrupted() const noexcept {
@@ -48,12 +53,12 @@ std::function<void()> rpc_core::next() {
 
 void rpc_core::interrupt() noexcept {
   interrupted_.store(true, std::memory_order_release);
-  push_nudge(index_);
+  push_notice(index_, request_kind::nudge);
 }
 
-// ---- who attends to requests
+// ---- attending to requests
 
-// A request that came before is seen here; one that comes later sees that nobody attends.
+// A request that came before is seen here; the sender of a later one sees that none attends.
 bool rpc_core::look_away() noexcept {
   auto& line = table_.member(index_);
   line.unattended.store(1, std::memory_order_seq_cst);
@@ -83,18 +88,12 @@ bool rpc_core::await_call_for_help(std::uint32_t seen, bool is_unattended, deadl
   return is_called();
 }
 
-void rpc_core::call_for_help() noexcept {
-  auto& word = table_.member(index_).help;
-  word.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake(futex_address(word), INT_MAX, futex_scope::shared);
-}
+void rpc_core::call_for_help() noexcept { raise_help(table_.member(index_)); }
 
 void rpc_core::ask_for_attention(std::size_t member) noexcept {
   auto& line = table_.member(member);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (line.unattended.load(std::memory_order_relaxed) != 1) return;
-  line.help.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake(futex_address(line.help), INT_MAX, futex_scope::shared);
+  if (line.unattended.load(std::memory_order_relaxed) == 1) raise_help(line);
 }
 
 void rpc_core::push_look(std::size_t member) noexcept {
@@ -106,14 +105,15 @@ void rpc_core::push_look(std::size_t member) noexcept {
   }
 }
 
-// At a full ring no thread sleeps.
-void rpc_core::push_nudge(std::size_t member) noexcept {
-  const request_head head;
+void rpc_core::push_notice(std::size_t member, request_kind kind, std::uint64_t object) noexcept {
+  request_head head;
+  head.kind = kind;
+  head.object = object;
   const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
   try {
     static_cast<void>((member == index_ ? own_.requests : requests_of(member))->try_push(what));
     ask_for_attention(member);
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): who waits there is told by the ring that it is broken
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as if there were no room
   }
 }
 
@@ -232,20 +232,6 @@ void rpc_core::look_at(const value_ptr& which) {
   if (gone == nullptr) return;
   auto& line = gone->line;
   if (auto drop = in_line(gone, line, [gone] {}, {})) drop();  // calls that are not in the line keep it, too
-}
-
-void rpc_core::tell_owner(const call_peer& owner, std::uint64_t id) noexcept {
-  try {
-    request_head head;
-    head.kind = request_kind::look;
-    head.object = id;
-    head.incarnation = owner.incarnation;
-    const message_view what{.form = {.frame_bytes = sizeof head}, .bytes = std::as_bytes(std::span(&head, 1))};
-    static_cast<void>((owner.member == index_ ? own_.requests : requests_of(owner.member))->try_push(what));
-    ask_for_attention(owner.member);
-  } catch (
-      const std::exception&) {  // NOLINT(bugprone-empty-catch): it is found at the next death, or when the owner leaves
-  }
 }
 
 }  // namespace muster::detail

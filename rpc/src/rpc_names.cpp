@@ -6,6 +6,7 @@
 #include <muster/base/detail/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/rpc/detail/remote_state.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
 #include <muster/serialize/exceptions.hpp>
 

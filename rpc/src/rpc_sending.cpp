@@ -7,7 +7,9 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/detail/outgoing_message.hpp>
+#include <muster/rpc/detail/remote_state.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 #include <muster/rpc/member_lost.hpp>
 
 #include "service_state.hpp"
@@ -192,7 +194,7 @@ void rpc_sending::parts::push(pending_call& call) {
   };
   auto found = message.try_push();
   if (found == queue_result::not_now) {
-    core->ask_for_attention(member);  // whoever has filled it may have died before that
+    core->ask_for_attention(member);  // the sender that has filled it may have died before that
     const serving_crew::pause others_serve;
     found = message.push(terms.until, is_over, &asked);
   }

@@ -9,6 +9,7 @@
 #include <muster/queue/detail/outgoing_message.hpp>
 #include <muster/rpc/detail/call_word.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 #include <muster/serialize/exceptions.hpp>
 
 #include "member_claim.hpp"

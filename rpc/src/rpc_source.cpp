@@ -7,6 +7,7 @@
 
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 #include <muster/rpc/detail/wait_graph.hpp>
 #include <muster/serialize/exceptions.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
+#include <muster/rpc/detail/served_call.hpp>
 #include <muster/rpc/rpc_group.hpp>
 
 namespace muster {

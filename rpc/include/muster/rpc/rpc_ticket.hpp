@@ -26,8 +26,8 @@ class output_archive;
 ///
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 /// Lifetime: keeps the group's memory.
-/// Cost: shared memory: half a MiB for each member (256 bytes for each place of its inbox, and for each call that it
-/// may have under way).
+/// Cost: shared memory: half a MiB for each member (256 bytes for each place of its inbox, 288 for each call that it
+/// may have under way), and as much for each actor while there is one.
 class rpc_ticket {
 public:
   /// For no group: to be assigned to.

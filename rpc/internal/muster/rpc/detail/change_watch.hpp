@@ -39,7 +39,7 @@ private:
 
   /// One change for one listener.
   struct notice {
-    listener_ptr whom;
+    listener_ptr to;
     rpc_change what;
   };
 

@@ -50,7 +50,7 @@ struct alignas(64) member_line {
   std::atomic<std::uint64_t> barriers;    ///< so many it has come to
   std::atomic<std::uint64_t> joined_at;   ///< stamp, before presence is written
   std::atomic<std::uint64_t> left_at;     ///< likewise
-  std::atomic<std::uint32_t> unattended;  ///< 1: whoever sends a request calls for help
+  std::atomic<std::uint32_t> unattended;  ///< 1: a process that sends a request calls for help
   std::atomic<std::uint32_t> help;        ///< a futex; how often that was called for
 };
 static_assert(sizeof(member_line) == 256);

@@ -144,15 +144,14 @@ public:
   [[nodiscard]] std::uint64_t new_id() noexcept;
   /// At the program's member: as start_actor_here().
   [[nodiscard]] remote_handle start_actor(const std::string& name, const actor_options& how, actor_launcher launcher);
-  /// Tells an actor to leave.
-  void push_retire(std::size_t member, std::uint64_t object) noexcept;
+  /// Sends a request that has no reply: `look`, `retire`, `nudge`. Never blocks: where there is no room a member finds
+  /// out by itself, when a thread of it looks next, when a process dies, or when it is killed.
+  void push_notice(std::size_t member, request_kind kind, std::uint64_t object = 0) noexcept;
   /// In an actor: until it is told so.
   void await_retirement() MUSTER_EXCLUDES(leaving_);
 
   /// A reference to a value may be gone, the last one.
   void look_at(const value_ptr& which);
-  /// Tells the owner of a value to do so. Never blocks.
-  void tell_owner(const call_peer& owner, std::uint64_t id) noexcept;
   /// Ends what has waited for too long.
   ///@{
   void expire(pending_call& which);
@@ -219,7 +218,6 @@ private:
   void retire() noexcept MUSTER_EXCLUDES(leaving_);
   void rouse_rings() noexcept MUSTER_EXCLUDES(links_mutex_);
   void push_look(std::size_t member) noexcept;
-  void push_nudge(std::size_t member) noexcept;
 
   const rpc_ticket ticket_;
   const std::shared_ptr<domain> domain_;
@@ -261,90 +259,6 @@ private:
   std::vector<std::shared_ptr<actor_host>> actors_ MUSTER_GUARDED_BY(actors_mutex_);
   reply_reader reader_;
   serving_crew crew_;
-};
-
-/// The member that this thread acts for: it serves a call, or decodes a reply, of that member. References that are
-/// decoded meanwhile belong to that.
-///
-/// Thread safety: belongs to the thread that made it.
-class acting_member {
-public:
-  explicit acting_member(rpc_core& core) noexcept;
-  acting_member(const acting_member&) = delete;
-  acting_member& operator=(const acting_member&) = delete;
-  ~acting_member();
-  /// nullptr where it acts for none.
-  [[nodiscard]] static rpc_core* current() noexcept;
-
-private:
-  rpc_core* const before_;
-};
-
-/// The call that this thread serves.
-///
-/// Thread safety: belongs to the thread that made it.
-class served_call {
-public:
-  served_call(rpc_core& core, const request_head& head) noexcept;
-  served_call(const served_call&) = delete;
-  served_call& operator=(const served_call&) = delete;
-  ~served_call();
-  /// nullptr where it serves none.
-  [[nodiscard]] static const served_call* current() noexcept;
-
-  [[nodiscard]] rpc_core& core() const noexcept { return core_; }
-  [[nodiscard]] const request_head& head() const noexcept { return head_; }
-  [[nodiscard]] call_id id() const noexcept { return id_of(head_); }
-  [[nodiscard]] deadline until() const noexcept;
-  [[nodiscard]] bool is_wanted() const noexcept;
-
-private:
-  rpc_core& core_;
-  const request_head& head_;
-  const served_call* const before_;
-};
-
-/// Of a remote_handle.
-///
-/// Thread safety: safe. Lifetime: keeps the member's core.
-class remote_state {
-public:
-  static constexpr std::size_t no_actor = ~std::size_t{0};
-
-  /// `actor`: which member it is, where the value is an actor; its owner is the program's member that keeps it.
-  remote_state(core_ptr core, const call_peer& owner, std::uint64_t id, shared_block cell,
-               std::size_t actor = no_actor) noexcept
-      : core_(std::move(core)), owner_(owner), id_(id), cell_(std::move(cell)), actor_(actor) {}
-  remote_state(const remote_state&) = delete;
-  remote_state& operator=(const remote_state&) = delete;
-  ~remote_state();
-
-  [[nodiscard]] const core_ptr& core() const noexcept { return core_; }
-  [[nodiscard]] const call_peer& owner() const noexcept { return owner_; }
-  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
-  [[nodiscard]] const shared_block& cell() const noexcept { return cell_; }
-  [[nodiscard]] bool is_actor() const noexcept { return actor_ != no_actor; }
-  [[nodiscard]] std::size_t actor() const noexcept { return actor_; }
-  /// Which member has the value.
-  [[nodiscard]] std::size_t place() const noexcept { return is_actor() ? actor_ : owner_.member; }
-  [[nodiscard]] bool is_local() const noexcept {
-    if (is_actor()) return actor_ == core_->index();
-    return owner_.member == core_->index() && owner_.incarnation == core_->incarnation();
-  }
-  /// The call that makes it, where this member has made that. Thread safety: written before others have the state.
-  [[nodiscard]] const call_ptr& creation() const noexcept { return creation_; }
-  void set_creation(call_ptr call) noexcept { creation_ = std::move(call); }
-  void set_owner(const call_peer& owner) noexcept { owner_ = owner; }
-  /// Throws why the value could not be made, if that is known.
-  void require_made() const;
-
-private:
-  const core_ptr core_;
-  call_peer owner_;
-  const std::uint64_t id_;
-  shared_block cell_;
-  const std::size_t actor_;
-  call_ptr creation_;
 };
 
 }  // namespace muster::detail

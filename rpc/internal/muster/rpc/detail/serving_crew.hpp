@@ -35,11 +35,11 @@ public:
     /// Makes the thread that is in next() look up.
     virtual void interrupt() noexcept = 0;
 
-    // A thread that runs a request leaves the requests unattended, where another one could serve the next: then whoever
-    // sends one calls for help, and a thread that guards them wakes. So a request that comes when all are done costs no
-    // thread's wake.
+    // A thread that runs a request leaves the requests unattended, where another one could serve the next: then the
+    // process that sends one calls for help, and a thread that guards them wakes. So a request that comes when all are
+    // done costs no thread's wake.
 
-    /// Nobody attends from now on. False, and nothing else, when there is a request already.
+    /// No thread attends from now on. False, and nothing else, when there is a request already.
     [[nodiscard]] virtual bool look_away() noexcept = 0;
     /// A thread attends again.
     virtual void look_back() noexcept = 0;
@@ -59,8 +59,8 @@ public:
 
   /// Starts the first thread. Throws EAGAIN where none can be had. `owner`: of this object; its threads keep it.
   void start(const std::shared_ptr<void>& owner) MUSTER_EXCLUDES(mutex_);
-  /// Serves in the calling thread too, until `is_over`, which is asked again after each request and wake_runners(), and
-  /// does not throw.
+  /// Serves in the calling thread too, until `is_over`, which is asked again after each request that this thread has
+  /// served, and after wake_runners(), and does not throw.
   void run(const std::function<bool()>& is_over) MUSTER_EXCLUDES(mutex_);
   void wake_runners() MUSTER_EXCLUDES(mutex_);
   /// Waits until all requests that were begun have ended, but not that of the calling thread, and ends the threads.
