@@ -77,11 +77,14 @@ std::uint64_t change_finder::end_with_owner(const named_thing& what) const noexc
   return is_another ? table_.member(what.member).joined_at.load(std::memory_order_seq_cst) : at_last;
 }
 
-// The line of a dead owner's name is as it was.
+// The line of a dead owner's name is as it was. Of an owner that has died since its own line was looked at the death is
+// told first, at the next look.
 void change_finder::look_at_name(std::size_t line) {
   auto& seen = lines_[line];
-  const auto now = names_.view(line);
+  auto now = names_.view(line);
   if (!now) return;
+  const auto& owner = members_[now->what.member];
+  now->is_there |= now->is_ready && owner.is_here && owner.incarnation == now->what.incarnation;
   const bool is_new = now->generation != seen.generation;
   const bool before_went_before = now->gone_at != 0 && (now->made_at == 0 || now->gone_at < now->made_at);
   const auto own_end = now->gone_at > now->made_at ? now->gone_at : end_with_owner(now->what);

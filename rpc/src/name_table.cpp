@@ -180,6 +180,7 @@ std::optional<name_table::line_view> name_table::view(std::size_t index) const {
   const bool lives = is_alive(word);
   if (was_begun && lives) return std::nullopt;
   line_view found{.generation = generation_of(word),
+                  .is_ready = state_of(word) == state::ready,
                   .is_there = state_of(word) == state::ready && lives,
                   .made_at = was_begun ? 0 : line.made_at.load(seq_cst),
                   .gone_at = line.gone_at.load(seq_cst),

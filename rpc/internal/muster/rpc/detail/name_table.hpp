@@ -60,7 +60,8 @@ public:
   /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
   struct line_view {
     std::uint64_t generation = 0;  ///< how often it has been used
-    bool is_there = false;         ///< whether there is that name now
+    bool is_ready = false;         ///< whether it was made, and not given up
+    bool is_there = false;         ///< whether there is that name now: its owner's process lives, too
     std::uint64_t made_at = 0;     ///< stamp; 0: it never was
     std::uint64_t gone_at = 0;     ///< stamp of the last one here that was given up
     named_thing what;
