@@ -20,9 +20,15 @@ struct sent_reference {
   std::uint32_t member = 0;
   std::uint32_t incarnation = 0;
   std::uint32_t actor = none;  ///< which member it is, where it is one
+  std::uint64_t group = 0;     ///< of whose members it speaks
 
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 };
+
+// The block of its first member's inbox, which is no other group's as long as this one is there.
+std::uint64_t identity_of(const group_table& table) noexcept {
+  return table.member(0).requests.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -93,14 +99,15 @@ void remote_handle::save(output_archive& out) const {
                             .identity = self.owner().who.pack(),
                             .member = static_cast<std::uint32_t>(self.owner().member),
                             .incarnation = self.owner().incarnation,
-                            .actor = self.is_actor() ? static_cast<std::uint32_t>(self.actor()) : sent_reference::none};
-  out(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor);
+                            .actor = self.is_actor() ? static_cast<std::uint32_t>(self.actor()) : sent_reference::none,
+                            .group = identity_of(self.core()->table())};
+  out(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor, sent.group);
   out.attach(self.cell());
 }
 
 void remote_handle::load(input_archive& in) {
   sent_reference sent;
-  in(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor);
+  in(sent.id, sent.identity, sent.member, sent.incarnation, sent.actor, sent.group);
   auto cell = in.take_attachment();
   auto* const core = acting_member::current();
   if (core == nullptr || sent.member >= core->table().shape().members ||
@@ -108,6 +115,11 @@ void remote_handle::load(input_archive& in) {
     throw error(errc::invalid_argument,
                 "a remote_ref came to a process outside of a call of its RPC group: it belongs to the member that it "
                 "comes to; send it as an argument or result of the group's calls");
+  }
+  if (sent.group != identity_of(core->table())) {
+    throw error(errc::invalid_argument,
+                text("a remote_ref of another RPC group came in a call of '", core->table().name(),
+                     "': send it by a call of its own group, or call it where it is"));
   }
   const call_peer owner{
       .member = sent.member, .incarnation = sent.incarnation, .who = rank_identity::unpack(sent.identity)};

@@ -70,6 +70,17 @@ TEST(RpcNames, TheResultOfAServiceCanStayThere) {
   }
 }
 
+TEST(RpcNames, AReferenceOfAnotherGroupIsRefused) {
+  two_members both;
+  const rpc_ticket ticket("other", {"a", "b"}, {.timeout = 60s});
+  const rpc_group other(ticket, "a");
+  const rpc_group there(ticket, "b");
+  const auto far = both.a.remote("b", [] { return counter(); });
+  const auto use = [](const remote_ref<counter>& which) { return which.call(&counter::add, 1); };
+  EXPECT_THAT(text_of([&] { other.call("b", use, far); }), HasSubstr("of another RPC group came in a call of 'other'"));
+  EXPECT_EQ(both.a.call("b", [](const remote_ref<counter>& which) { return which.is_local(); }, far), true);
+}
+
 TEST(RpcNames, AServiceThatThrowsMakesNoValue) {
   two_members both;
   both.b.serve("make", [](int) -> counter { throw std::runtime_error("no counter today"); });
