@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <muster/base/detail/retry_delay.hpp>
 #include <muster/queue/dispatcher.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
@@ -45,20 +46,9 @@ void dispatcher::wait_for(std::chrono::nanoseconds delay, task_record& record, f
   if (has_backlog()) feed();  // with the slot that it had
 }
 
-// Twice as long each time, at most a minute (or what was asked for, if that is longer); a quarter more or less, so that
-// tasks that failed together do not come back together.
 std::chrono::nanoseconds dispatcher::delay_of(const task_record& record) {
-  if (record.attempt_ <= 1 || !record.has_terms_) return {};
-  const auto first = terms_.of(record).asked.retry_delay;
-  if (first.count() <= 0) return {};
-  constexpr std::uint32_t most_doublings = 16;
-  const auto most = std::max<std::chrono::nanoseconds>(first, std::chrono::minutes(1));
-  auto delay = first;
-  for (auto each = std::min(record.attempt_ - 2, most_doublings); each > 0 && delay < most; --each) delay *= 2;
-  std::uniform_real_distribution<double> jitter(0.75, 1.25);
-  const std::chrono::duration<double, std::nano> wanted = std::min(delay, most) * jitter(jitter_);
-  constexpr auto longest = std::chrono::nanoseconds::max();
-  return wanted < longest ? std::chrono::duration_cast<std::chrono::nanoseconds>(wanted) : longest;
+  if (!record.has_terms_) return {};
+  return detail::retry_delay(terms_.of(record).asked.retry_delay, record.attempt_, jitter_);
 }
 
 // Not where there is no memory to look at the error.

@@ -8,7 +8,8 @@
 namespace muster::detail {
 
 // The words of calls that a dead incarnation of the member had under way are free.
-call_ledger::call_ledger(group_table::call_lines of_member) : lines_(of_member), calls_(of_member.size()) {
+call_ledger::call_ledger(group_table::call_lines of_member, call_repeater& again)
+    : lines_(of_member), again_(again), calls_(of_member.size()) {
   free_slots_.reserve(lines_.size());
   for (std::size_t slot = lines_.size(); slot-- != 0;) {
     auto& word = lines_[slot].word;
@@ -33,11 +34,16 @@ void call_ledger::settle(const reply_head& head, taken_message reply) {
     const scoped_lock lock(mutex_);
     if (head.slot >= calls_.size() || calls_[head.slot] == nullptr) return;
     auto& which = *calls_[head.slot];
-    if (which.generation() != head.generation) return;
-    which.kind_ = head.kind;
-    which.reply_ = std::move(reply);
+    if (which.rests_ || which.generation() != head.generation) return;
     call_word::release(lines_[head.slot].word, head.generation);
-    finish(which, after);
+    if (which.terms_.retry != nullptr && which.terms_.retry->tries_again_after(head.kind, reply)) {
+      which.had_begun_ |= head.kind != reply_kind::lost;
+      rest(which, after);
+    } else {
+      which.kind_ = head.kind;
+      which.reply_ = std::move(reply);
+      finish(which, after);
+    }
   }
   settle(after);
 }
@@ -49,45 +55,95 @@ void call_ledger::finish(pending_call& which, aftermath& after) {
     notices_.fetch_sub(1, std::memory_order_relaxed);
   }
   if (which.terms_.kept != nullptr) after.kept.push_back(std::move(which.terms_.kept));
+  if (which.terms_.retry != nullptr) after.kept.push_back(std::move(which.terms_.retry));
   after.ended.push_back(std::exchange(calls_[which.slot()], nullptr));
   which.done_.store(true, std::memory_order_release);
 }
 
-// False where it has begun, and goes on. Else: whether it had not begun.
-bool call_ledger::end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) {
-  auto& word = lines_[which.slot()].word;
-  const bool withdrawn = call_word::withdraw(word, which.generation());
-  if (!withdrawn && !cannot_end) return false;
-  if (!withdrawn) call_word::release(word, which.generation());
-  which.failure_ = why(!withdrawn);
+// Its word is free. An attempt of before may have begun.
+bool call_ledger::end_now(pending_call& which, const reason& why, aftermath& after) {
+  which.failure_ = why(which.had_begun_);
   finish(which, after);
-  return withdrawn;
+  return !which.had_begun_;
 }
 
-void call_ledger::give_up(pending_call& which, bool cannot_end, const reason& why) {
+void call_ledger::rest(pending_call& which, aftermath& after) {
+  which.rests_ = true;
+  after.again.emplace_back(calls_[which.slot()], which.terms_.retry);
+}
+
+bool call_ledger::try_to_rest(pending_call& which, const loss& how, bool had_begun, aftermath& after) {
+  if (!how.is_lost || which.terms_.retry == nullptr || closed_) return false;
+  if (!which.terms_.retry->tries_again_after_loss(had_begun)) return false;
+  rest(which, after);
+  return true;
+}
+
+// False where it has begun, and goes on, or is made again. Else: whether it had not begun.
+bool call_ledger::end_with(pending_call& which, const loss& how, const reason& why, aftermath& after) {
+  if (which.rests_) return !how.is_lost && end_now(which, why, after);
+  auto& word = lines_[which.slot()].word;
+  const bool withdrawn = call_word::withdraw(word, which.generation());
+  if (!withdrawn && !how.cannot_end) return false;
+  if (!withdrawn) call_word::release(word, which.generation());
+  which.had_begun_ |= !withdrawn;
+  if (try_to_rest(which, how, !withdrawn, after)) return false;
+  return end_now(which, why, after);
+}
+
+void call_ledger::lose(pending_call& which, std::uint32_t generation, const reason& why) {
+  aftermath after;
+  {
+    const scoped_lock lock(mutex_);
+    if (calls_[which.slot()].get() != &which || which.generation() != generation) return;
+    end_with(which, {.is_lost = true}, why, after);
+  }
+  settle(after);
+}
+
+void call_ledger::fail(pending_call& which, const reason& why) {
   aftermath after;
   {
     const scoped_lock lock(mutex_);
     if (calls_[which.slot()].get() != &which) return;
-    end_with(which, cannot_end, why, after);
+    end_with(which, {.cannot_end = true}, why, after);
   }
   settle(after);
 }
 
-void call_ledger::fail(pending_call& which, const reason& why) { give_up(which, true, why); }
-
-void call_ledger::fail_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end,
-                           const reason_of_call& why) {
+void call_ledger::end_all(const std::function<bool(const pending_call&)>& which, const loss& how,
+                          const reason_of_call& why) {
   aftermath after;
   {
     const scoped_lock lock(mutex_);
     for (auto& each : calls_) {
-      if (each == nullptr || !is_lost(*each)) continue;
-      auto& which = *each;
-      end_with(which, cannot_end, [&](bool had_begun) { return why(which, had_begun); }, after);
+      if (each == nullptr || !which(*each)) continue;
+      auto& one = *each;
+      end_with(one, how, [&](bool had_begun) { return why(one, had_begun); }, after);
     }
   }
   settle(after);
+}
+
+void call_ledger::lose_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end,
+                           const reason_of_call& why) {
+  end_all(is_lost, {.is_lost = true, .cannot_end = cannot_end}, why);
+}
+
+void call_ledger::fail_all(const std::function<bool(const pending_call&)>& is_over, const reason_of_call& why) {
+  end_all(is_over, {.cannot_end = true}, why);
+}
+
+std::optional<std::uint32_t> call_ledger::begin_again(pending_call& which, const call_peer& to) {
+  const scoped_lock lock(mutex_);
+  if (calls_[which.slot()].get() != &which) return std::nullopt;
+  auto& line = lines_[which.slot()];
+  line.waits_for.store(0, std::memory_order_relaxed);
+  const auto generation = call_word::queue(line.word);
+  which.generation_.store(generation, std::memory_order_relaxed);
+  which.terms_.peer = to;
+  which.rests_ = false;
+  return generation;
 }
 
 void call_ledger::close(const reason_of_call& why) {
@@ -95,7 +151,7 @@ void call_ledger::close(const reason_of_call& why) {
     const scoped_lock lock(mutex_);
     closed_ = true;
   }
-  fail_all([](const pending_call&) { return true; }, true, why);
+  fail_all([](const pending_call&) { return true; }, why);
 }
 
 bool call_ledger::cancel(pending_call& which, bool gives_up, const reason& why) {
@@ -104,7 +160,7 @@ bool call_ledger::cancel(pending_call& which, bool gives_up, const reason& why) 
   {
     const scoped_lock lock(mutex_);
     if (calls_[which.slot()].get() != &which) return false;
-    withdrawn = end_with(which, gives_up, why, after);
+    withdrawn = end_with(which, {.cannot_end = gives_up}, why, after);
     if (!which.is_done()) call_word::ask_to_stop(lines_[which.slot()].word);
   }
   settle(after);
@@ -149,6 +205,7 @@ std::size_t call_ledger::size() const {
 
 void call_ledger::settle(aftermath& after) noexcept {
   for (auto& each : after.told) end_notice::tell(std::move(each));
+  for (auto& [call, how] : after.again) again_.repeat(std::move(call), std::move(how));
 }
 
 }  // namespace muster::detail

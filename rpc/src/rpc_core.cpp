@@ -77,7 +77,8 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       links_(table_.shape().members),
       own_{.requests = attach(table_.member(member).requests, owns_rings(member)),
            .replies = attach(table_.member(member).replies, owns_rings(member))},
-      calls_(table_.calls_of(member)),
+      retrier_(*this),
+      calls_(table_.calls_of(member), retrier_),
       next_id_(std::uint64_t{index_} << 48U | std::uint64_t{incarnation_ & 0xffffU} << 32U | 1U),
       deaths_(domain_->deaths().load(std::memory_order_acquire)),
       reader_(*domain_, own_.replies, calls_, *this),
@@ -152,7 +153,7 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
   const auto is_known = [&] {
     found = member_view::of(table_, member);
     if (is_kept_actor(table_, member)) return found.is_here(*domain_);
-    return awaits_rejoin ? found.is_here(*domain_) : found.state != presence::expected;
+    return awaits_rejoin && member < table_.shape().named ? found.is_here(*domain_) : found.state != presence::expected;
   };
   if (!is_known() && !await_news(is_known, until)) {
     throw task_error(error_info(errc::timed_out, text(what.in_words(), ": the member '", table_.name_of(member),
@@ -160,7 +161,11 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
   }
   const call_peer peer{.member = member, .incarnation = found.incarnation, .who = found.who};
   if (!found.is_here(*domain_)) std::rethrow_exception(loss_of(peer, false, what));
-  if (found.serves) return peer;
+  if (!found.serves) throw_only_calls(member, what);
+  return peer;
+}
+
+void rpc_core::throw_only_calls(std::size_t member, const call_subject& what) const {
   throw error(errc::invalid_argument, text(what.in_words(), ": the member '", table_.name_of(member),
                                            "' only calls: it has no threads that serve (rpc_options::threads)"));
 }
@@ -228,12 +233,12 @@ void rpc_core::look_at_deaths() {
   const auto why = [&](const pending_call& each, bool had_begun) {
     return loss_of(each.peer(), had_begun, each.subject());
   };
-  calls_.fail_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); }, true, why);
-  calls_.fail_all([&](const pending_call& each) { return is_gone(each.peer()); }, false, why);
+  calls_.lose_all([&](const pending_call& each) { return !each.peer().who.is_alive(*domain_); }, true, why);
+  calls_.lose_all([&](const pending_call& each) { return is_gone(each.peer()); }, false, why);
 }
 
 void rpc_core::look_at_times() {
-  calls_.fail_all([](const pending_call& each) { return each.until().expired(); }, true,
+  calls_.fail_all([](const pending_call& each) { return each.until().expired(); },
                   [&](const pending_call& each, bool had_begun) { return timeout_of(table_, each, had_begun); });
 }
 
@@ -272,6 +277,7 @@ void rpc_core::end_membership() noexcept {
   calls_.close([&](const pending_call&, bool) { return cancelled_by_leaving(table_, index_); });
   reader_.nudge();
   rouse_rings();
+  retrier_.stop();
   crew_.stop();
   drop_queued();
   fail_deferred();

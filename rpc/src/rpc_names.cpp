@@ -39,18 +39,9 @@ void insert(rpc_core& core, const named_thing& what) {
                    "' in the RPC group '", core.table().name(), "' already: take another name"));
 }
 
-// What is named by a member that is there.
-std::optional<named_thing> look_up(rpc_core& core, named_kind kind, const std::string& name) {
-  auto found = core.names().find(kind, name);
-  if (!found) return std::nullopt;
-  const auto owner = member_view::of(core.table(), found->member);
-  if (owner.incarnation != found->incarnation || !owner.is_here(core.where())) return std::nullopt;
-  return found;
-}
-
 named_thing require(rpc_core& core, named_kind kind, const std::string& name, const type_mark& type, bool waits) {
   std::optional<named_thing> found;
-  const auto is_there = [&] { return (found = look_up(core, kind, name)).has_value(); };
+  const auto is_there = [&] { return (found = core.look_up(kind, name)).has_value(); };
   if (!is_there() && (!waits || !core.await_news(is_there, core.end_of_call({})))) {
     const auto why =
         text("'", name, "' is ", word_for(kind), " by no member of the RPC group '", core.table().name(), "'");
@@ -63,12 +54,20 @@ named_thing require(rpc_core& core, named_kind kind, const std::string& name, co
                    "' as another type than ", demangle(type.name), ": the types must be equal"));
 }
 
-call_peer owner_of(const rpc_core& core, const named_thing& what) {
-  const auto found = member_view::of(core.table(), what.member);
-  return {.member = what.member, .incarnation = what.incarnation, .who = found.who};
+}  // namespace
+
+std::optional<named_thing> rpc_core::look_up(named_kind kind, const std::string& name) const {
+  auto found = names_.find(kind, name);
+  if (!found) return std::nullopt;
+  const auto owner = member_view::of(table_, found->member);
+  if (owner.incarnation != found->incarnation || !owner.is_here(*domain_)) return std::nullopt;
+  return found;
 }
 
-}  // namespace
+call_peer rpc_core::owner_of(const named_thing& what) const noexcept {
+  const auto found = member_view::of(table_, what.member);
+  return {.member = what.member, .incarnation = what.incarnation, .who = found.who};
+}
 
 // FNV-1a.
 std::uint64_t fingerprint_of(const char* name) noexcept {
@@ -102,7 +101,7 @@ service_ptr find_service(const core_ptr& core, const std::string& name, const ty
   core->require_member();
   const auto found = require(*core, named_kind::service, name, type, waits);
   return std::make_shared<service_state>(
-      service_state{.core = core, .name = name, .owner = owner_of(*core, found), .id = found.object});
+      service_state{.core = core, .name = name, .owner = core->owner_of(found), .id = found.object});
 }
 
 std::shared_ptr<future_home> home_of(const core_ptr& core) { return core; }
@@ -154,7 +153,7 @@ remote_handle find_value(const core_ptr& core, const std::string& name, const ty
   const auto found = require(*core, named_kind::value, name, type, waits);
   auto cell = core->where().blocks().borrow(found.cell);
   core->where().blocks().keep(cell);
-  return remote_handle(std::make_shared<remote_state>(core, owner_of(*core, found), found.object, std::move(cell)));
+  return remote_handle(std::make_shared<remote_state>(core, core->owner_of(found), found.object, std::move(cell)));
 }
 
 }  // namespace muster::detail

@@ -12,6 +12,7 @@
 #include <muster/rpc/detail/served_call.hpp>
 #include <muster/rpc/member_lost.hpp>
 
+#include "request_push.hpp"
 #include "service_state.hpp"
 
 namespace muster::detail {
@@ -21,9 +22,13 @@ struct rpc_sending::parts {
       : core(std::move(from)),
         member(to),
         copies(how.transfer == transfer::copy),
-        awaits_rejoin(how.awaits_rejoin),
+        awaits_rejoin(how.awaits_rejoin || how.retries != 0),
         ring(inbox_of(*core, to, how)),
         message(*ring) {
+    if (how.retries != 0) {
+      terms.retry = std::make_shared<call_retry>(how);
+      noted.emplace(message, terms.retry->blocks);
+    }
     terms.until = core->end_of_call(how.deadline);
     terms.subject = {.kind = kind, .label = how.label};
     head.kind = kind;
@@ -39,7 +44,7 @@ struct rpc_sending::parts {
   [[nodiscard]] call_peer await_peer() const;
   void require_same_ring() const;
   [[nodiscard]] call_ptr open() const;
-  void push(pending_call& call);
+  void note_attempt(std::uint64_t service_type);
   void make(request_kind kind);
   [[nodiscard]] std::string what() const { return terms.subject.in_words(); }
 
@@ -49,7 +54,8 @@ struct rpc_sending::parts {
   const bool awaits_rejoin;
   const std::shared_ptr<message_ring> ring;
   outgoing_message message;
-  call_terms terms;  // the peer: once it is known
+  std::optional<noting_sink> noted{};  // where there may be further attempts
+  call_terms terms;                    // the peer: once it is known
   request_head head;
   std::span<std::byte> room;
   std::optional<call_peer> owner{};      // of a service or value: that incarnation
@@ -75,7 +81,7 @@ struct full_ledger {
 std::shared_ptr<message_ring> rpc_sending::parts::inbox_of(rpc_core& of, std::size_t member,
                                                            const rpc_call_options& how) {
   if (member >= of.table().shape().named) {
-    static_cast<void>(of.await_peer(member, of.end_of_call(how.deadline), {}, how.awaits_rejoin));
+    static_cast<void>(of.await_peer(member, of.end_of_call(how.deadline), {}, how.awaits_rejoin || how.retries != 0));
   }
   return of.requests_of(member);
 }
@@ -142,9 +148,18 @@ std::span<std::byte> rpc_sending::make_room(std::size_t bytes, std::size_t attac
   return parts_->room.subspan(before);
 }
 
-attachment_sink* rpc_sending::attachments() noexcept { return parts_->copies ? nullptr : &parts_->message; }
+attachment_sink* rpc_sending::attachments() noexcept {
+  if (parts_->copies) return nullptr;
+  return parts_->noted ? static_cast<attachment_sink*>(&*parts_->noted) : &parts_->message;
+}
 
 void rpc_sending::parts::make(request_kind kind) {
+  if (terms.retry != nullptr) {
+    throw error(
+        errc::invalid_argument,
+        "rpc_call_options::retries were given for remote(): its reference names the member that owns the value, "
+        "so that it is made once. Catch member_lost, and make it anew");
+  }
   made = std::make_shared<remote_state>(core, call_peer{.member = member, .incarnation = 0, .who = {}}, core->new_id(),
                                         core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
   head.kind = terms.subject.kind = kind;
@@ -153,7 +168,8 @@ void rpc_sending::parts::make(request_kind kind) {
 
 call_peer rpc_sending::parts::await_peer() const {
   if (!owner) return core->await_peer(member, terms.until, terms.subject, awaits_rejoin);
-  if (core->is_gone(*owner)) std::rethrow_exception(core->loss_of(*owner, false, terms.subject));
+  if (core->is_gone(*owner) && terms.retry == nullptr)
+    std::rethrow_exception(core->loss_of(*owner, false, terms.subject));
   return *owner;
 }
 
@@ -181,46 +197,27 @@ call_ptr rpc_sending::parts::open() const {
   }
 }
 
-// A sender that finds only behind this that the member is gone takes the request back, if it can be: a member that has
-// left answers what has begun, and one that is dead may have answered before.
-void rpc_sending::parts::push(pending_call& call) {
-  struct question {
-    parts* self;
-    pending_call* call;
-  } asked{this, &call};
-  const auto is_over = [](void* of) {
-    const auto& found = *static_cast<question*>(of);
-    return found.self->core->has_left() || found.self->core->is_gone(found.call->peer());
-  };
-  auto found = message.try_push();
-  if (found == queue_result::not_now) {
-    core->ask_for_attention(member);  // the sender that has filled it may have died before that
-    const serving_crew::pause others_serve;
-    found = message.push(terms.until, is_over, &asked);
-  }
-  if (found == queue_result::done) core->ask_for_attention(member);
-  if (found == queue_result::not_now) {
-    core->calls().fail(call, [&](bool) {
-      return std::make_exception_ptr(task_error(
-          error_info(errc::timed_out, text(what(), " was not sent in time: the inbox of '",
-                                           core->table().name_of(member), "' is full (rpc_ticket_options::inbox)"))));
-    });
-  } else if (core->is_gone(call.peer())) {
-    core->calls().give_up(call, false,
-                          [&](bool had_begun) { return core->loss_of(call.peer(), had_begun, terms.subject); });
-    core->reader().look_again();
-  }
+// The head as it is sent first: what differs later is written into it then.
+void rpc_sending::parts::note_attempt(std::uint64_t service_type) {
+  if (terms.retry == nullptr) return;
+  terms.retry->frame.assign(room.begin(), room.end());
+  std::memcpy(terms.retry->frame.data(), &head, sizeof head);
+  if (terms.subject.service == nullptr) return;
+  terms.retry->service = *terms.subject.service;
+  terms.retry->service_type = service_type;
 }
 
 held_source rpc_sending::send(std::uint64_t target) {
   auto& parts = *parts_;
   const auto peer = parts.terms.peer = parts.await_peer();
   parts.require_same_ring();
+  parts.head.target = target;
+  parts.note_attempt(target);
   auto call = parts.open();
+  const auto generation = call->generation();
   try {
-    parts.head.target = target;
     parts.head.slot = static_cast<std::uint32_t>(call->slot());
-    parts.head.generation = call->generation();
+    parts.head.generation = generation;
     parts.head.incarnation = peer.incarnation;
     parts.core->table().calls_of(parts.head.caller)[call->slot()].object.store(parts.head.object,
                                                                                std::memory_order_relaxed);
@@ -230,7 +227,7 @@ held_source rpc_sending::send(std::uint64_t target) {
       parts.made->set_owner(peer);
       parts.made->set_creation(call);
     }
-    parts.push(*call);
+    push_request(*parts.core, parts.message, *call, peer, generation);
   } catch (...) {
     parts.core->calls().fail(*call, [](bool) { return std::current_exception(); });
     throw;

@@ -164,6 +164,7 @@ TEST(ActorsPage, WhatCanGoWrong) {
   }
   const process again(serve_as, ticket, "worker");
   EXPECT_EQ(group.with({.awaits_rejoin = true}).call("worker", add, 1, 2), 3);
+  EXPECT_EQ(group.with({.retries = 2}).call("worker", add, 1, 2), 3);
   const auto never = [] {
     while (!this_call::stop_requested()) continue;
   };
@@ -179,7 +180,7 @@ TEST(ActorsPage, WhatCanGoWrong) {
 }
 
 TEST(ActorsPage, IsAllHere) {
-  test::expect_compiled(MUSTER_DOCS "actors-and-services.md", __FILE__, 18);
+  test::expect_compiled(MUSTER_DOCS "actors-and-services.md", __FILE__, 20);
   test::expect_blocks_compiled(MUSTER_DOCS "actors-and-services.md", __FILE__, 3);
 }
 

@@ -45,15 +45,28 @@ struct rpc_options {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct rpc_call_options {
-  /// How long it may take, from now on. What has not begun by then never begins; what runs is asked to stop
-  /// (this_call::stop_requested()), and its result is dropped. No deadline kills a member. 0: the ticket's timeout;
-  /// muster::forever: none. A call that is made while serving another has at most what its caller has left.
+  /// How long it may take, from now on, with all its attempts. What has not begun by then never begins; what runs is
+  /// asked to stop (this_call::stop_requested()), and its result is dropped. No deadline kills a member. 0: the
+  /// ticket's timeout; muster::forever: none. A call that is made while serving another has at most what its caller has
+  /// left.
   std::chrono::nanoseconds deadline{};
   /// Whether tensors among arguments and in the result go as the same memory or as copies; transfer::move is as
   /// transfer::reference.
   muster::transfer transfer = muster::transfer::reference;
+  /// How often the call is made again after it has failed for one of the reasons in `retry_on`. 0, the default, because
+  /// only you know whether running it twice does harm. It goes to the member that has the name then, and a service to
+  /// the member that serves it then, which is waited for; a remote value that is lost stays lost. An attempt that had
+  /// not begun when its member died or left does not count. Not of remote(), which throws errc::invalid_argument: its
+  /// reference names the one that owns the value.
+  unsigned retries = 0;
+  /// For which reasons: `retry::death() | retry::exceptions<network_error>()`; retry::death() is that the member was
+  /// lost. There is no time of one attempt: retry::timeout() throws errc::invalid_argument.
+  retry_reasons retry_on = retry::death();
+  /// How long it waits before the second attempt, and twice as long before each further one, up to a minute; a quarter
+  /// more or less by chance. 0: it is tried again at once. Less than 0 throws errc::invalid_argument.
+  std::chrono::nanoseconds retry_delay{};
   /// Whether a member that has died or left is waited for, until its name is joined again: of a function that is called
-  /// at a member. Else such a call throws member_lost at once.
+  /// at a member. Else such a call throws member_lost at once. Where there are retries it is waited for anyway.
   bool awaits_rejoin = false;
   /// Shown in the errors of the call.
   task_label label{};

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <muster/base/detail/mutex.hpp>
 #include <muster/memory/detail/wait/rank_identity.hpp>
 #include <muster/queue/detail/taken_message.hpp>
+#include <muster/rpc/detail/call_retry.hpp>
 #include <muster/rpc/detail/call_subject.hpp>
 #include <muster/rpc/detail/group_table.hpp>
 #include <muster/rpc/detail/rpc_heads.hpp>
@@ -38,7 +40,8 @@ struct call_terms {
   call_peer peer;
   deadline until;
   call_subject subject{};
-  std::shared_ptr<void> kept{};  ///< what must be there until it has ended: the reference that it is called by
+  std::shared_ptr<void> kept{};         ///< what must be there until it has ended: the reference that it is called by
+  std::shared_ptr<call_retry> retry{};  ///< null: it is made once
 };
 
 /// A call of this member's that is under way, or has ended and was not taken yet.
@@ -52,10 +55,12 @@ public:
   pending_call& operator=(const pending_call&) = delete;
 
   [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+  /// Of its last attempt. Requires, where it has a retry: the ledger's lock, or is_done().
   [[nodiscard]] const call_peer& peer() const noexcept { return terms_.peer; }
   [[nodiscard]] const call_subject& subject() const noexcept { return terms_.subject; }
   [[nodiscard]] std::size_t slot() const noexcept { return slot_; }
-  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
+  /// Of its last attempt.
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
   /// When its caller stops waiting for it.
   [[nodiscard]] deadline until() const noexcept { return terms_.until; }
 
@@ -69,7 +74,9 @@ private:
 
   call_terms terms_;
   const std::size_t slot_;
-  const std::uint32_t generation_;
+  std::atomic<std::uint32_t> generation_;
+  bool rests_ = false;      // between two attempts
+  bool had_begun_ = false;  // an attempt of before
   taken_message reply_;
   reply_kind kind_ = reply_kind::value;
   std::exception_ptr failure_;
@@ -79,6 +86,16 @@ private:
 
 using call_ptr = std::shared_ptr<pending_call>;
 
+/// Makes calls again that have failed.
+///
+/// Thread safety: safe.
+class call_repeater {
+public:
+  virtual ~call_repeater() = default;
+  /// The call rests until begin_again().
+  virtual void repeat(call_ptr call, std::shared_ptr<call_retry> how) noexcept = 0;
+};
+
 /// The calls of a member that are under way. It decides how each ends, once: by a reply, or why there is none.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
@@ -87,8 +104,8 @@ class call_ledger {
 public:
   using reason_of_call = std::function<std::exception_ptr(const pending_call&, bool had_begun)>;
 
-  /// Lifetime: borrows the lines, which no other ledger uses from now on.
-  explicit call_ledger(group_table::call_lines of_member);
+  /// Lifetime: borrows the lines, which no other ledger uses from now on, and the repeater.
+  call_ledger(group_table::call_lines of_member, call_repeater& again);
   call_ledger(const call_ledger&) = delete;
   call_ledger& operator=(const call_ledger&) = delete;
 
@@ -103,10 +120,16 @@ public:
   /// The call ends with what `why` gives for whether it may have begun. Nothing when it has ended already.
   using reason = std::function<std::exception_ptr(bool had_begun)>;
   void fail(pending_call& which, const reason& why) MUSTER_EXCLUDES(mutex_);
-  /// The same; where it has begun, only if it `cannot_end`.
-  void give_up(pending_call& which, bool cannot_end, const reason& why) MUSTER_EXCLUDES(mutex_);
+  /// The same of the attempt `generation`, whose member is lost, if it has not begun; or it is made again.
+  void lose(pending_call& which, std::uint32_t generation, const reason& why) MUSTER_EXCLUDES(mutex_);
   /// The same of all for which `is_lost`, each with what `why` gives; where it has begun, only if it `cannot_end`.
-  void fail_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end, const reason_of_call& why)
+  void lose_all(const std::function<bool(const pending_call&)>& is_lost, bool cannot_end, const reason_of_call& why)
+      MUSTER_EXCLUDES(mutex_);
+  /// All for which `is_over` end with what `why` gives.
+  void fail_all(const std::function<bool(const pending_call&)>& is_over, const reason_of_call& why)
+      MUSTER_EXCLUDES(mutex_);
+  /// The next attempt of a call that rests goes to that member: the generation. None where the call has ended.
+  [[nodiscard]] std::optional<std::uint32_t> begin_again(pending_call& which, const call_peer& to)
       MUSTER_EXCLUDES(mutex_);
   /// True when it had not begun, and never will: it ends with `why`. Else it is asked to stop, and ends with `why` if
   /// `gives_up`.
@@ -124,13 +147,25 @@ private:
     std::vector<std::unique_ptr<end_notice>> told;
     std::vector<call_ptr> ended;
     std::vector<std::shared_ptr<void>> kept;
+    std::vector<std::pair<call_ptr, std::shared_ptr<call_retry>>> again;
+  };
+  struct loss {
+    bool is_lost = false;     ///< its member, so that it may be made again
+    bool cannot_end = false;  ///< though it has begun
   };
 
   void finish(pending_call& which, aftermath& after) MUSTER_REQUIRES(mutex_);
-  bool end_with(pending_call& which, bool cannot_end, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
-  static void settle(aftermath& after) noexcept;
+  bool end_with(pending_call& which, const loss& how, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
+  bool end_now(pending_call& which, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
+  void end_all(const std::function<bool(const pending_call&)>& which, const loss& how, const reason_of_call& why)
+      MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool try_to_rest(pending_call& which, const loss& how, bool had_begun, aftermath& after)
+      MUSTER_REQUIRES(mutex_);
+  void rest(pending_call& which, aftermath& after) MUSTER_REQUIRES(mutex_);
+  void settle(aftermath& after) noexcept;
 
   const group_table::call_lines lines_;
+  call_repeater& again_;
   mutable mutex mutex_;
   std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);            // by slot
   std::vector<std::uint32_t> free_slots_ MUSTER_GUARDED_BY(mutex_);  // with room for all

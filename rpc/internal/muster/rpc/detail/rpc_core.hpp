@@ -21,6 +21,7 @@
 #include <muster/rpc/actor_options.hpp>
 #include <muster/rpc/detail/actor_start.hpp>
 #include <muster/rpc/detail/call_ledger.hpp>
+#include <muster/rpc/detail/call_retrier.hpp>
 #include <muster/rpc/detail/change_watch.hpp>
 #include <muster/rpc/detail/group_table.hpp>
 #include <muster/rpc/detail/name_table.hpp>
@@ -114,6 +115,11 @@ public:
   [[nodiscard]] deadline end_of_call(std::chrono::nanoseconds given) const;
   /// The member, once it has joined. Throws member_lost, errc::timed_out.
   [[nodiscard]] call_peer await_peer(std::size_t member, deadline until, const call_subject& what, bool awaits_rejoin);
+  /// Throws errc::invalid_argument: it has no threads that serve.
+  [[noreturn]] void throw_only_calls(std::size_t member, const call_subject& what) const;
+  /// What has that name, if the member that has made it is there.
+  [[nodiscard]] std::optional<named_thing> look_up(named_kind kind, const std::string& name) const;
+  [[nodiscard]] call_peer owner_of(const named_thing& what) const noexcept;
   /// Why a call to that member cannot be answered any more; null where it can.
   [[nodiscard]] std::exception_ptr loss_of(const call_peer& peer, bool had_begun, const call_subject& what) const;
   [[nodiscard]] bool is_gone(const call_peer& peer) const noexcept;
@@ -235,6 +241,7 @@ private:
   mutex links_mutex_;
   std::vector<rings> links_ MUSTER_GUARDED_BY(links_mutex_);  // by member
   const rings own_;
+  call_retrier retrier_;
   call_ledger calls_;
   object_store<stored_value> values_;
   object_store<offered_service> services_;
