@@ -19,7 +19,8 @@ class adder final : public Adder::Server {
   }
 };
 
-void serve(const std::string& path, const auto& is_ready) {
+template <class Told>
+void serve(const std::string& path, const Told& is_ready) {
   capnp::EzRpcServer server(kj::heap<adder>(), "unix:" + path);
   server.getPort().wait(server.getWaitScope());
   is_ready();

@@ -19,7 +19,8 @@ class adder final : public bench::Adder::Service {
   }
 };
 
-void serve(const std::string& path, const auto& is_ready) {
+template <class Told>
+void serve(const std::string& path, const Told& is_ready) {
   adder service;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/detail/futex.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/queue/event.hpp>
 
 #include "processes.hpp"

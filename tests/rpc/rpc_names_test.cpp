@@ -191,8 +191,8 @@ TEST(RpcNames, TheFutureOfAServiceDoesNotStay) {
 }
 
 TEST(RpcNames, LeavingFailsWhatWasToBeAnsweredLater) {
+  std::atomic<bool> goes_on = false;  // before the members: a thread that serves looks at it until they are gone
   two_members both;
-  std::atomic<bool> goes_on = false;
   both.a.serve("gate", [&] {
     while (!goes_on) std::this_thread::yield();
   });

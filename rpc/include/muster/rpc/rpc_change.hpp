@@ -23,7 +23,7 @@ enum class rpc_change_kind : std::uint8_t {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct rpc_change {
-  rpc_change_kind kind{};
+  rpc_change_kind kind{};         ///< what has happened
   std::string member;             ///< that has changed; of a name, its owner
   std::string name;               ///< of the service or value; of a member's change empty
   std::uint32_t incarnation = 0;  ///< of the member

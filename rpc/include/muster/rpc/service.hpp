@@ -68,7 +68,12 @@ struct service_form<R(Args...)> {
 
 /// The signature of a callable whose call is not a template.
 template <class F>
-struct signature_of : signature_of<decltype(&F::operator())> {};
+struct signature_of {};
+template <class F>
+  requires requires { &F::operator(); }
+struct signature_of<F> {
+  using type = typename signature_of<decltype(&F::operator())>::type;
+};
 template <class R, class... Args>
 struct signature_of<R (*)(Args...)> {
   using type = R(Args...);
@@ -107,6 +112,7 @@ class service;
 template <class R, class... Args>
 class service<R(Args...)> {
 public:
+  /// What a call returns: of a service that returns a future, what that comes to.
   using result_type = typename detail::service_form<R(Args...)>::result;
 
   /// Stands for none: to be assigned to.
