@@ -48,6 +48,10 @@ void call_ledger::settle(const reply_head& head, taken_message reply) {
   settle(after);
 }
 
+void call_ledger::make_no_more(pending_call& which, aftermath& after) {
+  if (which.terms_.retry != nullptr) after.kept.push_back(std::move(which.terms_.retry));
+}
+
 void call_ledger::finish(pending_call& which, aftermath& after) {
   free_slots_.push_back(static_cast<std::uint32_t>(which.slot()));
   if (which.notice_ != nullptr) {
@@ -55,7 +59,7 @@ void call_ledger::finish(pending_call& which, aftermath& after) {
     notices_.fetch_sub(1, std::memory_order_relaxed);
   }
   if (which.terms_.kept != nullptr) after.kept.push_back(std::move(which.terms_.kept));
-  if (which.terms_.retry != nullptr) after.kept.push_back(std::move(which.terms_.retry));
+  make_no_more(which, after);
   after.ended.push_back(std::exchange(calls_[which.slot()], nullptr));
   which.done_.store(true, std::memory_order_release);
 }
@@ -161,7 +165,10 @@ bool call_ledger::cancel(pending_call& which, bool gives_up, const reason& why) 
     const scoped_lock lock(mutex_);
     if (calls_[which.slot()].get() != &which) return false;
     withdrawn = end_with(which, {.cannot_end = gives_up}, why, after);
-    if (!which.is_done()) call_word::ask_to_stop(lines_[which.slot()].word);
+    if (!which.is_done()) {
+      call_word::ask_to_stop(lines_[which.slot()].word);
+      make_no_more(which, after);
+    }
   }
   settle(after);
   return withdrawn;

@@ -62,8 +62,8 @@ deadline call_retrier::next_due() {
   auto first = deadline::never();
   const auto now = clock::now();
   for (const auto& each : resting_) {
-    const auto next =
-        std::min(each.due > now ? deadline(each.due).when() : each.call->until().when(), each.call->until().when());
+    const auto over = each.call->until().when();
+    const auto next = each.due > now ? std::min(each.due, over) : over;  // its time has come: its member is awaited
     if (next < first.when()) first = deadline(next);
   }
   return first;

@@ -153,7 +153,7 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
   const auto is_known = [&] {
     found = member_view::of(table_, member);
     if (is_kept_actor(table_, member)) return found.is_here(*domain_);
-    return awaits_rejoin && member < table_.shape().named ? found.is_here(*domain_) : found.state != presence::expected;
+    return awaits_rejoin ? found.is_here(*domain_) : found.state != presence::expected;
   };
   if (!is_known() && !await_news(is_known, until)) {
     throw task_error(error_info(errc::timed_out, text(what.in_words(), ": the member '", table_.name_of(member),

@@ -22,7 +22,7 @@ struct rpc_sending::parts {
       : core(std::move(from)),
         member(to),
         copies(how.transfer == transfer::copy),
-        awaits_rejoin(how.awaits_rejoin || how.retries != 0),
+        awaits_rejoin(how.awaits_rejoin || (how.retries != 0 && to < core->table().shape().named)),
         ring(inbox_of(*core, to, how)),
         message(*ring) {
     if (how.retries != 0) {
@@ -81,7 +81,7 @@ struct full_ledger {
 std::shared_ptr<message_ring> rpc_sending::parts::inbox_of(rpc_core& of, std::size_t member,
                                                            const rpc_call_options& how) {
   if (member >= of.table().shape().named) {
-    static_cast<void>(of.await_peer(member, of.end_of_call(how.deadline), {}, how.awaits_rejoin || how.retries != 0));
+    static_cast<void>(of.await_peer(member, of.end_of_call(how.deadline), {}, how.awaits_rejoin));
   }
   return of.requests_of(member);
 }

@@ -132,7 +132,8 @@ const source_functions rpc_functions{.wait = &wait_for_call,
 std::exception_ptr failure_of_call(const held_source& which) {
   const auto& call = call_of(which);
   if (call.failure() != nullptr) return call.failure();
-  return call.kind() == reply_kind::lost ? core_of(which).loss_of(call.peer(), false, call.subject()) : nullptr;
+  return call.kind() == reply_kind::lost ? core_of(which).loss_of(call.peer(), call.had_begun(), call.subject())
+                                         : nullptr;
 }
 
 }  // namespace muster::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Members that are stopped (SIGSTOP) for a while: those that call them are told at their deadlines, nobody else waits,
-// and they go on as if nothing had happened.
+// Members that are stopped (SIGSTOP) for a while: those that call them are told at their deadlines, no other member
+// waits, and they go on as if nothing had happened.
 #include <algorithm>
 #include <chrono>
 #include <csignal>

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -207,6 +208,23 @@ TEST(RpcRetry, WhatRestsIsCancelled) {
   here.a.leave();
   EXPECT_THAT(text_of([&] { second.get(); }), HasSubstr("has left"));
   EXPECT_EQ(attempts, 2);
+}
+
+TEST(RpcRetry, WhatWasAskedToStopIsNotTriedAgain) {
+  const two_members here;
+  const event has_begun;
+  attempts = 0;
+  const auto stop = [](const event& begun) {
+    ++attempts;
+    begun.set();
+    while (!this_call::stop_requested()) std::this_thread::yield();
+    throw network_error("it was asked to stop");
+  };
+  auto asked = here.a.with({.retries = 9, .retry_on = retry::exceptions()}).call_async("b", stop, has_begun);
+  has_begun.wait();
+  static_cast<void>(asked.cancel());
+  EXPECT_THAT(text_of([&] { asked.get(); }), HasSubstr("it was asked to stop"));
+  EXPECT_EQ(attempts, 1);
 }
 
 TEST(RpcRetry, CallbacksAreToldOfTheLastAttempt) {

@@ -56,8 +56,9 @@ struct rpc_call_options {
   /// How often the call is made again after it has failed for one of the reasons in `retry_on`. 0, the default, because
   /// only you know whether running it twice does harm. It goes to the member that has the name then, and a service to
   /// the member that serves it then, which is waited for; a remote value that is lost stays lost. An attempt that had
-  /// not begun when its member died or left does not count. Not of remote(), which throws errc::invalid_argument: its
-  /// reference names the one that owns the value.
+  /// not begun when its member died or left does not count. Not once it was asked to stop. Cost: its arguments are
+  /// kept, encoded, until it has ended. Not of remote(), which throws errc::invalid_argument: its reference names the
+  /// one that owns the value.
   unsigned retries = 0;
   /// For which reasons: `retry::death() | retry::exceptions<network_error>()`; retry::death() is that the member was
   /// lost. There is no time of one attempt: retry::timeout() throws errc::invalid_argument.

@@ -68,6 +68,8 @@ public:
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   [[nodiscard]] taken_message& reply() noexcept { return reply_; }
   [[nodiscard]] reply_kind kind() const noexcept { return kind_; }
+  /// Whether an attempt of it has begun that was not the last one, or that has failed.
+  [[nodiscard]] bool had_begun() const noexcept { return had_begun_; }
 
 private:
   friend class call_ledger;
@@ -155,6 +157,8 @@ private:
   };
 
   void finish(pending_call& which, aftermath& after) MUSTER_REQUIRES(mutex_);
+  /// Further attempts.
+  static void make_no_more(pending_call& which, aftermath& after);
   bool end_with(pending_call& which, const loss& how, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
   bool end_now(pending_call& which, const reason& why, aftermath& after) MUSTER_REQUIRES(mutex_);
   void end_all(const std::function<bool(const pending_call&)>& which, const loss& how, const reason_of_call& why)
