@@ -80,7 +80,7 @@ row rpc_window_256(const effort& how) {
 
 std::size_t bytes_of(const muster::tensor& what) { return what.nbytes(); }
 
-row rpc_tensor_64MiB(const effort& how) {
+row rpc_large_tensor(const effort& how) {
   constexpr std::int64_t bytes = std::int64_t{64} << 20U;
   const auto large = muster::tensor::zeros<std::uint8_t>({bytes});
   const two_members both;
@@ -156,7 +156,7 @@ row rpc_death(const effort& how) {
 std::vector<workload> rpc_calls() {
   return {{.name = "rpc_rtt", .run = rpc_rtt},
           {.name = "rpc_window_256", .run = rpc_window_256},
-          {.name = "rpc_tensor_64MiB", .run = rpc_tensor_64MiB},
+          {.name = "rpc_tensor_64MiB", .run = rpc_large_tensor},
           beside_program("rpc_vs_grpc", "grpc_peer", "gRPC, C++, Unix socket"),
           beside_program("rpc_vs_capnp", "capnp_peer", "Cap'n Proto, Unix socket"),
           {.name = "rpc_vs_torch", .run = rpc_vs_torch, .needs_two_processors = false, .needs_module = "torch"},

@@ -60,12 +60,13 @@ private:
   // Into room that holds nothing.
   template <class From>
   void take(From&& from) {
-    if (from.has_value_) {
+    const bool is_value = from.has_value_;
+    if (is_value) {
       ::new (static_cast<void*>(std::addressof(value_))) T(std::forward<From>(from).value_);
     } else {
       ::new (static_cast<void*>(std::addressof(other_))) Other(std::forward<From>(from).other_);
     }
-    has_value_ = from.has_value_;
+    has_value_ = is_value;
   }
 
   void replace(value_or&& from) {
