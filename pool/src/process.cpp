@@ -5,6 +5,8 @@
 
 #include <csignal>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <muster/base/detail/mutex.hpp>
 #include <muster/base/text.hpp>
@@ -23,12 +25,12 @@ namespace muster {
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 class process::impl final : public crew_client {
 public:
-  explicit impl(const process_options& options) : options_(options) {
+  explicit impl(const process_options& options) : options_(options), devices_(first_of(options.devices.resolve())) {
     detail::require_init();
     supervisor_ = supervisor::of_program({});
-    core_ =
-        std::make_shared<detail::pool_core>(supervisor_->shared(), spin_policy::of_process(), board_sizes{.workers = 1},
-                                            pool_options{.name = options_.name, .log = options_.log});
+    core_ = std::make_shared<detail::pool_core>(
+        supervisor_->shared(), spin_policy::of_process(), board_sizes{.workers = 1},
+        pool_options{.name = options_.name, .log = options_.log}, nullptr, devices_);
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
@@ -55,6 +57,7 @@ public:
                                .start_tries = 1,
                                .start_patience = std::chrono::nanoseconds(0),
                                .start_timeout = options_.start_timeout,
+                               .devices = devices_,
                                .log = options_.log},
                   *this);
     crew_->wait_until_greeted();
@@ -93,6 +96,10 @@ public:
   }
 
 private:
+  static std::vector<device_assignment> first_of(std::vector<device_assignment> all) {
+    if (all.size() > 1) all.resize(1);
+    return all;
+  }
   // Its own, not one that its function has thrown on.
   static bool is_death(const error_info& error) { return error == errc::worker_died && error.type_name().empty(); }
 
@@ -123,6 +130,7 @@ private:
   const pid_t owner_ = ::getpid();
   const process_mark made_in_;
   const process_options options_;
+  const std::vector<device_assignment> devices_;  // none, or its own
   std::shared_ptr<supervisor> supervisor_;
   std::shared_ptr<detail::pool_core> core_;
 

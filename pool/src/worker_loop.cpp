@@ -100,6 +100,17 @@ void open_own_device_late() noexcept {
   }
 }
 
+std::string opening_of(const worker_environment::identity& who) {
+  return text("opening ", who.device, ", which is cuda:0 for the worker,");
+}
+
+void become(const worker_environment::identity& who) {
+  self() = {.id = static_cast<int>(who.index),
+            .incarnation = who.incarnation,
+            .pool_name = who.crew_name,
+            .device = who.device};
+}
+
 // Without mappings of their own, large pieces come from the heap, whose end is given back above the threshold only.
 void keep_heap(std::uint64_t bytes) {
 #if defined(__GLIBC__)
@@ -223,7 +234,8 @@ device this_worker::device() noexcept { return self().device; }
 
 int detail::run_process(worker_environment& environment) {
   const auto& who = environment.who();
-  self() = {.id = static_cast<int>(who.index), .incarnation = who.incarnation, .pool_name = who.crew_name};
+  become(who);
+  if (!prepare(environment, opening_of(who).c_str(), open_own_device)) return EXIT_FAILURE;
   if (!environment.report_ready()) return EXIT_FAILURE;
   worker_end end(environment.tasks(), environment.shared().blocks(), environment.functions(),
                  {.index = who.index, .bell = environment.parents_bells().supervisor, .max_tasks = 1});
@@ -238,10 +250,7 @@ bool& detail::function_has_returned() noexcept {
 
 int detail::run_pool_worker(worker_environment& environment) {
   const auto& who = environment.who();
-  self() = {.id = static_cast<int>(who.index),
-            .incarnation = who.incarnation,
-            .pool_name = who.crew_name,
-            .device = who.device};
+  become(who);
   worker_settings settings;
   if (who.payload.size() != sizeof settings) throw error(errc::corrupted, "the worker's settings have the wrong size");
   std::memcpy(&settings, who.payload.data(), sizeof settings);
@@ -249,9 +258,8 @@ int detail::run_pool_worker(worker_environment& environment) {
   keep_heap(settings.heap_bytes);
   auto& unfit = replacement::of_this_process();
   unfit.prepare();
-  const auto opening = text("opening ", who.device, ", which is cuda:0 for the worker,");
   const bool ready =
-      (who.stands_by || prepare(environment, opening.c_str(), open_own_device)) &&
+      (who.stands_by || prepare(environment, opening_of(who).c_str(), open_own_device)) &&
       prepare(environment, "the initializer", [&] { run_task(settings.initializer, environment); }) &&
       prepare(environment, "making the worker's context", [&] { make_own_context(settings, environment); });
   if (!ready) return EXIT_FAILURE;

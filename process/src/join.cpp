@@ -59,6 +59,7 @@ public:
     shared_.emplace(
         domain_files{.control = std::move(answer.descriptors[0]), .arena = std::move(answer.descriptors[1])},
         static_cast<participant_id>(welcome.participant));
+    shared_->outlives(process_.get());
     shared_->exchange_by(std::make_unique<detail::remote_exchange>(*shared_, host_, timeout_));
   }
   [[nodiscard]] domain& shared() noexcept { return *shared_; }

@@ -25,7 +25,9 @@ actor_host::actor_host(rpc_core& core, std::size_t member, actor_role role, cons
       restarts_left_(how.restarts) {}
 
 actor_host::process_ptr actor_host::launch() const {
-  return std::make_shared<process>(launch_({.name = role_.name, .grace = how_.grace}, core_.ticket(), role_));
+  const auto devices = how_.device.is_cpu() ? device_choice() : device_choice({how_.device});
+  return std::make_shared<process>(
+      launch_({.name = role_.name, .grace = how_.grace, .devices = devices}, core_.ticket(), role_));
 }
 
 actor_host::process_ptr actor_host::current() const {

@@ -25,6 +25,7 @@ call_ptr call_ledger::open(const call_terms& terms) {
   lines_[slot].waits_for.store(0, std::memory_order_relaxed);
   auto made = std::make_shared<pending_call>(terms, slot, call_word::queue(lines_[slot].word));
   free_slots_.pop_back();
+  ++tally_.made;
   return calls_[slot] = std::move(made);
 }
 
@@ -41,6 +42,7 @@ void call_ledger::settle(const reply_head& head, taken_message reply) {
       rest(which, after);
     } else {
       which.kind_ = head.kind;
+      if (head.kind == reply_kind::lost) ++tally_.lost;
       which.reply_ = std::move(reply);
       finish(which, after);
     }
@@ -85,13 +87,16 @@ bool call_ledger::try_to_rest(pending_call& which, const loss& how, bool had_beg
 
 // False where it has begun, and goes on, or is made again. Else: whether it had not begun.
 bool call_ledger::end_with(pending_call& which, const loss& how, const reason& why, aftermath& after) {
-  if (which.rests_) return !how.is_lost && end_now(which, why, after);
+  if (which.rests_ && how.is_lost) return false;
+  auto& counted = how.is_lost ? tally_.lost : tally_.given_up;
+  if (which.rests_) return ++counted, end_now(which, why, after);
   auto& word = lines_[which.slot()].word;
   const bool withdrawn = call_word::withdraw(word, which.generation());
   if (!withdrawn && !how.cannot_end) return false;
   if (!withdrawn) call_word::release(word, which.generation());
   which.had_begun_ |= !withdrawn;
   if (try_to_rest(which, how, !withdrawn, after)) return false;
+  ++counted;
   return end_now(which, why, after);
 }
 
@@ -208,6 +213,13 @@ deadline call_ledger::first_due() const {
 std::size_t call_ledger::size() const {
   const scoped_lock lock(mutex_);
   return calls_.size() - free_slots_.size();
+}
+
+call_tally call_ledger::tally() const {
+  const scoped_lock lock(mutex_);
+  auto found = tally_;
+  found.under_way = calls_.size() - free_slots_.size();
+  return found;
 }
 
 void call_ledger::settle(aftermath& after) noexcept {

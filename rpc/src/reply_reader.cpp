@@ -155,6 +155,7 @@ void reply_reader::take_out(ring_position at) {
   auto taken = message.take_out();
   reply_head head;
   if (taken.frame().size() < sizeof head) return;
+  bytes_.add(taken.frame().size());
   std::memcpy(&head, taken.frame().data(), sizeof head);
   if (head.kind == reply_kind::nudge) return;
   if (head.kind == reply_kind::look) return look_again();

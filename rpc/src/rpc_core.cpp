@@ -35,6 +35,11 @@ std::string list_of(const group_table& table) {
                                            "', whose members are ", list_of(table)));
 }
 
+error_info end_of_host(const group_table& table) {
+  return {errc::peer_lost, text("the program that has made the RPC group '", table.name(),
+                                "' has ended, and with it the group: join the next one that offers it")};
+}
+
 }  // namespace
 
 core_ptr rpc_core::join(const rpc_ticket& ticket, const std::string& member, const rpc_options& options,
@@ -69,7 +74,8 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       index_(member),
       incarnation_(incarnation),
       threads_(options.threads),
-      encoder_(table_.modules(), token_encoder::entered_only()),
+      log_(callable(options.log)),
+      encoder_(table_.modules(), token_encoder::shared()),
       decoder_(table_.modules()),
       names_(table_, *domain_),
       waits_(table_),
@@ -81,15 +87,30 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       calls_(table_.calls_of(member), retrier_),
       next_id_(std::uint64_t{index_} << 48U | std::uint64_t{incarnation_ & 0xffffU} << 32U | 1U),
       deaths_(domain_->deaths().load(std::memory_order_acquire)),
+      trace_(member),
+      stops_(*this),
       reader_(*domain_, own_.replies, calls_, *this),
       crew_(*this, options.threads) {}
 
 void rpc_core::begin(const value_ptr& root) {
   look_back();  // a dead incarnation may have looked away
+  table_.member(index_).executable.store(static_cast<std::uint32_t>(encoder_.executable() + 1),
+                                         std::memory_order_relaxed);
   if (root != nullptr) values_.add(root);
   reader_.catch_up();  // replies to a dead incarnation
   crew_.start(shared_from_this());
+  host_watch_.begin(*domain_, [this] { end_with_host(); });
   be_here(threads_ != 0);
+}
+
+// Who has died is not known any more: what waits would do so for ever.
+void rpc_core::end_with_host() noexcept {
+  host_ended_.store(true, std::memory_order_seq_cst);
+  calls_.close([&](const pending_call&, bool) { return std::make_exception_ptr(task_error(end_of_host(table_))); });
+  tell_news();
+  reader_.nudge();
+  rouse_rings();
+  crew_.wake_runners();
 }
 
 void rpc_core::be_here(bool serves) {
@@ -110,6 +131,7 @@ rpc_core::~rpc_core() {
 void rpc_core::require_member() const {
   require_here();
   if (!has_left()) return;
+  if (host_ended_.load(std::memory_order_acquire)) throw task_error(end_of_host(table_));
   throw error(errc::invalid_argument, text("'", table_.name_of(index_), "' has left the RPC group '", table_.name(),
                                            "': join again, as another rpc_group"));
 }
@@ -279,6 +301,7 @@ void rpc_core::end_membership() noexcept {
   rouse_rings();
   retrier_.stop();
   crew_.stop();
+  stops_.stop();
   drop_queued();
   fail_deferred();
   reader_.stop();
@@ -289,6 +312,8 @@ void rpc_core::end_membership() noexcept {
   release_member(table_, index_, incarnation_);
   tell_news();
   stop_watch();
+  host_watch_.stop();
+  log_end_of_trace();
   nudge_others();
   {
     const scoped_lock lock(leaving_);
@@ -296,6 +321,25 @@ void rpc_core::end_membership() noexcept {
     ended_.notify_all();
   }
   stop_callbacks();
+}
+
+rpc_statistics rpc_core::read_statistics() const {
+  const auto calls = calls_.tally();
+  rpc_statistics found{.calls = calls.made,
+                       .under_way = calls.under_way,
+                       .lost = calls.lost,
+                       .given_up = calls.given_up,
+                       .served = counts_.served.read(),
+                       .failed = counts_.failed.read(),
+                       .refused = counts_.refused.read(),
+                       .waiting = own_.requests->size(),
+                       .sent_bytes = counts_.sent_bytes.read(),
+                       .received_bytes = counts_.received_bytes.read() + reader_.received_bytes()};
+  for (const auto& each : services_.all()) {
+    each->counts.read_into(found.services.emplace_back(service_statistics{.name = each->name}));
+  }
+  std::sort(found.services.begin(), found.services.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
 }
 
 void rpc_core::tell_changes(change_watch::listener to) {
@@ -318,6 +362,14 @@ void rpc_core::stop_watch() noexcept {
     ended = watch_;
   }
   if (ended != nullptr) ended->stop();
+}
+
+void rpc_core::log_end_of_trace() noexcept {
+  try {
+    trace_.end();
+  } catch (const std::exception& failure) {
+    log_(log_level::warning, text("the trace of '", table_.name_of(index_), "' is not whole: ", failure.what()));
+  }
 }
 
 void rpc_core::erase_names() noexcept {

@@ -40,6 +40,7 @@ std::function<void()> rpc_core::next() {
   ring_position at;
   if (own_.requests->claim(at, deadline::never(), is_over, this) == queue_result::done) {
     auto job = take_request(*own_.requests, at);
+    if (job != nullptr) counts_.received_bytes.add(job->message.frame().size());
     return job != nullptr ? try_to_dispatch(std::move(job)) : nullptr;
   }
   interrupted_.store(false, std::memory_order_relaxed);
@@ -122,7 +123,7 @@ std::function<void()> rpc_core::try_to_dispatch(std::shared_ptr<rpc_job> job) no
   try {
     return dispatch(job);
   } catch (...) {
-    if (is_possible(table_, job->head)) refuse(job->head, capture_current_exception());
+    if (is_possible(table_, job->head)) refuse_unbegun(job->head, capture_current_exception());
     return nullptr;
   }
 }
@@ -151,7 +152,7 @@ std::function<void()> rpc_core::dispatch(std::shared_ptr<rpc_job> job) {
 
 std::function<void()> rpc_core::dispatch_service(std::shared_ptr<rpc_job> job) {
   auto service = services_.find(job->head.object);
-  if (service == nullptr) return refuse(job->head, gone(*this, "a service")), nullptr;
+  if (service == nullptr) return refuse_unbegun(job->head, gone(*this, "a service")), nullptr;
   job->service = service;
   const auto head = job->head;
   auto request = runner(std::move(job));
@@ -169,7 +170,7 @@ std::function<void()> rpc_core::dispatch_value(std::shared_ptr<rpc_job> job) {
     if (job->head.kind == request_kind::make_by_service) return dispatch_maker(std::move(job), std::move(made));
   }
   auto value = values_.find(job->head.object);
-  if (value == nullptr) return refuse(job->head, gone(*this, "a value")), nullptr;
+  if (value == nullptr) return refuse_unbegun(job->head, gone(*this, "a value")), nullptr;
   job->value = value;
   const bool is_at_once = (job->head.flags & concurrent_call) != 0 && value->is_made.load(std::memory_order_acquire);
   const auto head = job->head;
@@ -186,7 +187,9 @@ std::function<void()> rpc_core::dispatch_maker(std::shared_ptr<rpc_job> job, val
   if (frame.size() >= sizeof id) std::memcpy(&id, frame.data(), sizeof id);
   job->value = made;
   job->service = services_.find(id);
-  if (job->service == nullptr) return refuse(job->head, *(made->failure = gone(*this, "a service"))), nullptr;
+  if (job->service == nullptr) {
+    return refuse_unbegun(job->head, *(made->failure = gone(*this, "a service"))), nullptr;
+  }
   const auto head = job->head;
   const auto by = job->service->line;
   std::function<void()> request = [this, job = std::move(job), made] { made->line.run(runner(job)); };
@@ -203,6 +206,11 @@ std::function<void()> rpc_core::in_line(std::shared_ptr<void> owner, serial_line
     return nullptr;
   }
   return [owner = std::move(owner), &line, request = std::move(request)]() mutable { line.run(std::move(request)); };
+}
+
+void rpc_core::refuse_unbegun(const request_head& head, const error_info& why) noexcept {
+  counts_.refused.add();
+  refuse(head, why);
 }
 
 // A call that came to a busy line closes a circle only if a call that is served waits for it.

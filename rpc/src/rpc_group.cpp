@@ -95,6 +95,14 @@ std::vector<std::string> rpc_group::members() const {
 
 bool rpc_group::is_member(const std::string& name) const { return core()->table().find(name).has_value(); }
 
+rpc_statistics rpc_group::stats() const { return core()->read_statistics(); }
+
+void rpc_group::trace_to(const std::string& file) const {
+  core()->trace().begin(file, core_->table().name(), core_->table().name_of(core_->index()));
+}
+
+void rpc_group::end_trace() const { core()->trace().end(); }
+
 void rpc_group::on_change(std::function<void(const rpc_change&)> told) const { core()->tell_changes(std::move(told)); }
 
 void rpc_group::unserve(const std::string& name) const {

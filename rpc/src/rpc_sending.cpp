@@ -43,8 +43,10 @@ struct rpc_sending::parts {
                                                               const rpc_call_options& how);
   [[nodiscard]] call_peer await_peer() const;
   void require_same_ring() const;
+  void require_function_there(std::uint64_t target) const;
   [[nodiscard]] call_ptr open() const;
   void note_attempt(std::uint64_t service_type);
+  void note_post() const;
   void make(request_kind kind);
   [[nodiscard]] std::string what() const { return terms.subject.in_words(); }
 
@@ -176,7 +178,19 @@ call_peer rpc_sending::parts::await_peer() const {
 // An actor that was started while the call was being encoded, under the name of one that is over, has an inbox of its
 // own.
 void rpc_sending::parts::require_same_ring() const {
-  if (core->requests_of(member) != ring) std::rethrow_exception(core->loss_of(terms.peer, false, terms.subject));
+  if (member >= core->table().shape().named && core->requests_of(member) != ring) std::rethrow_exception(core->loss_of(terms.peer, false, terms.subject));
+}
+
+// Functions of this program's executable are no other's. Those of libraries the member finds, or says that it has not.
+void rpc_sending::parts::require_function_there(std::uint64_t target) const {
+  if (terms.subject.kind == request_kind::service || terms.subject.kind == request_kind::make_by_service) return;
+  const auto own = core->encoder().executable();
+  if (token_encoder::entry_of(static_cast<function_token>(target)) != own) return;
+  if (core->table().member(member).executable.load(std::memory_order_relaxed) == own + 1) return;
+  throw error(errc::module_mismatch,
+              text(what(), " was not sent: '", core->table().name_of(member),
+                   "' is another program than this one, and does not have its functions. Call a service by name, or "
+                   "make the call in a library that both load"));
 }
 
 call_ptr rpc_sending::parts::open() const {
@@ -207,15 +221,24 @@ void rpc_sending::parts::note_attempt(std::uint64_t service_type) {
   terms.retry->service_type = service_type;
 }
 
+void rpc_sending::parts::note_post() const {
+  core->trace().add(traced_post{.call = id_of(head),
+                                .name = terms.subject.in_words(),
+                                .member = core->table().name_of(member),
+                                .when = clock::now()});
+}
+
 held_source rpc_sending::send(std::uint64_t target) {
   auto& parts = *parts_;
   const auto peer = parts.terms.peer = parts.await_peer();
   parts.require_same_ring();
+  parts.require_function_there(target);
   parts.head.target = target;
   parts.note_attempt(target);
   auto call = parts.open();
   const auto generation = call->generation();
   try {
+    parts.core->counts().sent_bytes.add(parts.room.size());
     parts.head.slot = static_cast<std::uint32_t>(call->slot());
     parts.head.generation = generation;
     parts.head.incarnation = peer.incarnation;
@@ -227,6 +250,7 @@ held_source rpc_sending::send(std::uint64_t target) {
       parts.made->set_owner(peer);
       parts.made->set_creation(call);
     }
+    if (parts.core->trace().is_on()) parts.note_post();
     push_request(*parts.core, parts.message, *call, peer, generation);
   } catch (...) {
     parts.core->calls().fail(*call, [](bool) { return std::current_exception(); });

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <muster/base/detail/demangle.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/detail/outgoing_message.hpp>
@@ -34,6 +35,7 @@ public:
     const auto room = message_->make_room(sizeof(reply_head) + bytes, attachments);
     const reply_head own{.slot = head_.slot, .generation = head_.generation, .kind = kind};
     std::memcpy(room.data(), &own, sizeof own);
+    core_.counts().sent_bytes.add(room.size());
     return room.subspan(sizeof own);
   }
   [[nodiscard]] outgoing_message& message() noexcept { return *message_; }
@@ -120,6 +122,7 @@ public:
   [[nodiscard]] attachment_source& attachments() override { return job_.message; }
   [[nodiscard]] token_decoder& functions() override { return core_.decoder(); }
   void drop_arguments() noexcept override { job_.message.reset(); }
+  void is_of(const std::type_info& callable) noexcept override { job_.callable = &callable; }
   [[nodiscard]] void* object() const override { return job_.value->value.get(); }
   [[nodiscard]] std::span<std::byte> make_reply(std::size_t bytes, std::size_t attachments) override {
     return reply_.make_room(reply_kind::value, bytes, attachments);
@@ -153,6 +156,50 @@ private:
 
 }  // namespace
 
+/// What is noted of a call while it runs: how many, and how long, where it is of a service or there is a trace.
+///
+/// Thread safety: belongs to the thread that serves the call.
+class served_run {
+public:
+  served_run(rpc_core& core, const rpc_job& job)
+      : core_(core), job_(job), is_timed_(job.service != nullptr || core.trace().is_on()) {
+    core_.counts().served.add();
+    if (is_timed_) begun_ = clock::now();
+  }
+  /// Before the reply goes, so that its caller finds it counted. Again: nothing.
+  void end(bool has_failed) noexcept {
+    if (std::exchange(has_ended_, true)) return;
+    if (has_failed) core_.counts().failed.add();
+    if (!is_timed_) return;
+    const auto ended = clock::now();
+    if (job_.service != nullptr) job_.service->counts.add(ended - begun_, has_failed);
+    if (core_.trace().is_on()) note(ended, has_failed);
+  }
+
+private:
+  [[nodiscard]] std::string name() const {
+    if (job_.service != nullptr) return job_.service->name;
+    return job_.callable != nullptr ? name_of(*job_.callable) : std::string("a function");
+  }
+  void note(clock::time_point ended, bool has_failed) const noexcept {
+    try {
+      core_.trace().add(traced_run{.call = id_of(job_.head),
+                                   .name = name(),
+                                   .caller = core_.table().name_of(job_.head.caller),
+                                   .begin = begun_,
+                                   .end = ended,
+                                   .has_failed = has_failed});
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for it: it is not in the trace
+    }
+  }
+
+  rpc_core& core_;
+  const rpc_job& job_;
+  const bool is_timed_;
+  clock::time_point begun_{};
+  bool has_ended_ = false;
+};
+
 void throw_future_is_not_kept() {
   throw error(
       errc::invalid_argument,
@@ -167,18 +214,26 @@ rpc_core* acting_member::current() noexcept { return acting_here; }
 
 served_call::served_call(rpc_core& core, const request_head& head) noexcept
     : core_(core), head_(head), before_(std::exchange(served_here, this)) {}
-served_call::~served_call() { served_here = before_; }
-const served_call* served_call::current() noexcept { return served_here; }
-
-deadline served_call::until() const noexcept {
-  return head_.until == 0 ? deadline::never() : deadline(clock::time_point(clock::duration(head_.until)));
+served_call::~served_call() {
+  served_here = before_;
+  if (watched_ != nullptr) core_.stops().forget(watched_);
 }
 
-bool served_call::is_wanted() const noexcept {
-  const auto found = word_of(core_.table(), head_).load(std::memory_order_acquire);
-  return call_word::generation_of(found) == head_.generation && call_word::state_of(found) == call_word::state::begun &&
-         !call_word::is_stopped(found) && !until().expired() &&
-         member_view::of(core_.table(), head_.caller).is_here(core_.where());
+std::stop_token served_call::stop_token() const {
+  if (watched_ == nullptr) watched_ = core_.stops().watch(head_, until());
+  return watched_->source.get_token();
+}
+const served_call* served_call::current() noexcept { return served_here; }
+
+deadline served_call::until() const noexcept { return end_of(head_); }
+
+bool served_call::is_wanted() const noexcept { return core_.is_wanted(head_); }
+
+bool rpc_core::is_wanted(const request_head& head) const noexcept {
+  const auto found = word_of(table_, head).load(std::memory_order_acquire);
+  return call_word::generation_of(found) == head.generation && call_word::state_of(found) == call_word::state::begun &&
+         !call_word::is_stopped(found) && !end_of(head).expired() &&
+         member_view::of(table_, head.caller).is_here(*domain_);
 }
 
 std::function<void()> rpc_core::runner(std::shared_ptr<rpc_job> job) {
@@ -193,13 +248,16 @@ void rpc_core::run(rpc_job& job) noexcept {
   const auto& head = job.head;
   if (has_left()) return reply_lost(head);
   const served_call serving(*this, head);
-  if (serving.until().expired()) return;  // its caller knows
-  if (!call_word::try_begin(word_of(table_, head), head.generation)) return;
+  // Else its caller knows.
+  if (serving.until().expired() || !call_word::try_begin(word_of(table_, head), head.generation)) {
+    return counts_.refused.add();
+  }
   waits_.clear(id_of(head));  // it has its turn
   const acting_member here(*this);
+  served_run watched(*this, job);
   std::optional<error_info> failure;
   try {
-    serve(job);
+    serve(job, watched);
   } catch (const task_error& found) {
     failure.emplace(found.code() == errc::would_deadlock ? found.info() : capture_current_exception());
   } catch (...) {
@@ -207,6 +265,7 @@ void rpc_core::run(rpc_job& job) noexcept {
   }
   job.message.reset();
   if (failure) {
+    watched.end(true);
     if (makes_a_value(head.kind)) job.value->failure = failure;
     refuse(head, *failure);
   }
@@ -214,7 +273,7 @@ void rpc_core::run(rpc_job& job) noexcept {
 }
 
 // With a value that could not be made goes what its making threw.
-void rpc_core::serve(rpc_job& job) {
+void rpc_core::serve(rpc_job& job, served_run& watched) {
   const auto& head = job.head;
   served_request request(*this, job);
   if (job.service != nullptr) {
@@ -229,6 +288,8 @@ void rpc_core::serve(rpc_job& job) {
     }
     decoder_.decode<rpc_thunk>(static_cast<function_token>(head.target))(request);
   }
+  watched.end(false);
+  if (!makes_a_value(head.kind)) crew_.end_soon();  // a value may be let go of behind the reply
   request.send();
 }
 

@@ -83,6 +83,7 @@ bool cancel_call(const held_source& which, cancellation how) {
   const bool withdrawn = core.calls().cancel(call_of(which), how == cancellation::kill, [&](bool) {
     return std::make_exception_ptr(task_error(error_info(errc::cancelled, "the call was cancelled")));
   });
+  if (!withdrawn) core.tell_news();  // to what watches it where it runs
   core.reader().nudge();
   core.reader().catch_up();
   return withdrawn;

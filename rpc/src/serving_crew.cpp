@@ -112,6 +112,12 @@ void serving_crew::come_back() noexcept {
   if (!std::exchange(has_backlog_, false)) requests_.look_back();
 }
 
+void serving_crew::end_soon() noexcept {
+  if (!serves_here()) return;
+  const scoped_lock lock(mutex_);
+  come_back();
+}
+
 void serving_crew::tell_those_behind() noexcept {
   if (behind_ != 0) turn_.notify_all();
 }

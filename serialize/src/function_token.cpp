@@ -49,16 +49,25 @@ void check_identity(const module_info& module, std::span<const module_info> modu
 
 // Empty when the entry is not complete.
 std::string build_id_of(const module_entry& entry) {
-  const auto length = std::min<std::size_t>(entry.length.load(std::memory_order_acquire), module_entry::most_bytes);
-  return {entry.build_id.data(), length};
+  const auto found = entry.length.load(std::memory_order_acquire);
+  if (found == module_entry::claimed) return {};
+  return {entry.build_id.data(), std::min<std::size_t>(found, module_entry::most_bytes)};
 }
+
+std::string too_many() { return text("more than ", module_directory_size, " modules define tasks"); }
 
 }  // namespace
 
-token_encoder::token_encoder(module_directory directory) : directory_(directory) {
+token_encoder::token_encoder(module_directory directory) : directory_(directory) { enter_executable(); }
+
+token_encoder::token_encoder(module_directory directory, shared /*tag*/) : directory_(directory), way_(way::shares) {
+  enter_executable();
+}
+
+void token_encoder::enter_executable() {
   const auto modules = loaded_modules();
   if (modules.empty()) refuse("the loader shows no modules", modules);
-  enter_module_of(modules.front().code_begin);  // the executable is always module 0
+  enter_module_of(modules.front().code_begin);  // where one encoder enters all, the executable is module 0
 }
 
 function_token token_encoder::encode_address(std::uintptr_t address) {
@@ -88,8 +97,10 @@ function_token token_encoder::enter_module_of(std::uintptr_t address) {
     const auto& known = known_[earlier];
     if (known.code_begin == found->code_begin) return make_token(known.entry, address - found->base);
   }
-  if (count == known_.size()) refuse(text("more than ", known_.size(), " modules define tasks"), modules);
-  const auto entry = enters_ ? enter(*found) : find_entry(*found, modules);
+  if (count == known_.size()) refuse(too_many(), modules);
+  const auto entry = way_ == way::enters   ? enter(*found)
+                     : way_ == way::shares ? claim_entry(*found, modules)
+                                           : find_entry(*found, modules);
   known_[count] = {.base = found->base, .code_begin = found->code_begin, .code_end = found->code_end, .entry = entry};
   count_.store(count + 1, std::memory_order_release);
   return make_token(entry, address - found->base);
@@ -101,6 +112,22 @@ std::size_t token_encoder::enter(const module_info& module) {
   build_ids_.push_back(module.build_id);
   write_entry(directory_[index], module.build_id);
   return index;
+}
+
+// Two that enter the same module at once may each get an entry: both mean the same.
+std::size_t token_encoder::claim_entry(const module_info& module, std::span<const module_info> modules) const {
+  for (std::size_t index = 0; index < directory_.size(); ++index) {
+    auto& entry = directory_[index];
+    if (build_id_of(entry) == module.build_id) return index;
+    std::uint32_t none = 0;
+    if (!entry.length.compare_exchange_strong(none, module_entry::claimed, std::memory_order_acq_rel)) {
+      if (build_id_of(entry) == module.build_id) return index;
+      continue;
+    }
+    write_entry(entry, module.build_id);
+    return index;
+  }
+  refuse(too_many(), modules);
 }
 
 std::size_t token_encoder::find_entry(const module_info& module, std::span<const module_info> modules) const {

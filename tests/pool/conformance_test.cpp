@@ -33,6 +33,7 @@
 #include <muster/pool/thread_pool.hpp>
 #include <muster/queue/event.hpp>
 
+#include "call_conformance.hpp"
 #include "processes.hpp"
 
 namespace muster::conformance_test {
@@ -44,12 +45,18 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void discard(log_level, std::string_view) {}
+using test::add;
+using test::boxed;
+using test::call;
+using test::fail_at_three;
+using test::hang;
+using test::nothing;
+using test::scratch;
+using test::shout;
+using test::tell_and_hang;
+using test::unboxed;
 
-// The context of the pools that have them.
-struct scratch {
-  int uses = 0;
-};
+void discard(log_level, std::string_view) {}
 
 // It changes with each call.
 struct counter {
@@ -63,36 +70,13 @@ struct counter {
   }
 };
 
-// A function for both kinds of pools: behind the context, where there is one.
-template <auto Function>
-struct fn_of {
-  template <class... Args>
-    requires std::is_invocable_v<decltype(Function), Args...>
-  decltype(auto) operator()(Args&&... args) const {
-    return Function(std::forward<Args>(args)...);
-  }
-  template <class... Args>
-    requires std::is_invocable_v<decltype(Function), Args...>
-  decltype(auto) operator()(scratch& context, Args&&... args) const {
-    ++context.uses;
-    return Function(std::forward<Args>(args)...);
-  }
-};
-template <auto Function>
-inline constexpr fn_of<Function> call{};
-
 // ---- what the pools run
 
-int add(int a, int b) { return a + b; }
 int square(int x) { return x * x; }
 int who(int) { return this_worker::id(); }
-void nothing() {}
 void nothing_of(int) {}
-std::string shout(const std::string& text) { return text + "!"; }
 std::string shouted_twice(const std::string& first, const std::string& then) { return first + then + "!"; }
 std::string shouted(int number, const std::string& text) { return text + std::to_string(number); }
-std::unique_ptr<int> boxed(int x) { return std::make_unique<int>(x); }
-int unboxed(std::unique_ptr<int> box) { return *box; }
 int unboxed_sum(std::unique_ptr<int> box, int more) { return *box + more; }
 std::unique_ptr<int> doubled(std::unique_ptr<int> box) {
   *box *= 2;
@@ -115,15 +99,6 @@ parcel relabelled(parcel given) {
 }
 std::size_t count_of(std::vector<std::unique_ptr<int>> boxes) { return boxes.size(); }
 int with_bound(const std::unique_ptr<int>& bound, std::unique_ptr<int> box) { return *bound + *box; }
-int fail_at_three(int x) { return x == 3 ? throw std::out_of_range("three") : x; }
-int hang(int x) {
-  while (!this_task::stop_requested()) ::sched_yield();
-  return x;
-}
-int tell_and_hang(const event& began) {
-  began.set();
-  return hang(1);
-}
 int wait_for_it(const event& end) {
   end.wait();
   return 1;
@@ -238,38 +213,6 @@ std::string what_is_thrown(errc expected, Call call) {
 }
 
 // ---- results
-
-TYPED_TEST(Conformance, ResultsOfAllKindsComeBack) {
-  const auto pool = TypeParam::make();
-  EXPECT_EQ(pool.apply(call<add>, 2, 3), 5);
-  pool.apply(call<nothing>);
-  EXPECT_EQ(pool.apply(call<shout>, "text"), "text!");
-  EXPECT_EQ(*pool.apply(call<boxed>, 7), 7);
-  EXPECT_EQ(pool.apply(call<unboxed>, std::make_unique<int>(8)), 8);
-  EXPECT_EQ(pool.apply_async(call<add>, 2, 3).get(), 5);
-  EXPECT_EQ(pool.apply(muster::bind_front(call<add>, 40), 2), 42);
-}
-
-TYPED_TEST(Conformance, ArgumentsAreCopiesUnlessMoved) {
-  const auto pool = TypeParam::make();
-  const std::string mine(1000, 'x');
-  EXPECT_EQ(pool.apply(call<shout>, mine).size(), 1001U);
-  EXPECT_EQ(mine.size(), 1000U);
-}
-
-TYPED_TEST(Conformance, ExceptionsKeepTheirType) {
-  const auto pool = TypeParam::make();
-  try {
-    pool.apply(call<fail_at_three>, 3);
-    FAIL();
-  } catch (const std::out_of_range& caught) {
-    EXPECT_THAT(caught.what(), HasSubstr("three"));
-  }
-  const auto end = pool.apply_async(call<fail_at_three>, 3).get_result();
-  ASSERT_FALSE(end);
-  EXPECT_EQ(end.error().message(), "three");
-  EXPECT_EQ(end.error().type_name(), "std::out_of_range");
-}
 
 TYPED_TEST(Conformance, MapsKeepTheOrder) {
   const auto pool = TypeParam::make();
@@ -696,100 +639,6 @@ TYPED_TEST(Conformance, WhatIsPushedIntoAFeedComesOutInOrder) {
 
 // ---- futures
 
-TYPED_TEST(Conformance, FuturesAreUsedOnceAndTellHowTheyStand) {
-  const auto pool = TypeParam::make();
-  auto sum = pool.apply_async(call<add>, 1, 2);
-  EXPECT_TRUE(sum.valid());
-  EXPECT_TRUE(sum.wait_for(60s));
-  EXPECT_TRUE(sum.ready());
-  EXPECT_EQ(sum.get(), 3);
-  EXPECT_FALSE(sum.valid());
-  EXPECT_THROW(sum.get(), error);
-  static_cast<void>(pool.apply_async(call<add>, 1, 2));  // nobody wants it
-}
-
-TYPED_TEST(Conformance, ThenGoesOnAndFailuresSkipIt) {
-  const auto pool = TypeParam::make();
-  EXPECT_EQ(pool.apply_async(call<add>, 2, 3).then([](int sum) { return std::to_string(sum); }).get(), "5");
-  bool called = false;
-  auto skipped = pool.apply_async(call<fail_at_three>, 3).then([&](int) { called = true; });
-  EXPECT_THROW(skipped.get(), std::out_of_range);
-  EXPECT_FALSE(called);
-}
-
-TYPED_TEST(Conformance, CallbacksAreCalledOnceEachAndNeverInside) {
-  const auto pool = TypeParam::make();
-  std::atomic<int> values = 0;
-  std::atomic<int> errors = 0;
-  std::atomic<bool> inside = false;
-  const auto self = std::this_thread::get_id();
-  for (int each = 0; each < 200; ++each) {
-    pool.apply_async(call<fail_at_three>, each % 4)
-        .on_complete(
-            [&, self](int) {
-              if (std::this_thread::get_id() == self) inside = true;
-              ++values;
-            },
-            [&](const error_info&) { ++errors; });
-  }
-  pool.map_async(call<square>, std::vector<int>(50, 1))
-      .on_complete([&](const std::vector<int>& all) { values += static_cast<int>(all.size()); },
-                   [&](const error_info&) { ++errors; });
-  EXPECT_TRUE(test::eventually([&] { return values == 200 && errors == 50; }));
-  EXPECT_FALSE(inside);
-}
-
-TYPED_TEST(Conformance, GoesOnWithoutALog) {
-  const auto pool = TypeParam::make({.log = {}});
-  std::promise<void> told;
-  pool.apply_async(call<add>, 1, 1)
-      .on_complete(
-          [&](int) {
-            told.set_value();
-            throw std::logic_error("callback");
-          },
-          [](const error_info&) {});
-  told.get_future().wait();
-  EXPECT_EQ(pool.apply(call<add>, 1, 1), 2);
-}
-
-TYPED_TEST(Conformance, CallbacksMayThrowAndMayCallThePool) {
-  std::atomic<int> logged = 0;
-  const auto pool = TypeParam::make({.log = [&](log_level level, std::string_view text) {
-    if (level >= log_level::warning && text.find("callback") != std::string_view::npos) ++logged;
-  }});
-  std::promise<int> later;
-  pool.apply_async(call<add>, 1, 1)
-      .on_complete([](int) { throw std::logic_error("callback"); }, [](const error_info&) {});
-  pool.apply_async(call<add>, 1, 1)
-      .on_complete([&](int sum) { later.set_value(pool.apply(call<add>, sum, 10)); }, [](const error_info&) {});
-  EXPECT_EQ(later.get_future().get(), 12);
-  EXPECT_TRUE(test::eventually([&] { return logged == 1; }));
-}
-
-TYPED_TEST(Conformance, CallbacksMayWaitForWhatOtherCallbacksMake) {
-  const auto pool = TypeParam::make();
-  std::promise<int> later;
-  const auto add_one = [](int sum) { return sum + 1; };
-  const auto wait_for_others = [&](int sum) {
-    sum += pool.apply_async(call<add>, 1, 1).then(add_one).then(add_one).get();
-    sum += std::get<1>(when_all(pool.apply_async(call<add>, 1, 1), pool.apply_async(call<add>, 2, 1)).get());
-    sum += pool.apply_async(call<add>, 2, 2).std().get();
-    sum += pool.apply_async(call<add>, pool.apply_async(call<add>, 2, 2), 1).get();
-    std::vector<future<int>> several;
-    for (int each = 0; each < 3; ++each) several.push_back(pool.apply_async(call<add>, each, 0).then(add_one));
-    for (auto& each : as_completed(several)) sum += each.get();
-    return sum + pool.apply_async(call<add>, 1, 1)
-                     .then([&](int one) {
-                       return pool.apply_async(call<add>, one, 1).then(add_one).get();  // and these, too
-                     })
-                     .get();
-  };
-  pool.apply_async(call<add>, 0, 0)
-      .on_complete([&](int sum) { later.set_value(wait_for_others(sum)); }, [](const error_info&) {});
-  EXPECT_EQ(later.get_future().get(), 4 + 3 + 4 + 5 + 6 + 4);
-}
-
 TYPED_TEST(Conformance, ACallbackMayDrainThePoolWhileACallWaitsForAnotherCallback) {
   auto pool = TypeParam::make();
   std::promise<void> began;
@@ -826,89 +675,6 @@ TYPED_TEST(Conformance, ACallbackMayConsumeAFeedThatAnotherOneFills) {
   began.get_future().wait();
   pool.apply_async(call<nothing>).on_complete([&] { fed.push(3); }, [](const error_info&) {});
   EXPECT_EQ(found.get_future().get(), 9);
-}
-
-TYPED_TEST(Conformance, CallbacksRunOneAfterTheOtherWhateverTheyWaitFor) {
-  const auto pool = TypeParam::make();
-  std::atomic<int> inside = 0;
-  std::atomic<int> overlaps = 0;
-  const auto alone = [&] {
-    if (inside.fetch_add(1) != 0) ++overlaps;
-    ::sched_yield();
-    inside.fetch_sub(1);
-  };
-  std::vector<future<int>> ends;
-  for (int each = 0; each < 20; ++each) {
-    ends.push_back(pool.apply_async(call<add>, each, 1).then([&](int sum) {
-      alone();
-      const int next = pool.apply_async(call<add>, sum, 1)
-                           .then([&](int got) {
-                             alone();
-                             return got;
-                           })
-                           .get();
-      alone();
-      return next;
-    }));
-  }
-  int total = 0;
-  for (auto& each : ends) total += each.get();
-  EXPECT_EQ(total, 190 + 40);
-  EXPECT_EQ(overlaps, 0);
-}
-
-TYPED_TEST(Conformance, FuturesAreGathered) {
-  const auto pool = TypeParam::make();
-  std::vector<future<int>> futures;
-  for (int each = 0; each < 20; ++each) futures.push_back(pool.apply_async(call<add>, each, each));
-  EXPECT_EQ(when_all(std::move(futures)).get()[7], 14);
-  const auto [sum, text] = when_all(pool.apply_async(call<add>, 1, 2), pool.apply_async(call<shout>, "a")).get();
-  EXPECT_EQ(sum, 3);
-  EXPECT_EQ(text, "a!");
-  std::vector<future<int>> some;
-  for (int each = 0; each < 20; ++each) some.push_back(pool.apply_async(call<add>, each, 0));
-  int total = 0;
-  for (auto& each : as_completed(some)) total += each.get();
-  EXPECT_EQ(total, 190);
-  EXPECT_EQ(pool.apply_async(call<add>, 1, 2).std().get(), 3);
-}
-
-TYPED_TEST(Conformance, WhenAnyGivesTheFirstAndAsksTheOthersToStop) {
-  auto pool = TypeParam::make();
-  std::vector<future<int>> race;
-  for (int each = 0; each < 20; ++each) race.push_back(pool.apply_async(call<add>, each, 0));
-  const auto first = when_any(std::move(race)).get();
-  EXPECT_EQ(first.value, static_cast<int>(first.index));
-  race.clear();
-  race.push_back(pool.apply_async(call<fail_at_three>, 3));
-  EXPECT_THROW(when_any(std::move(race)).get(), std::out_of_range);
-  if constexpr (!TypeParam::is_serial) {
-    const event began;
-    race.clear();
-    race.push_back(pool.apply_async(call<tell_and_hang>, began));
-    began.wait();
-    race.push_back(pool.apply_async(call<add>, 2, 2));
-    EXPECT_EQ(when_any(std::move(race)).get().value, 4);
-    EXPECT_TRUE(pool.drain(60s)) << "the other one would go on for ever";
-  }
-}
-
-TYPED_TEST(Conformance, WhatHasNotBegunIsWithdrawnByCancelAndWhatRunsIsAskedToStop) {
-  if constexpr (TypeParam::is_serial) {
-    GTEST_SKIP() << "nothing is ever under way";
-  } else {
-    const auto pool = TypeParam::make({.workers = 1});
-    auto first = pool.apply_async(call<hang>, 1);
-    auto second = pool.apply_async(call<hang>, 2);
-    ASSERT_FALSE(second.wait_for(1ms));
-    EXPECT_TRUE(second.cancel());
-    EXPECT_EQ(second.get_result().error(), errc::cancelled);
-    const bool withdrawn = first.cancel();  // if its worker is that slow
-    EXPECT_EQ(first.get_result().has_value(), !withdrawn);
-    auto whole = pool.map_async(call<hang>, std::views::iota(0, 10));
-    EXPECT_TRUE(whole.cancel());
-    EXPECT_EQ(whole.get_result().error(), errc::cancelled);
-  }
 }
 
 // ---- tasks that call their pool
@@ -989,21 +755,6 @@ TYPED_TEST(Conformance, PoolsOfProcessesGrowAndShrink) {
 }
 
 // ---- bounds, statistics, many callers
-
-TYPED_TEST(Conformance, ManyThreadsMaySubmit) {
-  const auto pool = TypeParam::make();
-  std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
-  for (int seed = 0; seed < 4; ++seed) {
-    threads.emplace_back([&, seed] {
-      for (int round = 0; round < 200; ++round) {
-        if (pool.apply(call<add>, seed, round) != seed + round) ++wrong;
-      }
-    });
-  }
-  for (auto& each : threads) each.join();
-  EXPECT_EQ(wrong, 0);
-}
 
 TYPED_TEST(Conformance, StatisticsCountTasks) {
   auto pool = TypeParam::make();
@@ -1391,5 +1142,40 @@ TYPED_TEST(Conformance, WorkersThatAreKilledWhileIdleOrBusyLoseNothingThatIsRetr
   }
 }
 
+TYPED_TEST(Conformance, CallbacksOfMapsAreCalledOnce) {
+  const auto pool = TypeParam::make();
+  std::atomic<int> values = 0;
+  pool.map_async(call<square>, std::vector<int>(50, 1))
+      .on_complete([&](const std::vector<int>& all) { values += static_cast<int>(all.size()); },
+                   [&](const error_info&) { values -= 1000; });
+  EXPECT_TRUE(test::eventually([&] { return values == 50; }));
+}
+
+TYPED_TEST(Conformance, WhenAnyAsksTheOthersToStop) {
+  if constexpr (!TypeParam::is_serial) {
+    auto pool = TypeParam::make();
+    const event began;
+    std::vector<future<int>> race;
+    race.push_back(pool.apply_async(call<tell_and_hang>, began));
+    began.wait();
+    race.push_back(pool.apply_async(call<add>, 2, 2));
+    EXPECT_EQ(when_any(std::move(race)).get().value, 4);
+    EXPECT_TRUE(pool.drain(60s)) << "the other one would go on for ever";
+  }
+}
+
+TYPED_TEST(Conformance, AMapThatIsCancelledIsWithdrawn) {
+  if constexpr (!TypeParam::is_serial) {
+    const auto pool = TypeParam::make({.workers = 1});
+    auto whole = pool.map_async(call<hang>, std::views::iota(0, 10));
+    EXPECT_TRUE(whole.cancel());
+    EXPECT_EQ(whole.get_result().error(), errc::cancelled);
+  }
+}
+
 }  // namespace
 }  // namespace muster::conformance_test
+
+namespace muster::test {
+INSTANTIATE_TYPED_TEST_SUITE_P(Pools, CallConformance, conformance_test::kinds, conformance_test::kind_names);
+}  // namespace muster::test

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <muster/base/detail/mutex.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/ctx_pool.hpp>
+#include <muster/pool/process.hpp>
 
 #include "made_up_gpus.hpp"
 #include "processes.hpp"
@@ -133,6 +135,17 @@ TEST_F(PinnedWorker, WithoutAChoiceNobodyHasADevice) {
 TEST_F(PinnedWorker, ContextsAreMadeWithTheDeviceAtHand) {
   ctx_pool<std::string> pool(visible, options({first, second}));
   EXPECT_EQ(pool.on(1).apply([](const std::string& context) { return context; }), "1,0");
+}
+
+TEST_F(PinnedWorker, AProcessHasTheFirstOfItsChoice) {
+  const auto check = [](const std::string& wanted) {
+    const auto found = own_device() + " of " + visible();
+    if (found != wanted) throw std::runtime_error(found);
+  };
+  const process one({.devices = device_choice({second, third}).on_machine(machine_.root())}, check,
+                    std::string("cuda:1 of 1,2"));
+  one.join();
+  EXPECT_NO_THROW(one.watch());
 }
 
 // ---- processors

@@ -15,6 +15,7 @@
 #include <muster/rpc.hpp>
 
 #include "page.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::actors_page_test {
 namespace {
@@ -150,6 +151,24 @@ TEST(ActorsPage, Calling) {
   EXPECT_EQ(group.call_service<int>("relay"), 3);
 }
 
+TEST(ActorsPage, LookingAtIt) {
+  const rpc_ticket ticket("looks", {"program", "worker", "several"}, {.timeout = 60s});
+  const rpc_group group(ticket, "program");
+  const rpc_group several(ticket, "several");
+  const rpc_group worker(ticket, "worker");
+  const test::temporary_directory directory;
+  const std::string file = directory.path() / "calls.json";
+  // clang-format off
+  group.trace_to(file);
+  group.call("worker", [](const std::string& to) { muster::this_call::group().trace_to(to); }, file);
+  // clang-format on
+  several.serve("add", add);
+  EXPECT_EQ(group.call_service<int>("add", 1, 2), 3);
+  EXPECT_EQ(group.states().size(), 3U);
+  EXPECT_EQ(group.stats().served, 0U);
+  EXPECT_GT(several.stats().services.front().longest, 0ns);
+}
+
 TEST(ActorsPage, WhatCanGoWrong) {
   const rpc_ticket ticket("deaths", {"program", "worker"}, {.timeout = 60s});
   rpc_group group(ticket, "program");
@@ -173,6 +192,7 @@ TEST(ActorsPage, WhatCanGoWrong) {
   } catch (const error& failure) {
     EXPECT_TRUE(failure.code() == muster::errc::timed_out);
     EXPECT_FALSE(failure.code() == muster::errc::would_deadlock);
+    EXPECT_FALSE(failure.code() == muster::errc::peer_lost);
   }
   group.leave();
   again.join();

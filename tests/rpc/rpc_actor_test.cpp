@@ -227,5 +227,13 @@ TEST(RpcActor, WhatCannotBeStartedIsRefused) {
   EXPECT_THAT(text_of([] { rpc_ticket("x", {"a"}, {.most_actors = 5000}); }), HasSubstr("most_actors is 5000"));
 }
 
+TEST(RpcActor, ADeviceThatThereIsNotIsRefused) {
+  const rpc_ticket ticket("actors", {"program"}, {.timeout = 60s});
+  const rpc_group group(ticket, "program");
+  EXPECT_THAT(text_of([&] { static_cast<void>(group.start<nothing>("pinned", {.device = device::cuda(999)})); }),
+              HasSubstr("pool_options::devices"));
+  EXPECT_EQ(group.start<nothing>("pinned").call(&nothing::answer), 42) << "the name is free again";
+}
+
 }  // namespace
 }  // namespace muster::rpc_actor_test

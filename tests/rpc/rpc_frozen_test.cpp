@@ -6,7 +6,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -127,6 +129,36 @@ TEST(RpcFrozen, ItsRemoteValuesAndTheirHoldersWaitForIt) {
   EXPECT_EQ(here.group.call("y", square, 6), 36) << "the thread of y that waits for x does not count";
   here.x.kill(SIGCONT);
   EXPECT_EQ(later.get(), 26);
+}
+
+struct counted {
+  static inline int alive = 0;
+  int value = 0;
+  explicit counted(int given) : value(given) { ++alive; }
+  counted(const counted&) = delete;
+  counted& operator=(const counted&) = delete;
+  ~counted() { --alive; }
+};
+
+// Until its process ends.
+void keep(const remote_ref<std::shared_ptr<counted>>& of) {
+  static std::vector<remote_ref<std::shared_ptr<counted>>> kept;
+  kept.push_back(of);
+}
+
+TEST(RpcFrozen, AHolderOfAReferenceKeepsItsValueAndHoldsUpNoOther) {
+  program here;
+  process y(run_member, here.ticket, "y");
+  const auto live = [&] { return here.group.call("x", [] { return counted::alive; }); };
+  {
+    const auto far = here.group.remote("x", [] { return std::make_shared<counted>(3); });
+    here.group.call("y", keep, far);
+    freeze(y);
+    EXPECT_EQ(far.call([](std::shared_ptr<counted>& of) { return ++of->value; }), 4);
+  }
+  EXPECT_EQ(live(), 1) << "the one that is stopped has it still";
+  y.kill(SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return live() == 0; }));
 }
 
 TEST(RpcFrozen, ACallerIsAnsweredWhenItGoesOn) {

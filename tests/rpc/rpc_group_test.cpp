@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Members that call one another: in threads of this process, and in processes.
+#include <math.h>
+
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +18,7 @@
 
 #include <muster/async/when_all.hpp>
 #include <muster/pool/process.hpp>
+#include <muster/pool/this_task.hpp>
 #include <muster/queue/event.hpp>
 #include <muster/rpc.hpp>
 
@@ -64,6 +69,12 @@ TEST(RpcGroup, AFunctionRunsAtTheMemberThatIsCalled) {
   EXPECT_EQ(both.a.call("b", add, 1, 2), 3);
   EXPECT_EQ(both.b.call("a", [](const std::string& text) { return text + "!"; }, "hello"), "hello!");
   EXPECT_EQ(both.a.call("a", add, 2, 2), 4);
+}
+
+TEST(RpcGroup, FunctionsOfSharedLibrariesAreCalled) {
+  two_members both;
+  EXPECT_NEAR(both.a.call("b", static_cast<double (*)(double)>(&::cbrt), 8.0), 2.0, 1e-9);
+  EXPECT_NEAR(both.b.remote("a", static_cast<double (*)(double)>(&::cbrt), 27.0).to_here(), 3.0, 1e-9);
 }
 
 TEST(RpcGroup, CallsAreFutures) {
@@ -503,6 +514,82 @@ TEST(RpcProcesses, AKilledMemberIsLostAndItsNameIsJoinedAgain) {
   EXPECT_EQ(group.service<int(int)>("square by x")(3), 9);
   group.leave();
   again.join();
+}
+
+// ---- what is served is asked to stop
+
+/// A member whose service waits until it is asked to stop, on its token.
+struct stoppable_member {
+  rpc_ticket ticket{"stops", {"caller", "server"}, {.timeout = 60s}};
+  rpc_group server{ticket, "server"};
+  event has_begun;
+  event was_stopped;
+
+  stoppable_member() {
+    server.serve("wait", [this] {
+      const auto token = this_task::stop_token();
+      has_begun.set();
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable_any().wait(lock, token, [] { return false; });
+      EXPECT_TRUE(this_task::stop_requested());
+      EXPECT_TRUE(this_call::stop_requested());
+      was_stopped.set();
+    });
+  }
+};
+
+TEST(RpcStop, ATokenIsStoppedByCancel) {
+  const stoppable_member there;
+  const rpc_group group(there.ticket, "caller");
+  auto asked = group.service<void()>("wait").call_async();
+  there.has_begun.wait();
+  EXPECT_FALSE(asked.cancel());
+  there.was_stopped.wait();
+  EXPECT_NO_THROW(asked.get()) << "it has returned";
+}
+
+TEST(RpcStop, ATokenIsStoppedByTheDeadline) {
+  const stoppable_member there;
+  const rpc_group group(there.ticket, "caller");
+  EXPECT_THROW(group.service<void()>("wait").with({.deadline = 5ms})(), task_error);
+  there.was_stopped.wait();
+}
+
+TEST(RpcStop, ATokenIsStoppedByTheDeathOfTheCaller) {
+  const stoppable_member there;
+  const process caller([](const rpc_ticket& ticket) { rpc_group(ticket, "caller").call_service<void>("wait"); },
+                       there.ticket);
+  there.has_begun.wait();
+  caller.kill(SIGKILL);
+  there.was_stopped.wait();
+}
+
+TEST(RpcStop, OneThreadWatchesAllCalls) {
+  const rpc_ticket ticket("stops", {"caller", "server"}, {.timeout = 60s});
+  const rpc_group server(ticket, "server", {.threads = 8});
+  const rpc_group group(ticket, "caller");
+  std::atomic<int> stopped = 0;
+  server.serve("wait", [&] {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, this_task::stop_token(), [] { return false; });
+    ++stopped;
+  });
+  const auto wait = group.service<void()>("wait");
+  std::vector<future<void>> all;
+  for (int each = 0; each < 8; ++each) all.push_back(wait.call_async());
+  for (int count = 0; auto& each : all) {
+    while (server.stats().served < 8) std::this_thread::yield();
+    EXPECT_FALSE(each.cancel());
+    each.get();
+    EXPECT_EQ(stopped, ++count);
+  }
+}
+
+TEST(RpcStop, OutsideOfACallNothingIsStopped) {
+  EXPECT_FALSE(this_task::stop_requested());
+  EXPECT_FALSE(this_task::stop_token().stop_possible());
 }
 
 }  // namespace

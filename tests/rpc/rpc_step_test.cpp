@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <muster/device/tensor.hpp>
@@ -91,7 +92,10 @@ void run_victim(const rpc_ticket& ticket, act what, const event& is_traced, cons
   self.prepare();
   is_traced.wait();
   ::raise(SIGTRAP);
-  self.perform();
+  try {
+    self.perform();
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): another was faster while it was stopped
+  }
   has_ended.at<std::uint32_t>(0) = 1;
   for (;;) ::pause();
 }
@@ -161,6 +165,54 @@ TEST_P(RpcStep, LeavesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, RpcStep, testing::ValuesIn(scenarios),
                          [](const auto& each) { return std::string(each.param.name); });
+
+// ---- stopped for a while in the middle of making a name
+
+// Whether the program may have the name too, in time or at all, depends on where the other one stands.
+unsigned stop_after(act what, unsigned instructions) {
+  const rpc_ticket ticket("steps", {"program", "victim"}, {.timeout = 20ms, .inbox = 16, .calls = 16});
+  const rpc_group group(ticket, "program");
+  const event is_traced;
+  const auto has_ended = tensor::zeros<std::uint32_t>({1});
+  const process other(run_victim, ticket, what, is_traced, has_ended);
+  test::tracee traced(other.pid());
+  is_traced.set();
+  traced.run_to_landing();
+  unsigned done = 0;
+  while (done < instructions && has_ended.at<std::uint32_t>(0) == 0 && step(traced)) ++done;
+  const auto make = [&](const std::string& name) {
+    what == act::serve ? group.serve(name, add) : static_cast<void>(group.publish(name, 4));
+  };
+  make("another name");
+  bool is_ours = true;
+  try {
+    make("name");
+  } catch (const error&) {
+    is_ours = false;
+  }
+  traced.release();
+  EXPECT_TRUE(test::eventually([&] { return has_ended.at<std::uint32_t>(0) == 1; }));
+  const auto owner = is_ours ? "program" : "victim";
+  EXPECT_THAT(what == act::serve ? group.services() : group.values(),
+              testing::ElementsAre(name_status{.name = "another name", .owner = "program"},
+                                   name_status{.name = "name", .owner = owner}));
+  return done;
+}
+
+class RpcStoppedStep : public testing::TestWithParam<act> {};
+
+TEST_P(RpcStoppedStep, OthersMakeTheirNamesAndEachHasOneOwner) {
+  constexpr unsigned stops = 30;
+  const unsigned all = stop_after(GetParam(), ~0U);
+  for (unsigned each = 0; each < stops && !HasFailure(); ++each) {
+    const unsigned after = static_cast<unsigned>(std::uint64_t{all} * each / stops) + each % 7;
+    stop_after(GetParam(), after);
+    EXPECT_FALSE(HasFailure()) << "stopped after " << after << " of " << all << " instructions";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RpcStoppedStep, testing::Values(act::serve, act::publish),
+                         [](const auto& each) { return std::string(each.param == act::serve ? "Serve" : "Publish"); });
 
 // ---- the thread that serves
 

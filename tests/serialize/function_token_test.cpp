@@ -171,6 +171,29 @@ TEST_F(FunctionToken, AnOverwrittenDirectoryIsRestored) {
   EXPECT_EQ(decoder.decode<int(int)>(token)(21), 42);
 }
 
+TEST_F(FunctionToken, EncodersThatShareADirectoryAllEnterModules) {
+  token_encoder first(directory(), token_encoder::shared());
+  token_encoder second(directory(), token_encoder::shared());
+  EXPECT_EQ(first.executable(), second.executable());
+  int (*const absolute)(int) = &std::abs;
+  const auto token = second.encode(absolute);
+  EXPECT_EQ(first.encode(absolute), token);
+  EXPECT_NE(token_encoder::entry_of(token), second.executable());
+  EXPECT_EQ(token_encoder::entry_of(first.encode(&twice)), first.executable());
+  token_decoder decoder(directory());
+  EXPECT_EQ(decoder.decode<int(int)>(token)(-21), 21);
+}
+
+TEST_F(FunctionToken, AnEntryWhoseProcessDiedWhileItWroteIsPassedOver) {
+  entries_[0].length = module_entry::claimed;
+  token_encoder encoder(directory(), token_encoder::shared());
+  EXPECT_EQ(encoder.executable(), 1U);
+  token_decoder decoder(directory());
+  EXPECT_EQ(decoder.decode<int(int)>(encoder.encode(&twice))(21), 42);
+  for (auto& each : entries_) each.length = module_entry::claimed;
+  EXPECT_THROW(token_encoder(directory(), token_encoder::shared()), error) << "the directory is full";
+}
+
 TEST_F(FunctionToken, ThreadsMayEncodeAndDecodeAtOnce) {
   token_encoder encoder(directory());
   token_decoder decoder(directory());

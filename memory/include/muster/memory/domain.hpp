@@ -125,6 +125,12 @@ public:
   /// Says what that is. Requires: called once, not in the host, before descriptors().
   void exchange_by(std::unique_ptr<descriptor_exchange> connection) noexcept { exchange_ = std::move(connection); }
 
+  /// A pidfd of the host's process, in a program that has joined: it may outlive its host, after which deaths are not
+  /// recovered any more. -1 elsewhere: the host itself goes on, and workers die with it.
+  [[nodiscard]] int host_process() const noexcept { return host_process_; }
+  /// Says what that is. Requires: called once, before others use the domain. Lifetime: borrows it.
+  void outlives(int host_process) noexcept { host_process_ = host_process; }
+
   /// For the host only.
   [[nodiscard]] participant_table& participants() noexcept;
   /// Returns what is called to recover shared structures when a participant has died.
@@ -172,6 +178,7 @@ private:
   std::optional<kept_from_children> control_kept_;
   std::optional<kept_from_children> arena_kept_;
   participant_id self_;
+  int host_process_ = -1;
   table_sizes sizes_;  // in the host
   mapping control_;
   mapping payload_;

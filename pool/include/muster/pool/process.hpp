@@ -20,6 +20,7 @@
 #include <muster/base/exit_status.hpp>
 #include <muster/base/log.hpp>
 #include <muster/pool/detail/process_call.hpp>
+#include <muster/pool/device_choice.hpp>
 #include <muster/process/init.hpp>
 
 namespace muster {
@@ -33,6 +34,9 @@ struct process_options {
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   /// How long terminate() and the destructor wait between SIGTERM and SIGKILL.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(100);
+  /// The GPU that it is pinned to: the first of these, as pool_options::devices says. None: it sees what the program
+  /// sees.
+  device_choice devices{};
   /// Receives the messages about the process.
   log_sink log = log_to_stderr;
 };
@@ -50,7 +54,8 @@ struct process_options {
 class process {
 public:
   /// Starts it, and waits until it has proved to be this very build. Throws muster::error: errc::not_initialized,
-  /// errc::module_mismatch, errc::start_failed, errc::out_of_memory, EMFILE; and what serialize functions throw.
+  /// errc::module_mismatch, errc::start_failed, errc::out_of_memory, EMFILE; errc::invalid_argument for a device that
+  /// there is not; and what serialize functions throw.
   ///@{
   template <class F, class... Args>
     requires(!std::is_same_v<F, process> && !std::is_same_v<F, process_options>)

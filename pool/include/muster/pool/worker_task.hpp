@@ -30,15 +30,17 @@ struct worker_task_code {
   }
 
   static outgoing_frame encode(arena& memory, token_encoder& functions, const F& callable) {
-    return sent::send(callable, functions,
-                      [&](const auto&... values) { return outgoing_frame::of(memory, values...); });
+    return sent::send(callable, functions, [&](const auto&... values) {
+      return outgoing_frame::sent(memory, transfer::copy, values...);  // for any number of workers
+    });
   }
 };
 
 }  // namespace detail
 
 /// Something that every worker runs: an initializer or finalizer. Made from any callable that can be sent and called
-/// without arguments; bind arguments with muster::bind_front.
+/// without arguments; bind arguments with muster::bind_front: each worker gets copies, of tensors too. What cannot be
+/// copied (events, queues) throws errc::not_serializable where the pool is made.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 class worker_task {

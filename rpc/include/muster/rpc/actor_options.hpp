@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <muster/base/detail/duration.hpp>
+#include <muster/base/device.hpp>
 
 namespace muster {
 
@@ -17,6 +18,9 @@ struct actor_options {
   unsigned restarts = 0;
   /// How many calls of it can run at once, of those that are made with rpc_call_options::concurrent.
   std::size_t threads = 1;
+  /// The GPU that its process is pinned to, as pool_options::devices says: CUDA's number 0 there. The host: it sees
+  /// what the program sees.
+  muster::device device{};
   /// How long it may take to end, once nothing refers to it any more, before its process is killed.
   std::chrono::nanoseconds grace = std::chrono::seconds(1);
 };

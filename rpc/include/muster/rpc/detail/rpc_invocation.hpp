@@ -25,6 +25,7 @@ decltype(auto) with_sent_call(rpc_request& call, const Use& use, Leading&... lea
   using sent = sent_callable<F>;
   auto values = sent::template frame<Args...>::decode(call.arguments(), &call.attachments());
   auto callable = sent::restore(values, call.functions());
+  call.is_of(typeid(typename callable_parts<F>::innermost));
   call.drop_arguments();
   return use([&]() -> decltype(auto) {
     return sent::apply(

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <typeinfo>
 
 #include <muster/serialize/detail/attachments.hpp>
 #include <muster/serialize/detail/codec.hpp>
@@ -46,6 +47,8 @@ public:
   [[nodiscard]] virtual std::span<const std::byte> arguments() const = 0;
   [[nodiscard]] virtual attachment_source& attachments() = 0;
   [[nodiscard]] virtual token_decoder& functions() = 0;
+  /// What is called is of that type.
+  virtual void is_of(const std::type_info& callable) noexcept = 0;
   /// The arguments have been decoded, and are not asked for again.
   virtual void drop_arguments() noexcept = 0;
   /// The value that a method is called of.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include <muster/async/detail/end_notice.hpp>
 #include <muster/base/clock.hpp>
 #include <muster/base/detail/mutex.hpp>
@@ -98,6 +100,16 @@ public:
   virtual void repeat(call_ptr call, std::shared_ptr<call_retry> how) noexcept = 0;
 };
 
+/// Of a member's calls so far.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct call_tally {
+  std::uint64_t made = 0;
+  std::uint64_t lost = 0;      ///< ended because their member was
+  std::uint64_t given_up = 0;  ///< ended by their caller, or unsent
+  std::size_t under_way = 0;
+};
+
 /// The calls of a member that are under way. It decides how each ends, once: by a reply, or why there is none.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
@@ -142,14 +154,18 @@ public:
   [[nodiscard]] deadline next_due() const MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool has_notices() const noexcept { return notices_.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] std::size_t size() const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] call_tally tally() const MUSTER_EXCLUDES(mutex_);
 
 private:
   // What is done without the lock, when calls have ended: tell of it, and let go of what they kept.
   struct aftermath {
-    std::vector<std::unique_ptr<end_notice>> told;
-    std::vector<call_ptr> ended;
-    std::vector<std::shared_ptr<void>> kept;
-    std::vector<std::pair<call_ptr, std::shared_ptr<call_retry>>> again;
+    template <class T>
+    using few = boost::container::small_vector<T, 1>;  // mostly it is one call
+
+    few<std::unique_ptr<end_notice>> told;
+    few<call_ptr> ended;
+    few<std::shared_ptr<void>> kept;
+    few<std::pair<call_ptr, std::shared_ptr<call_retry>>> again;
   };
   struct loss {
     bool is_lost = false;     ///< its member, so that it may be made again
@@ -174,6 +190,7 @@ private:
   std::vector<call_ptr> calls_ MUSTER_GUARDED_BY(mutex_);            // by slot
   std::vector<std::uint32_t> free_slots_ MUSTER_GUARDED_BY(mutex_);  // with room for all
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
+  call_tally tally_ MUSTER_GUARDED_BY(mutex_);  // without under_way
   std::atomic<std::size_t> notices_ = 0;
 };
 

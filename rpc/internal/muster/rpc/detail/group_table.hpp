@@ -42,7 +42,7 @@ struct alignas(64) member_line {
   std::atomic<std::uint64_t> requests;  ///< names of its rings' blocks; 0: there are none yet
   std::atomic<std::uint64_t> replies;
   std::atomic<std::uint32_t> name_bytes;
-  std::uint32_t unused;
+  std::atomic<std::uint32_t> executable;  ///< its entry in the directory of modules, plus 1; 0: it has not joined yet
   std::array<char, most_name_bytes> name;
   std::atomic<std::uint64_t> actor;       ///< an actor_state; written by the program
   std::atomic<std::uint64_t> identity;    ///< a rank_identity; 0: of no process

@@ -14,6 +14,7 @@
 #include <muster/memory/detail/shared_block.hpp>
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/detail/serial_line.hpp>
+#include <muster/rpc/detail/served_counts.hpp>
 #include <muster/serialize/error_info.hpp>
 
 namespace muster::detail {
@@ -42,6 +43,7 @@ struct offered_service {
   std::uint64_t type = 0;
   service_function run;
   std::shared_ptr<serial_line> line;  ///< null: at once
+  service_counts counts{};
 };
 using offered_ptr = std::shared_ptr<offered_service>;
 

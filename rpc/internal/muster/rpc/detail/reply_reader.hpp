@@ -12,6 +12,7 @@
 #include <muster/base/detail/mutex.hpp>
 #include <muster/queue/detail/message_ring.hpp>
 #include <muster/rpc/detail/call_ledger.hpp>
+#include <muster/rpc/detail/served_counts.hpp>
 
 namespace muster::detail {
 
@@ -58,6 +59,8 @@ public:
   void nudge() MUSTER_EXCLUDES(mutex_);
   /// Ends the thread, and waits until no thread reads. Requires: all calls have ended.
   void stop() noexcept MUSTER_EXCLUDES(mutex_);
+  /// Of all replies so far.
+  [[nodiscard]] std::uint64_t received_bytes() const noexcept { return bytes_.read(); }
 
 private:
   struct asked {
@@ -106,8 +109,9 @@ private:
   std::atomic<std::uint32_t> deaths_;           // that were looked at
   std::atomic<std::uint32_t> nudges_ = 0;       // so many there were
   std::atomic<std::uint32_t> nudges_seen_ = 0;  // the reader's
-  std::atomic<std::size_t> sleeping_ = 0;       // threads that wait for another that reads
-  std::atomic<bool> watches_ = false;           // whether it is the thread of its own that reads
+  count bytes_;
+  std::atomic<std::size_t> sleeping_ = 0;  // threads that wait for another that reads
+  std::atomic<bool> watches_ = false;      // whether it is the thread of its own that reads
   mutex mutex_;
   condition changed_;
   bool is_reading_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <muster/async/detail/future_home.hpp>
@@ -22,13 +23,17 @@
 #include <muster/rpc/detail/actor_start.hpp>
 #include <muster/rpc/detail/call_ledger.hpp>
 #include <muster/rpc/detail/call_retrier.hpp>
+#include <muster/rpc/detail/call_stops.hpp>
 #include <muster/rpc/detail/change_watch.hpp>
 #include <muster/rpc/detail/group_table.hpp>
+#include <muster/rpc/detail/host_watch.hpp>
 #include <muster/rpc/detail/name_table.hpp>
 #include <muster/rpc/detail/object_store.hpp>
 #include <muster/rpc/detail/reply_reader.hpp>
 #include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/rpc/detail/rpc_heads.hpp>
+#include <muster/rpc/detail/rpc_trace.hpp>
+#include <muster/rpc/detail/served_counts.hpp>
 #include <muster/rpc/detail/serving_crew.hpp>
 #include <muster/rpc/detail/wait_graph.hpp>
 #include <muster/rpc/rpc_ticket.hpp>
@@ -37,6 +42,7 @@
 namespace muster::detail {
 
 class actor_host;
+class served_run;
 
 [[nodiscard]] constexpr call_id id_of(const request_head& head) noexcept {
   return {.member = head.caller, .slot = head.slot, .generation = head.generation};
@@ -52,14 +58,20 @@ class actor_host;
   return head.caller < table.shape().members && head.slot < table.shape().calls;
 }
 
+/// When its caller stops waiting.
+[[nodiscard]] inline deadline end_of(const request_head& head) noexcept {
+  return head.until == 0 ? deadline::never() : deadline(clock::time_point(clock::duration(head.until)));
+}
+
 /// A request that was taken out of the inbox.
 ///
 /// Thread safety: belongs to the thread that serves it.
 struct rpc_job {
   request_head head;
   taken_message message;
-  value_ptr value{};      ///< of a method, or what is made
-  offered_ptr service{};  ///< of a service
+  value_ptr value{};                         ///< of a method, or what is made
+  offered_ptr service{};                     ///< of a service
+  const std::type_info* callable = nullptr;  ///< of a function or method, once it runs
 };
 
 /// A member's part of an RPC group: what its calls, references and services share.
@@ -104,11 +116,21 @@ public:
   [[nodiscard]] object_store<stored_value>& values() noexcept { return values_; }
   [[nodiscard]] object_store<offered_service>& services() noexcept { return services_; }
 
-  /// Throws errc::forked in a forked child, errc::invalid_argument after leave().
+  /// Throws errc::forked in a forked child, errc::invalid_argument after leave(), errc::peer_lost after the end of the
+  /// host that this program has joined.
   void require_member() const;
+  /// The same is said when the host has ended.
   [[nodiscard]] bool has_left() const noexcept {
-    return left_.load(std::memory_order_acquire) || leaves_.load(std::memory_order_acquire);
+    return left_.load(std::memory_order_acquire) || leaves_.load(std::memory_order_acquire) ||
+           host_ended_.load(std::memory_order_acquire);
   }
+  /// As rpc_group::stats.
+  [[nodiscard]] rpc_statistics read_statistics() const;
+  /// Whether the caller of what is served here still waits for it.
+  [[nodiscard]] bool is_wanted(const request_head& head) const noexcept;
+  [[nodiscard]] call_stops& stops() noexcept { return stops_; }
+  [[nodiscard]] member_counts& counts() noexcept { return counts_; }
+  [[nodiscard]] rpc_trace& trace() noexcept { return trace_; }
   /// Which member has that name. Throws errc::invalid_argument, with those that there are.
   [[nodiscard]] std::size_t require_name(const std::string& member) const;
   /// When a call that begins now is to be over.
@@ -183,6 +205,7 @@ private:
   void leave_now() noexcept MUSTER_EXCLUDES(leaving_);
   void end_membership() noexcept MUSTER_EXCLUDES(leaving_);
   void be_here(bool serves);
+  void end_with_host() noexcept;
 
   // reply_reader::events
   void look_at_deaths() override;
@@ -204,10 +227,11 @@ private:
   [[nodiscard]] std::function<void()> dispatch_maker(std::shared_ptr<rpc_job> job, value_ptr made);
   [[nodiscard]] std::function<void()> in_line(std::shared_ptr<void> owner, serial_line& line,
                                               std::function<void()> request, const request_head& head);
+  void refuse_unbegun(const request_head& head, const error_info& why) noexcept;
   void end_circle(const request_head& head) noexcept;
   [[nodiscard]] std::function<void()> runner(std::shared_ptr<rpc_job> job);
   void run(rpc_job& job) noexcept;
-  void serve(rpc_job& job);
+  void serve(rpc_job& job, served_run& watched);
   void fail_deferred() noexcept MUSTER_EXCLUDES(deferred_mutex_);
   [[nodiscard]] std::function<void()> try_to_dispatch(std::shared_ptr<rpc_job> job) noexcept;
   void look_at_all();
@@ -220,6 +244,7 @@ private:
   void drop_actor(const std::shared_ptr<actor_host>& which) noexcept MUSTER_EXCLUDES(actors_mutex_);
   void tidy_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
   void stop_watch() noexcept MUSTER_EXCLUDES(watch_mutex_);
+  void log_end_of_trace() noexcept;
   void end_actors() noexcept MUSTER_EXCLUDES(actors_mutex_);
   void retire() noexcept MUSTER_EXCLUDES(leaving_);
   void rouse_rings() noexcept MUSTER_EXCLUDES(links_mutex_);
@@ -232,6 +257,7 @@ private:
   const std::size_t index_;
   const std::uint32_t incarnation_;
   const std::size_t threads_;
+  const log_sink log_;
   token_encoder encoder_;
   token_decoder decoder_;
   name_table names_;
@@ -255,6 +281,7 @@ private:
   std::atomic<std::uint64_t> next_id_;
   std::atomic<bool> left_ = false;
   std::atomic<bool> leaves_ = false;  // when the call that asks for it has been answered
+  std::atomic<bool> host_ended_ = false;
   std::atomic<bool> interrupted_ = false;
   std::atomic<std::uint32_t> deaths_;
   mutex leaving_;
@@ -264,8 +291,12 @@ private:
   mutex actors_mutex_;
   bool starts_no_more_ MUSTER_GUARDED_BY(actors_mutex_) = false;
   std::vector<std::shared_ptr<actor_host>> actors_ MUSTER_GUARDED_BY(actors_mutex_);
+  member_counts counts_;
+  rpc_trace trace_;
+  call_stops stops_;
   reply_reader reader_;
   serving_crew crew_;
+  host_watch host_watch_;
 };
 
 }  // namespace muster::detail

@@ -3,7 +3,12 @@
 
 // What a thread is at: for which member it acts, and which call it serves.
 
+#include <memory>
+#include <stop_token>
+
 #include <muster/base/clock.hpp>
+#include <muster/pool/detail/stoppable.hpp>
+#include <muster/rpc/detail/call_stops.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
 
 namespace muster::detail {
@@ -28,7 +33,7 @@ private:
 /// The call that this thread serves.
 ///
 /// Thread safety: belongs to the thread that made it.
-class served_call {
+class served_call final : public stoppable {
 public:
   served_call(rpc_core& core, const request_head& head) noexcept;
   served_call(const served_call&) = delete;
@@ -42,11 +47,14 @@ public:
   [[nodiscard]] call_id id() const noexcept { return id_of(head_); }
   [[nodiscard]] deadline until() const noexcept;
   [[nodiscard]] bool is_wanted() const noexcept;
+  [[nodiscard]] bool stop_requested() const noexcept override { return !is_wanted(); }
+  [[nodiscard]] std::stop_token stop_token() const override;
 
 private:
   rpc_core& core_;
   const request_head& head_;
   const served_call* const before_;
+  mutable std::shared_ptr<watched_call> watched_;  // once its token was asked for
 };
 
 }  // namespace muster::detail

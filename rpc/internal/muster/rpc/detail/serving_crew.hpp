@@ -63,6 +63,9 @@ public:
   /// served, and after wake_runners(), and does not throw.
   void run(const std::function<bool()>& is_over) MUSTER_EXCLUDES(mutex_);
   void wake_runners() MUSTER_EXCLUDES(mutex_);
+  /// The request that this thread serves is about to be answered, and does not go on behind that: the next one that
+  /// its caller sends needs no other thread.
+  void end_soon() noexcept MUSTER_EXCLUDES(mutex_);
   /// Waits until all requests that were begun have ended, but not that of the calling thread, and ends the threads.
   /// Requires: the source begins no further ones.
   void stop() noexcept MUSTER_EXCLUDES(mutex_);

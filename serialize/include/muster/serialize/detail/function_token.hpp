@@ -29,9 +29,11 @@ namespace muster {
 /// Names a function across processes; meaningful together with a module directory.
 enum class function_token : std::uint64_t {};
 
-/// One line of the shared directory of modules. Written once by the parent; complete when `length` is not 0.
+/// One line of the shared directory of modules. Written once, by the parent or whoever has claimed it; complete when
+/// `length` is neither 0 nor `claimed`.
 struct module_entry {
   static constexpr std::size_t most_bytes = 60;
+  static constexpr std::uint32_t claimed = ~std::uint32_t{0};
 
   std::atomic<std::uint32_t> length;
   std::array<char, most_bytes> build_id;
@@ -49,15 +51,29 @@ using module_directory = std::span<module_entry, module_directory_size>;
 /// path gives it again, also when another build lies there. Load a new build by another path.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
-/// Process safety: one encoder per directory enters modules, in the parent; workers have encoders that do not.
+/// Process safety: one encoder per directory enters modules, in the parent; workers have encoders that do not. Or all
+/// do
+/// (`shared`): then each claims an entry first, so that a process that dies meanwhile costs one.
 class token_encoder {
 public:
   struct entered_only {};  ///< says that an encoder is to name only functions of modules that the parent has entered
 
+  struct shared {};  ///< says that encoders of several processes enter modules into the directory
+
   /// Lifetime: borrows the directory.
   /// Throws errc::module_mismatch when the executable itself has no build-id.
+  ///@{
   explicit token_encoder(module_directory directory);
-  token_encoder(module_directory directory, entered_only /*tag*/) noexcept : directory_(directory), enters_(false) {}
+  token_encoder(module_directory directory, shared /*tag*/);
+  ///@}
+  token_encoder(module_directory directory, entered_only /*tag*/) noexcept : directory_(directory), way_(way::finds) {}
+
+  /// Which entry the module has that a function is of.
+  [[nodiscard]] static std::size_t entry_of(function_token token) noexcept {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(token) >> 48U);
+  }
+  /// That of the executable. Requires: this encoder enters modules.
+  [[nodiscard]] std::size_t executable() const noexcept { return known_[0].entry; }
 
   /// Throws errc::module_mismatch, with the table of modules, when the code lies in no module, in one without a
   /// build-id, in one of two with the same build-id, in one that is to be entered and must not, in one that is being
@@ -80,13 +96,17 @@ private:
     std::size_t entry = 0;  // in the directory
   };
 
+  enum class way : std::uint8_t { enters, shares, finds };
+
+  void enter_executable();
   function_token encode_address(std::uintptr_t address);
   function_token enter_module_of(std::uintptr_t address) MUSTER_EXCLUDES(mutex_);
   std::size_t enter(const module_info& module) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] std::size_t claim_entry(const module_info& module, std::span<const module_info> modules) const;
   [[nodiscard]] std::size_t find_entry(const module_info& module, std::span<const module_info> modules) const;
 
   const module_directory directory_;
-  const bool enters_ = true;
+  const way way_ = way::enters;
   std::array<known_module, module_directory_size> known_;
   std::atomic<std::size_t> count_ = 0;  // entries before it never change: release when added, acquire when read
   mutex mutex_;                         // for adding
