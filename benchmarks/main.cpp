@@ -76,6 +76,10 @@
 //   rpc_death                 SIGKILL of a member to member_lost at its caller: the 99th percentile of 1010 kills ÷ 20
 //   ms
 //
+//   store_pull_us             a pull of a tensor of 64 MiB that another process has pushed ÷ 2 us
+//   store_push_64B            a push of so short a value ÷ 1 us
+//   store_push_64MiB          a push of a tensor of that size ÷ memcpy of as much
+//
 //   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
 //                             of a pool ÷ the same server hashing by itself
 //
@@ -119,8 +123,9 @@ namespace {
 
 std::vector<workload> all_workloads() {
   std::vector<workload> all;
-  for (const auto& some : {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(),
-                           graphs(), worlds(), rpc_calls(), services(), makings(), lifetimes(), costs(), compiling()}) {
+  for (const auto& some :
+       {round_trips(), bursts(), throughputs(), loops(), tensors(), queues(), collectives(), graphs(), worlds(),
+        rpc_calls(), stores(), services(), makings(), lifetimes(), costs(), compiling()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const auto& bounds : {bounds_of_pools(), bounds_of_ranks()}) {

@@ -48,6 +48,8 @@ constexpr std::array goals = {
     named_goal{"rpc_vs_grpc", at_most(0.05)},
     named_goal{"rpc_vs_capnp", at_most(0.1)},  // 0.05 where a ping-pong takes at most 300 ns
     named_goal{"rpc_vs_torch", at_most(0.01)},
+    named_goal{"store_pull_us", at_most(1)},
+    named_goal{"store_push_64B", at_most(1)},
     named_goal{"scatter_list", at_least(1.2)},
     named_goal{"scatter_ranks", at_least(1.6)},  // 0.8 of two, unless memory is the limit
     named_goal{"kill_recovery", at_most(5)},

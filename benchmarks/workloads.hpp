@@ -45,6 +45,8 @@ struct workload {
 [[nodiscard]] std::vector<workload> worlds();
 /// Members of RPC groups.
 [[nodiscard]] std::vector<workload> rpc_calls();
+/// The versioned store.
+[[nodiscard]] std::vector<workload> stores();
 /// Servers whose requests are tasks.
 [[nodiscard]] std::vector<workload> services();
 /// Compiling a program that includes muster.

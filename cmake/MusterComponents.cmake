@@ -2,7 +2,7 @@
 # Which components there are, which of them are built, and what each takes. An installed package reads the same list.
 
 # From the lowest to the highest: each takes only what stands before it.
-set(muster_all_components base memory serialize async device cuda queue collectives nccl process pool rpc parallel)
+set(muster_all_components base memory serialize async device cuda queue collectives nccl process pool rpc parallel params)
 set(muster_components_on_cuda cuda nccl)
 
 set(muster_needs_base)
@@ -18,6 +18,7 @@ set(muster_needs_process queue)
 set(muster_needs_pool process)
 set(muster_needs_rpc pool)
 set(muster_needs_parallel pool collectives)
+set(muster_needs_params rpc parallel)
 
 set(muster_folder_of_cuda device/cuda)
 set(muster_folder_of_nccl collectives/nccl)

@@ -74,6 +74,7 @@ rpc_core::rpc_core(const rpc_ticket& ticket, std::size_t member, std::uint32_t i
       index_(member),
       incarnation_(incarnation),
       threads_(options.threads),
+      runs_(options.runs),
       log_(callable(options.log)),
       encoder_(table_.modules(), token_encoder::shared()),
       decoder_(table_.modules()),
@@ -100,7 +101,7 @@ void rpc_core::begin(const value_ptr& root) {
   reader_.catch_up();  // replies to a dead incarnation
   crew_.start(shared_from_this());
   host_watch_.begin(*domain_, [this] { end_with_host(); });
-  be_here(threads_ != 0);
+  be_here(threads_ != 0 || runs_);
 }
 
 // Who has died is not known any more: what waits would do so for ever.
@@ -188,8 +189,11 @@ call_peer rpc_core::await_peer(std::size_t member, deadline until, const call_su
 }
 
 void rpc_core::throw_only_calls(std::size_t member, const call_subject& what) const {
-  throw error(errc::invalid_argument, text(what.in_words(), ": the member '", table_.name_of(member),
-                                           "' only calls: it has no threads that serve (rpc_options::threads)"));
+  throw error(
+      errc::invalid_argument,
+      text(what.in_words(), ": the member '", table_.name_of(member),
+           "' only calls: it has no threads that serve (rpc_options::threads), and is not in run(), nor about to be "
+           "(rpc_options::runs)"));
 }
 
 // Those of the ticket's own members live as long as the group's memory. Those of an actor may go at any time: what was

@@ -136,7 +136,9 @@ bool rpc_group::is_published(const std::string& name) const {
   return core()->names().find(detail::named_kind::value, name).has_value();
 }
 
+// One that has left, which a call of it may have asked for, has nothing to run any more.
 void rpc_group::run(const std::stop_token& stop) const {
+  if (core_ != nullptr && core_->is_here() && core_->has_left()) return;
   const auto core = this->core();
   const std::stop_callback woken(stop, [&core] { core->crew().wake_runners(); });
   core->serve_here([&] {

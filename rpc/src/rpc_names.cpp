@@ -69,13 +69,6 @@ call_peer rpc_core::owner_of(const named_thing& what) const noexcept {
   return {.member = what.member, .incarnation = what.incarnation, .who = found.who};
 }
 
-// FNV-1a.
-std::uint64_t fingerprint_of(const char* name) noexcept {
-  std::uint64_t found = 0xcbf29ce484222325U;
-  for (; *name != '\0'; ++name) found = (found ^ static_cast<unsigned char>(*name)) * 0x100000001b3U;
-  return found;
-}
-
 void serve(const core_ptr& core, const std::string& name, const type_mark& type, const service_options& how,
            service_function run) {
   core->require_member();

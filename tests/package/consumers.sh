@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/setup.sh
-rooms=(base memory serialize async device queue process collectives pool rpc parallel)
+rooms=(base memory serialize async device queue process collectives pool rpc parallel params)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 folders=()

@@ -19,7 +19,7 @@ endfunction()
 
 find_components(pool -DABSENT=device,collectives,rpc,parallel,cuda)
 find_components(device -DABSENT=queue,pool)
-find_components(pool,rpc,parallel -DOPTIONAL=cuda)
+find_components(pool,rpc,parallel,params -DOPTIONAL=cuda)
 find_components(pool -DOPTIONAL=hosts)
 find_components(pool -DVERSION=0.1)
 miss_components(pool -DVERSION=0.2)

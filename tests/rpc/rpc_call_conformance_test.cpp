@@ -54,7 +54,9 @@ private:
   rpc_group member_;
 };
 
-void serve(const rpc_ticket& ticket, unsigned threads) { rpc_group(ticket, "member", {.threads = threads - 1}).run(); }
+void serve(const rpc_ticket& ticket, unsigned threads) {
+  rpc_group(ticket, "member", {.threads = threads - 1, .runs = true}).run();
+}
 
 class caller_of_process : public caller {
 public:

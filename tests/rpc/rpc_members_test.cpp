@@ -4,8 +4,8 @@
 
 #include <array>
 #include <chrono>
-#include <cstddef>
 #include <csignal>
+#include <cstddef>
 #include <span>
 #include <stop_token>
 #include <string>

@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(All, RpcStoppedStep, testing::Values(act::serve, act::p
 
 // The main thread, since the library's own take no signals.
 void run_server(const rpc_ticket& ticket, const event& is_traced) {
-  const rpc_group group(ticket, "victim", {.threads = 0});
+  const rpc_group group(ticket, "victim", {.threads = 0, .runs = true});
   group.serve("answer", [&](int number) {
     if (number == 0) return number;
     is_traced.wait();

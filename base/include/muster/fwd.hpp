@@ -73,6 +73,12 @@ template <class Signature>
 class service;
 class member_lost;
 
+// <muster/params.hpp>
+class store;
+class store_key;
+class store_ticket;
+struct store_options;
+
 // <muster/world.hpp>
 class data;
 class variable;

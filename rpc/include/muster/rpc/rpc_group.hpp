@@ -230,7 +230,8 @@ public:
     return remote_ref<T>(detail::find_value(core(), name, detail::mark_of<T>(), true));
   }
 
-  /// Lets the calling thread serve too, until `stop` says so, this member leaves, or no other member is there any more.
+  /// Lets the calling thread serve too, until `stop` says so, this member leaves, or no other member is there any more;
+  /// of one that has left, as a call of it may have asked for, it returns at once.
   /// Members that do nothing else keep one another: the one that has called them last asks each to leave.
   void run(const std::stop_token& stop = {}) const;
   /// Waits until all members of the ticket that have not left have come here as often. Throws member_lost when one is

@@ -35,8 +35,11 @@ struct rpc_ticket_options {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct rpc_options {
-  /// How many requests it serves at a time. 0: it only calls, and calls to it throw errc::invalid_argument.
+  /// How many requests it serves at a time. 0: it only calls, and calls to it throw errc::invalid_argument, but while
+  /// it is in rpc_group::run().
   std::size_t threads = 1;
+  /// Whether it is going to serve in rpc_group::run(), for which calls wait, if it has no threads for that.
+  bool runs = false;
   /// Receives what callbacks throw.
   log_sink log = log_to_stderr;
 };

@@ -39,6 +39,8 @@ class participant_table {
 public:
   /// Lifetime: borrows `entries`, the shared table of the domain.
   participant_table(std::span<participant_entry> entries, pid_t host);
+  /// How many numbers there are.
+  [[nodiscard]] std::size_t capacity() const noexcept { return entries_.size(); }
 
   /// A number for a new process. Throws errc::out_of_memory when all are taken.
   [[nodiscard]] participant_id enrol();

@@ -20,6 +20,7 @@
 #include <muster/rpc/rpc_options.hpp>
 #include <muster/serialize/detail/attachments.hpp>
 #include <muster/serialize/detail/function_token.hpp>
+#include <muster/serialize/detail/type_mark.hpp>
 
 namespace muster::detail {
 
@@ -27,19 +28,6 @@ class rpc_core;
 class service_state;
 using core_ptr = std::shared_ptr<rpc_core>;
 using service_ptr = std::shared_ptr<service_state>;
-
-/// What a type is called, and told apart by, between programs.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct type_mark {
-  const char* name = "";
-  std::uint64_t fingerprint = 0;
-};
-[[nodiscard]] std::uint64_t fingerprint_of(const char* name) noexcept;
-template <class T>
-[[nodiscard]] type_mark mark_of() noexcept {
-  return {.name = typeid(T).name(), .fingerprint = fingerprint_of(typeid(T).name())};
-}
 
 /// A call on its way: encoded, then sent.
 ///

@@ -257,6 +257,7 @@ private:
   const std::size_t index_;
   const std::uint32_t incarnation_;
   const std::size_t threads_;
+  const bool runs_;
   const log_sink log_;
   token_encoder encoder_;
   token_decoder decoder_;

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Values under keys, with versions, that many processes share.
+
+#include <muster/params/store.hpp>

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/params/store.hpp>
+
+#include <algorithm>
+
+#include <muster/params/detail/store_core.hpp>
+
+namespace muster {
+
+store::store(const store_ticket& ticket) : core_(detail::store_core::open(ticket)) {}
+
+std::uint64_t store::version(const store_key& key) const {
+  const auto line = core_->find_line(key);
+  return line ? core_->look(*line).version() : 0;
+}
+
+bool store::wait_for(const store_key& key, std::uint64_t version, std::chrono::nanoseconds timeout) const {
+  const auto is_there = [&] { return this->version(key) >= version; };
+  return core_->wait(key, is_there, core_->end_of_wait(timeout));
+}
+
+std::vector<store_key> store::keys() const {
+  core_->require_here();
+  std::vector<store_key> all;
+  core_->table().for_each([&](std::size_t line) {
+    if (core_->look(line).version() != 0) all.push_back(core_->table().key_of(line));
+  });
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+bool store::erase(const store_key& key) const {
+  const auto line = core_->find_line(key);
+  return line && core_->erase(*line);
+}
+
+}  // namespace muster

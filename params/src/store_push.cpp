@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+// New versions.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <muster/base/error.hpp>
+#include <muster/base/of_process.hpp>
+#include <muster/memory/detail/wait/rank_identity.hpp>
+#include <muster/params/detail/store_core.hpp>
+#include <muster/params/detail/version_chain.hpp>
+
+#include "publishing.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+constinit of_process<publishing> publishings;
+
+void write_short(short_room& room, std::uint64_t type, std::span<const std::byte> value) noexcept {
+  room.type.store(type, std::memory_order_release);
+  room.bytes.store(value.size(), std::memory_order_release);
+  for (std::size_t at = 0; at < value.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t part = 0;
+    std::memcpy(&part, value.data() + at, std::min(sizeof part, value.size() - at));
+    room.value[at / sizeof part].store(part, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+publishing& process_publishing() noexcept { return publishings.get(); }
+
+snapshot store_core::make_block(std::uint64_t type, std::size_t bytes) {
+  require_here();
+  snapshot made(memory().allocate_shared(sizeof(snapshot_head) + bytes));
+  auto& head = *new (made.block().data()) snapshot_head;
+  head.previous.store(0, std::memory_order_relaxed);
+  head.type = type;
+  head.bytes = bytes;
+  head.is_tensor = 0;
+  head.dimensions = 0;
+  return made;
+}
+
+bool store_core::is_free(const std::atomic<std::uint64_t>& writer) const noexcept {
+  const auto found = writer.load(std::memory_order_seq_cst);
+  return found == 0 || !rank_identity::unpack(found).is_alive(*domain_);
+}
+
+// Looked at again once it is claimed: whoever had it may have made it the newest one's meanwhile. None, where all are
+// with processes that are stopped.
+std::optional<std::size_t> store_core::claim_room(std::size_t line) {
+  for (std::size_t index = 0; index < key_line::rooms; ++index) {
+    auto& writer = table_.line(line).room[index].writer;
+    auto found = writer.load(std::memory_order_seq_cst);
+    if (!is_free(writer) || !writer.compare_exchange_strong(found, self_, std::memory_order_seq_cst)) continue;
+    const auto now = look(line).word;
+    if (!now.is_in_room() || now.room() != index) return index;
+    writer.store(0, std::memory_order_seq_cst);
+  }
+  return std::nullopt;
+}
+
+/// A room that this process writes to.
+///
+/// Thread safety: belongs to its thread.
+class written_room {
+public:
+  explicit written_room(short_room& room) noexcept : room_(room) {}
+  written_room(const written_room&) = delete;
+  written_room& operator=(const written_room&) = delete;
+  ~written_room() { room_.writer.store(0, std::memory_order_seq_cst); }
+
+private:
+  short_room& room_;
+};
+
+// What is let go of is said first: a process that dies behind the change has it dropped by the host.
+bool store_core::replace(std::size_t line, const newest_version& before, version_word by) {
+  auto& to = table_.line(line);
+  auto expected = before.raw.bits();
+  if (!before.word.is_block()) {
+    if (!to.newest.compare_exchange_strong(expected, by.bits(), std::memory_order_seq_cst)) return false;
+    tell(to);
+    return true;
+  }
+  {
+    const scoped_lock lock(process_publishing().guard);
+    auto& own = table_.pusher(domain_->self());
+    own.line.store(line | pusher_line::with_those_behind, std::memory_order_seq_cst);
+    own.hold.store(expected, std::memory_order_seq_cst);
+    const bool done = to.newest.compare_exchange_strong(expected, by.bits(), std::memory_order_seq_cst);
+    if (done) version_chain::drop(memory(), before.word.bits());
+    own.hold.store(0, std::memory_order_seq_cst);
+    if (!done) return false;
+  }
+  note_seen(line, by, snapshot());
+  tell(to);
+  return true;
+}
+
+// A hold that is everybody's would stay for ever if this process died before the line names it: so it is said first.
+bool store_core::publish(std::size_t line, const newest_version& before, const snapshot& made) {
+  auto& to = table_.line(line);
+  version_word word;
+  {
+    const scoped_lock lock(process_publishing().guard);
+    auto& own = table_.pusher(domain_->self());
+    const auto hold = memory().send(made.block());
+    own.line.store(line, std::memory_order_seq_cst);
+    own.hold.store(hold, std::memory_order_seq_cst);
+    memory().entrust(hold, domain_->self());
+    auto expected = before.raw.bits();
+    const bool done = to.newest.compare_exchange_strong(expected, hold, std::memory_order_seq_cst);
+    if (!done) memory().receive(hold).reset();
+    own.hold.store(0, std::memory_order_seq_cst);
+    if (!done) return false;
+    word = version_word(hold);
+  }
+  tell(to);
+  note_seen(line, word, made);
+  version_chain::shorten(memory(), made, table_.shape().depth,
+                         before.word.is_block() ? std::optional(before.block) : std::nullopt);
+  return true;
+}
+
+push_result store_core::push_block(std::size_t line, const snapshot& made, std::optional<std::uint64_t> expected) {
+  for (;;) {
+    const auto now = look_to_change(line);
+    if (!now.fits(expected)) return {.ok = false, .version = now.version()};
+    const auto version = now.number + 1;
+    made.head().version = version;
+    made.head().previous.store(now.word.is_block() ? now.word.bits() : 0, std::memory_order_relaxed);
+    if (publish(line, now, made)) return {.ok = true, .version = version};
+  }
+}
+
+push_result store_core::push_short(std::size_t line, std::uint64_t type, std::span<const std::byte> value,
+                                   std::optional<std::uint64_t> expected) {
+  require_here();
+  const auto room = claim_room(line);
+  if (!room) {
+    const auto made = make_block(type, value.size());
+    std::memcpy(made.value().data(), value.data(), value.size());
+    return push_block(line, made, expected);
+  }
+  auto& to = table_.line(line).room[*room];
+  const written_room own(to);
+  write_short(to, type, value);
+  for (;;) {
+    const auto now = look_to_change(line);
+    if (!now.fits(expected)) return {.ok = false, .version = now.version()};
+    const auto version = now.number + 1;
+    if (replace(line, now, version_word::in_room(*room, version))) return {.ok = true, .version = version};
+  }
+}
+
+bool store_core::erase(std::size_t line) {
+  for (;;) {
+    const auto now = look_to_change(line);
+    if (now.version() == 0) return false;
+    if (replace(line, now, version_word::erased(now.number + 1))) return true;
+  }
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/params/detail/version_chain.hpp>
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <muster/base/error.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+/// A hold in a chain, and the word that names it, where that lies in a version.
+struct link {
+  snapshot owner;  // of the word; none: it is in a line
+  std::uint64_t hold = 0;
+};
+
+void let_go_of(arena& memory, const link& which) noexcept {
+  version_chain::let_go(memory, which.hold);
+  if (which.owner) which.owner.head().previous.store(0, std::memory_order_release);
+}
+
+// All that come behind it, the next first.
+std::vector<link> links_behind(arena& memory, snapshot from) {
+  std::vector<link> found;
+  while (const auto hold = from.head().previous.load(std::memory_order_acquire)) {
+    found.push_back({.owner = from, .hold = hold});
+    auto next = version_chain::open(memory, hold);
+    if (!next) break;
+    from = *std::move(next);
+  }
+  return found;
+}
+
+void let_all_go(arena& memory, std::vector<link>& all) noexcept {
+  while (!all.empty()) {
+    let_go_of(memory, all.back());
+    all.pop_back();
+  }
+}
+
+}  // namespace
+
+void version_chain::let_go(arena& memory, std::uint64_t hold) noexcept {
+  if (hold == 0) return;
+  try {
+    memory.receive(hold).reset();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
+std::optional<snapshot> version_chain::open(arena& memory, std::uint64_t hold) {
+  try {
+    auto block = memory.borrow_sent(hold);
+    memory.keep(block);
+    snapshot found(std::move(block));
+    if (found.is_possible()) return found;
+  } catch (const error& failure) {
+    if (failure.code() == errc::out_of_memory) throw;
+  }
+  return std::nullopt;
+}
+
+std::optional<snapshot> version_chain::before(arena& memory, const snapshot& which) {
+  const auto hold = which.head().previous.load(std::memory_order_acquire);
+  return hold != 0 ? open(memory, hold) : std::nullopt;
+}
+
+// Mostly the second one is the only one that goes, and none is behind it.
+void version_chain::shorten(arena& memory, const snapshot& newest, std::size_t depth,
+                            std::optional<snapshot> second) noexcept {
+  try {
+    auto last = newest;
+    for (std::size_t kept = 1; kept < depth; ++kept) {
+      auto next = kept == 1 && second ? std::move(second) : before(memory, last);
+      if (!next) return;
+      last = *std::move(next);
+    }
+    if (depth == 1 && second && second->head().previous.load(std::memory_order_acquire) == 0) {
+      return let_go_of(memory, {.owner = last, .hold = last.head().previous.load(std::memory_order_acquire)});
+    }
+    auto behind = links_behind(memory, std::move(last));
+    let_all_go(memory, behind);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: the next push does it
+  }
+}
+
+void version_chain::drop(arena& memory, std::uint64_t hold) noexcept {
+  try {
+    if (auto first = open(memory, hold)) {
+      auto behind = links_behind(memory, *std::move(first));
+      let_all_go(memory, behind);
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: they stay until the domain ends
+  }
+  let_go(memory, hold);
+}
+
+bool version_chain::contains(arena& memory, std::uint64_t first, std::uint64_t wanted) {
+  for (auto hold = first; hold != 0;) {
+    if (hold == wanted) return true;
+    const auto found = open(memory, hold);
+    if (!found) return false;
+    hold = found->head().previous.load(std::memory_order_acquire);
+  }
+  return false;
+}
+
+}  // namespace muster::detail
