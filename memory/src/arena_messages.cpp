@@ -20,14 +20,21 @@ std::uint64_t arena::hand_over(shared_block&& last) {
   return send_hold(mine.hold);
 }
 
+// Looked at again behind the target: the hold may have gone meanwhile, and its descriptor be another's.
 shared_block arena::borrow_sent(std::uint64_t name) {
   const auto hold = block_ref::of_handle(name);
-  const auto found = hold.descriptor < blocks_.size() ? blocks_.read(hold.descriptor).owner : block_ownership{};
-  if (!hold || found.state != block_state::sent || found.generation != hold.generation) {
+  const auto is_there = [&] {
+    if (!hold || hold.descriptor >= blocks_.size()) return false;
+    const auto found = blocks_.read(hold.descriptor).owner;
+    return found.state == block_state::sent && found.generation == hold.generation;
+  };
+  const bool was_there = is_there();
+  const auto target = was_there ? blocks_.at(hold.descriptor).target.load(std::memory_order_acquire) : 0;
+  if (!was_there || !is_there()) {
     throw error(errc::corrupted, text("a message names hold ", hold.descriptor, " of generation ", hold.generation,
                                       ", but there is no such hold: somebody has overwritten the message"));
   }
-  return borrow(blocks_.at(hold.descriptor).target.load(std::memory_order_relaxed));
+  return borrow(target);
 }
 
 void arena::receive_for(const shared_block& borrowed, std::uint64_t name) {

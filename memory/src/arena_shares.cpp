@@ -234,7 +234,7 @@ std::uint32_t arena::bind_hold(std::uint64_t target) {
         0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
   const auto generation = std::max(blocks_.read(*hold).owner.generation + 1, 1U);
   record_of_bound(*hold) = {.generation = generation, .state = block_state::hold};
-  blocks_.at(*hold).target.store(target, relaxed);
+  blocks_.at(*hold).target.store(target, std::memory_order_release);  // behind the end of the hold that was there
   return *hold;
 }
 

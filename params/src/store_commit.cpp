@@ -33,7 +33,7 @@ public:
     for (const auto each : all_) memory_.entrust(each, memory_.self());
   }
   void drop() noexcept {
-    for (const auto each : all_) version_chain::let_go(memory_, each);
+    for (const auto each : all_) static_cast<void>(version_chain::let_go(memory_, each));
     all_.clear();
   }
   /// They are in the store.
@@ -79,6 +79,7 @@ bool store_core::commit(std::span<const part> all, std::span<const newest_versio
   const bool done = mark_all(record, mark) && record.make();
   if (!done) record.refuse();
   for (const auto& each : all) record.settle(table_, each.line, mark);
+  for (const auto& each : all) tell(table_.line(each.line));
   done ? versions.release() : versions.drop();
   on_record.drop();  // no word names it any more
   own.hold.store(0, std::memory_order_seq_cst);
@@ -87,7 +88,8 @@ bool store_core::commit(std::span<const part> all, std::span<const newest_versio
 
 push_all_result store_core::push_all(std::span<const part> all) {
   require_here();
-  for (;;) {
+  for (const auto until = end_of_wait({});;) {
+    if (until.expired()) throw_too_busy(table_.key_of(all.front().line));
     std::vector<newest_version> before;
     push_all_result found{.ok = true, .versions = {}};
     for (const auto& each : all) {
@@ -105,7 +107,6 @@ push_all_result store_core::push_all(std::span<const part> all) {
     if (!commit(all, before, after)) continue;
     for (std::size_t each = 0; each < all.size(); ++each) {
       const auto& [line, made, expected] = all[each];
-      tell(table_.line(line));
       note_seen(line, after[each], made);
       version_chain::shorten(memory(), made, table_.shape().depth,
                              before[each].word.is_block() ? std::optional(before[each].block) : std::nullopt);

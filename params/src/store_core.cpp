@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/params/detail/store_core.hpp>
 
+#include <map>
+#include <new>
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/of_process.hpp>
 #include <muster/base/text.hpp>
 #include <muster/memory/detail/wait/rank_identity.hpp>
 #include <muster/memory/wait/spin_policy.hpp>
@@ -18,6 +21,17 @@ void require_fitting(const store_key& key) {
   throw error(errc::invalid_argument, text("a key of a store has ", key.text().size(), " bytes; it may have ",
                                            store_key::most_bytes, ": ", key));
 }
+
+}  // namespace
+
+namespace {
+
+/// Lines that this process has taken and that no key has: another had added it meanwhile.
+struct spare_lines {
+  mutex guard;
+  std::map<std::uint64_t, std::optional<std::size_t>> by_store MUSTER_GUARDED_BY(guard);  // by the name of its block
+};
+constinit of_process<spare_lines> spares_of_process;
 
 }  // namespace
 
@@ -58,8 +72,9 @@ std::size_t store_core::require_line(const store_key& key) {
   require_here();
   require_fitting(key);
   if (const auto found = table_.find(key)) return *found;
-  const scoped_lock lock(spare_mutex_);
-  if (const auto found = table_.find_or_add(key, spare_)) return *found;
+  auto& spares = spares_of_process.get();
+  const scoped_lock lock(spares.guard);
+  if (const auto found = table_.find_or_add(key, spares.by_store[memory().name_of(ticket_.block())])) return *found;
   throw error(errc::out_of_memory, text("the store has no room for the key ", key, ": it has ", table_.shape().keys,
                                         " already, with those that were erased (store_options::most_keys)"));
 }
@@ -78,11 +93,26 @@ std::optional<snapshot> store_core::keep_newest(std::size_t line, version_word w
   return found;
 }
 
-// What was seen before is let go of without the lock.
-void store_core::note_seen(std::size_t line, version_word word, const snapshot& which) {
+// What was seen before is let go of without the lock. Without memory it is looked for again the next time.
+void store_core::note_seen(std::size_t line, version_word word, const snapshot& which) noexcept {
   seen before{.word = word, .which = which};
   const scoped_lock lock(seen_mutex_);
-  std::swap(seen_[line], before);
+  try {
+    std::swap(seen_[line], before);
+    seen_count_.store(seen_.size(), std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
+void store_core::forget_seen(std::size_t line) noexcept {
+  if (seen_count_.load(std::memory_order_relaxed) == 0) return;
+  seen before;
+  const scoped_lock lock(seen_mutex_);
+  if (const auto found = seen_.find(line); found != seen_.end()) {
+    std::swap(found->second, before);
+    seen_.erase(found);
+    seen_count_.store(seen_.size(), std::memory_order_relaxed);
+  }
 }
 
 std::optional<version_word> store_core::resolve(std::size_t line, version_word raw) {
@@ -106,6 +136,7 @@ newest_version store_core::look(std::size_t line) {
     found.word = word.value_or(version_word());
     if (word && !word->is_block()) {
       found.number = word->version();
+      if (!found.raw.is_mark()) forget_seen(line);
       return found;
     }
     const auto block = word ? keep_newest(line, *word) : std::nullopt;
@@ -175,7 +206,8 @@ std::optional<found_version> store_core::find(const store_key& key, std::optiona
   for (;;) {
     const auto now = look(*line);
     auto found = read(*line, now, version);
-    if (found || !now.word.is_in_room() || is_still(*line, now)) return found;
+    const bool may_be_another = now.word.is_in_room() && (!version || *version == now.number);
+    if (found || !may_be_another) return found;
   }
 }
 

@@ -41,28 +41,35 @@ void store_keeper::recover(participant_id dead) noexcept {
   }
 }
 
-// A hold that the line has, or had when another took it over, is not ours to drop; one that is not there is nobody's.
+// A hold that the line has is not ours to drop. Behind a new version is what is the newest still, unless it was
+// published, and another has taken it out again without having come so far as to drop what is behind.
 void store_keeper::end_push(std::uint64_t hold, std::uint64_t said) {
   auto& memory = domain_.blocks();
-  const auto line = said & ~pusher_line::with_those_behind;
-  if (line >= table_.shape().keys || has(static_cast<std::size_t>(line), hold)) return;
-  if ((said & pusher_line::with_those_behind) != 0) {
+  const auto line = static_cast<std::size_t>(said & ~pusher_line::with_those_behind);
+  if (line >= table_.shape().lines() || has(line, hold)) return;
+  const auto found = version_chain::open(memory, hold);
+  const auto behind = found ? found->head().previous.load(std::memory_order_acquire) : 0;
+  if ((said & pusher_line::with_those_behind) != 0 || (behind != 0 && !has(line, behind))) {
     version_chain::drop(memory, hold);
   } else {
-    version_chain::let_go(memory, hold);
+    static_cast<void>(version_chain::let_go(memory, hold));
   }
 }
 
+// A record that is gone was settled: the word is another.
 bool store_keeper::has(std::size_t line, std::uint64_t hold) {
   auto& memory = domain_.blocks();
   const auto is_in = [&](version_word first) {
     return first.is_block() && version_chain::contains(memory, first.bits(), hold);
   };
-  const version_word newest(table_.line(line).newest.load(std::memory_order_seq_cst));
-  if (!newest.is_mark()) return is_in(newest);
-  const auto record = commit_record::open(memory, newest);
-  const auto* const found = record ? record->find(line) : nullptr;
-  return found != nullptr && (is_in(version_word(found->before)) || is_in(version_word(found->after)));
+  for (;;) {
+    const version_word newest(table_.line(line).newest.load(std::memory_order_seq_cst));
+    if (!newest.is_mark()) return is_in(newest);
+    const auto record = commit_record::open(memory, newest);
+    if (!record && table_.line(line).newest.load(std::memory_order_seq_cst) != newest.bits()) continue;
+    const auto* const found = record ? record->find(line) : nullptr;
+    return found != nullptr && (is_in(version_word(found->before)) || is_in(version_word(found->after)));
+  }
 }
 
 // As its process would have: refused, unless it was made.
@@ -73,10 +80,10 @@ void store_keeper::end_record(std::uint64_t hold) {
   if (!record) return;
   const bool is_refused = record->refuse();
   for (const auto& each : record->entries()) {
-    if (each.line < table_.shape().keys) record->settle(table_, static_cast<std::size_t>(each.line), mark);
-    if (is_refused) version_chain::let_go(memory, each.after);
+    if (each.line < table_.shape().lines()) record->settle(table_, static_cast<std::size_t>(each.line), mark);
+    if (is_refused) static_cast<void>(version_chain::let_go(memory, each.after));
   }
-  version_chain::let_go(memory, hold);
+  static_cast<void>(version_chain::let_go(memory, hold));
 }
 
 }  // namespace muster::detail

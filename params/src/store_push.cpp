@@ -44,38 +44,24 @@ snapshot store_core::make_block(std::uint64_t type, std::size_t bytes) {
   return made;
 }
 
-bool store_core::is_free(const std::atomic<std::uint64_t>& writer) const noexcept {
-  const auto found = writer.load(std::memory_order_seq_cst);
-  return found == 0 || !rank_identity::unpack(found).is_alive(*domain_);
+void store_core::room_writer::operator()(short_room* room) const noexcept {
+  room->writer.store(0, std::memory_order_seq_cst);
 }
 
 // Looked at again once it is claimed: whoever had it may have made it the newest one's meanwhile. None, where all are
 // with processes that are stopped.
-std::optional<std::size_t> store_core::claim_room(std::size_t line) {
+store_core::claimed_room store_core::claim_room(std::size_t line) {
   for (std::size_t index = 0; index < key_line::rooms; ++index) {
-    auto& writer = table_.line(line).room[index].writer;
-    auto found = writer.load(std::memory_order_seq_cst);
-    if (!is_free(writer) || !writer.compare_exchange_strong(found, self_, std::memory_order_seq_cst)) continue;
+    auto& room = table_.line(line).room[index];
+    auto found = room.writer.load(std::memory_order_seq_cst);
+    if (found != 0 && rank_identity::unpack(found).is_alive(*domain_)) continue;
+    if (!room.writer.compare_exchange_strong(found, self_, std::memory_order_seq_cst)) continue;
+    claimed_room claimed{.index = index, .room = std::unique_ptr<short_room, room_writer>(&room)};
     const auto now = look(line).word;
-    if (!now.is_in_room() || now.room() != index) return index;
-    writer.store(0, std::memory_order_seq_cst);
+    if (!now.is_in_room() || now.room() != index) return claimed;
   }
-  return std::nullopt;
+  return {};
 }
-
-/// A room that this process writes to.
-///
-/// Thread safety: belongs to its thread.
-class written_room {
-public:
-  explicit written_room(short_room& room) noexcept : room_(room) {}
-  written_room(const written_room&) = delete;
-  written_room& operator=(const written_room&) = delete;
-  ~written_room() { room_.writer.store(0, std::memory_order_seq_cst); }
-
-private:
-  short_room& room_;
-};
 
 // What is let go of is said first: a process that dies behind the change has it dropped by the host.
 bool store_core::replace(std::size_t line, const newest_version& before, version_word by) {
@@ -92,12 +78,14 @@ bool store_core::replace(std::size_t line, const newest_version& before, version
     own.line.store(line | pusher_line::with_those_behind, std::memory_order_seq_cst);
     own.hold.store(expected, std::memory_order_seq_cst);
     const bool done = to.newest.compare_exchange_strong(expected, by.bits(), std::memory_order_seq_cst);
-    if (done) version_chain::drop(memory(), before.word.bits());
+    if (done) {
+      tell(to);
+      version_chain::drop(memory(), before.word.bits());
+    }
     own.hold.store(0, std::memory_order_seq_cst);
     if (!done) return false;
   }
-  note_seen(line, by, snapshot());
-  tell(to);
+  forget_seen(line);
   return true;
 }
 
@@ -114,12 +102,11 @@ bool store_core::publish(std::size_t line, const newest_version& before, const s
     memory().entrust(hold, domain_->self());
     auto expected = before.raw.bits();
     const bool done = to.newest.compare_exchange_strong(expected, hold, std::memory_order_seq_cst);
-    if (!done) memory().receive(hold).reset();
+    done ? tell(to) : static_cast<void>(version_chain::let_go(memory(), hold));
     own.hold.store(0, std::memory_order_seq_cst);
     if (!done) return false;
     word = version_word(hold);
   }
-  tell(to);
   note_seen(line, word, made);
   version_chain::shorten(memory(), made, table_.shape().depth,
                          before.word.is_block() ? std::optional(before.block) : std::nullopt);
@@ -140,20 +127,18 @@ push_result store_core::push_block(std::size_t line, const snapshot& made, std::
 push_result store_core::push_short(std::size_t line, std::uint64_t type, std::span<const std::byte> value,
                                    std::optional<std::uint64_t> expected) {
   require_here();
-  const auto room = claim_room(line);
-  if (!room) {
+  const auto claimed = claim_room(line);
+  if (claimed.room == nullptr) {
     const auto made = make_block(type, value.size());
     std::memcpy(made.value().data(), value.data(), value.size());
     return push_block(line, made, expected);
   }
-  auto& to = table_.line(line).room[*room];
-  const written_room own(to);
-  write_short(to, type, value);
+  write_short(*claimed.room, type, value);
   for (;;) {
     const auto now = look_to_change(line);
     if (!now.fits(expected)) return {.ok = false, .version = now.version()};
     const auto version = now.number + 1;
-    if (replace(line, now, version_word::in_room(*room, version))) return {.ok = true, .version = version};
+    if (replace(line, now, version_word::in_room(claimed.index, version))) return {.ok = true, .version = version};
   }
 }
 

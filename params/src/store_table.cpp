@@ -24,7 +24,8 @@ struct alignas(64) own_line {
 struct alignas(64) store_header {
   std::uint64_t magic;
   store_shape shape;
-  alignas(64) std::atomic<std::uint64_t> used;
+  alignas(64) std::atomic<std::uint64_t> used;  // lines
+  std::atomic<std::uint64_t> added;             // keys
   std::array<own_line, bells> news;
 };
 
@@ -76,7 +77,7 @@ void write_key(key_line& line, const store_key& key) noexcept {
 
 std::size_t store_shape::places() const noexcept { return std::bit_ceil(2 * keys); }
 
-std::size_t store_shape::total_bytes() const noexcept { return lines_offset(*this) + keys * sizeof(key_line); }
+std::size_t store_shape::total_bytes() const noexcept { return lines_offset(*this) + lines() * sizeof(key_line); }
 
 store_table::store_table(std::span<std::byte> bytes, const store_shape& shape) noexcept
     : shape_(shape),
@@ -118,12 +119,12 @@ std::atomic<std::uint32_t>& store_table::bell(std::uint64_t hash) const noexcept
 std::atomic<std::uint32_t>& store_table::bell_of(const store_key& key) const noexcept { return bell(hash_of(key)); }
 
 std::size_t store_table::used() const noexcept {
-  return std::min<std::size_t>(header_at(header_).used.load(std::memory_order_acquire), shape_.keys);
+  return std::min<std::size_t>(header_at(header_).used.load(std::memory_order_acquire), shape_.lines());
 }
 
 std::optional<std::size_t> store_table::line_in(std::uint64_t place) const noexcept {
   const auto number = static_cast<std::uint32_t>(place);
-  if (number == 0 || number > shape_.keys) return std::nullopt;
+  if (number == 0 || number > shape_.lines()) return std::nullopt;
   return number - 1;
 }
 
@@ -152,7 +153,7 @@ std::optional<std::size_t> store_table::take_line() const noexcept {
   auto& used = header_at(header_).used;
   auto found = used.load(std::memory_order_relaxed);
   do {
-    if (found >= shape_.keys) return std::nullopt;
+    if (found >= shape_.lines()) return std::nullopt;
   } while (!used.compare_exchange_weak(found, found + 1, std::memory_order_acq_rel));
   std::memset(static_cast<void*>(&lines_[found]), 0, sizeof(key_line));
   return found;
@@ -166,10 +167,12 @@ std::optional<std::size_t> store_table::find_or_add(const store_key& key, std::o
     auto& place = index_[(hash + looks) & mask];
     auto found = place.load(std::memory_order_acquire);
     if (found == 0) {
+      if (header_at(header_).added.load(std::memory_order_relaxed) >= shape_.keys) return std::nullopt;
       if (!spare) spare = take_line();
       if (!spare) return std::nullopt;
       write_key(lines_[*spare], key);
       if (place.compare_exchange_strong(found, place_for(hash, *spare), std::memory_order_acq_rel)) {
+        header_at(header_).added.fetch_add(1, std::memory_order_relaxed);
         return std::exchange(spare, std::nullopt);
       }
     }

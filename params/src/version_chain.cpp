@@ -17,9 +17,11 @@ struct link {
   std::uint64_t hold = 0;
 };
 
-void let_go_of(arena& memory, const link& which) noexcept {
-  version_chain::let_go(memory, which.hold);
+// False, and it stays, where there is no memory.
+bool let_go_of(arena& memory, const link& which) noexcept {
+  if (!version_chain::let_go(memory, which.hold)) return false;
   if (which.owner) which.owner.head().previous.store(0, std::memory_order_release);
+  return true;
 }
 
 // All that come behind it, the next first.
@@ -35,20 +37,31 @@ std::vector<link> links_behind(arena& memory, snapshot from) {
 }
 
 void let_all_go(arena& memory, std::vector<link>& all) noexcept {
-  while (!all.empty()) {
-    let_go_of(memory, all.back());
-    all.pop_back();
+  while (!all.empty() && let_go_of(memory, all.back())) all.pop_back();
+}
+
+void drop_from_the_newest(arena& memory, std::uint64_t hold) noexcept {
+  try {
+    while (hold != 0) {
+      const snapshot taken(memory.receive(hold));
+      hold = taken.is_possible() ? taken.head().previous.load(std::memory_order_acquire) : 0;
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the end of the chain
   }
 }
 
 }  // namespace
 
-void version_chain::let_go(arena& memory, std::uint64_t hold) noexcept {
-  if (hold == 0) return;
+bool version_chain::let_go(arena& memory, std::uint64_t hold) noexcept {
+  if (hold == 0) return true;
   try {
     memory.receive(hold).reset();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
+  } catch (const error& failure) {
+    return failure.code() != errc::out_of_memory;  // else another has it, or had
+  } catch (const std::exception&) {
+    return false;
   }
+  return true;
 }
 
 std::optional<snapshot> version_chain::open(arena& memory, std::uint64_t hold) {
@@ -79,7 +92,9 @@ void version_chain::shorten(arena& memory, const snapshot& newest, std::size_t d
       last = *std::move(next);
     }
     if (depth == 1 && second && second->head().previous.load(std::memory_order_acquire) == 0) {
-      return let_go_of(memory, {.owner = last, .hold = last.head().previous.load(std::memory_order_acquire)});
+      static_cast<void>(
+          let_go_of(memory, {.owner = last, .hold = last.head().previous.load(std::memory_order_acquire)}));
+      return;
     }
     auto behind = links_behind(memory, std::move(last));
     let_all_go(memory, behind);
@@ -87,15 +102,17 @@ void version_chain::shorten(arena& memory, const snapshot& newest, std::size_t d
   }
 }
 
+// From the oldest on; without memory for that from the newest on, for which none is needed.
 void version_chain::drop(arena& memory, std::uint64_t hold) noexcept {
   try {
     if (auto first = open(memory, hold)) {
       auto behind = links_behind(memory, *std::move(first));
       let_all_go(memory, behind);
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: they stay until the domain ends
+    static_cast<void>(let_go(memory, hold));
+  } catch (const std::exception&) {
+    drop_from_the_newest(memory, hold);
   }
-  let_go(memory, hold);
 }
 
 bool version_chain::contains(arena& memory, std::uint64_t first, std::uint64_t wanted) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A store in one process: versions, keys, types, waiting.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -318,6 +319,66 @@ TEST(Store, NobodySeesAPartOfThem) {
     pushers.clear();
     EXPECT_EQ(s.pull<int>("a").value, s.pull<struct page>("b").value.lines.front());
   }
+}
+
+using short_value = std::array<std::uint64_t, 32>;  // as long as may lie beside a key
+
+TEST(Store, ShortValuesAreNeverTorn) {
+  const store s{store_ticket(store_options())};
+  const auto value_of = [](std::uint64_t number) {
+    short_value made{};
+    made.fill(number);
+    return made;
+  };
+  s.push("w", value_of(0));
+  std::atomic<bool> is_over = false;
+  std::vector<std::jthread> pushers;
+  for (std::uint64_t pusher = 0; pusher < 3; ++pusher) {
+    pushers.emplace_back([&, pusher] {
+      for (std::uint64_t each = pusher; !is_over; each += 3) s.push("w", value_of(each));
+    });
+  }
+  for (int each = 0; each < 20'000; ++each) {
+    const auto found = s.pull<short_value>("w").value;
+    ASSERT_THAT(found, testing::Each(found[0]));
+  }
+  is_over = true;
+}
+
+TEST(Store, OlderVersionsAreOfTheirOwnKey) {
+  const store s{store_ticket({.depth = 3})};
+  std::atomic<bool> is_over = false;
+  std::vector<std::jthread> pushers;
+  for (const int key : {0, 1, 2}) {
+    s.push(key, std::pair(key, std::uint64_t{1}));
+    pushers.emplace_back([&, key] {
+      for (std::uint64_t version = 2; !is_over; ++version) s.push(key, std::pair(key, version));
+    });
+  }
+  for (int each = 0; each < 3000; ++each) {
+    const int key = each % 3;
+    const auto newest = s.version(key);
+    for (auto version = newest; version != 0 && version + 3 > newest; --version) {
+      const auto found = s.try_pull<std::pair<int, std::uint64_t>>(key, version);
+      if (!found) continue;
+      ASSERT_EQ(found->value, std::pair(key, version));
+    }
+  }
+  is_over = true;
+}
+
+TEST(Store, AddingTheSameKeysAtOnceLosesNoPlace) {
+  const store_ticket ticket({.most_keys = 300});
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        for (int each = 0; each < 300; ++each) store(ticket).push(each, each);  // each time as if anew
+      });
+    }
+  }
+  EXPECT_EQ(store(ticket).keys().size(), 300U);
+  EXPECT_THAT(text_of([&] { store(ticket).push(300, 1); }), HasSubstr("has 300 already"));
 }
 
 TEST(Store, NothingIsLeftOfIt) {

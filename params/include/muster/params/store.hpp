@@ -77,10 +77,12 @@ private:
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: any process may be killed, or stopped, at any instruction: a version is whole or not there, and no
-/// other process waits for it. In a forked child calls throw errc::forked.
+/// other process's push or pull waits for it. One that is stopped right behind its push may not have woken those that
+/// wait for that version (wait_for): they sleep until it goes on, another push, or their time. In a forked child calls
+/// throw errc::forked.
 /// Visibility: what was written before a push is visible after a pull of that version.
-/// Lifetime: as long as one process has it, or a ticket. Of each key a process keeps what it has pulled last, until it
-/// pulls or pushes that again.
+/// Lifetime: as long as one process has it, or a ticket. Of each key a process keeps the version in a block that it has
+/// looked at last (pull, version, keys, wait_for, a push), until it looks at that key again.
 /// Cost: a pull two looks at shared memory, the first of a version a few hundred nanoseconds; a push a copy, and a
 /// compare-and-swap. A value of up to 256 bytes lies beside its key if depth is 1, others in blocks of 64 KiB.
 class store {
@@ -114,7 +116,8 @@ public:
     return detail::new_version::publish_all(core_, made, expected);
   }
 
-  /// Returns the newest version. Throws errc::invalid_argument where there is none.
+  /// Returns the newest version. A tensor is the version itself: clone() it before you write to it. Throws
+  /// errc::invalid_argument where there is none.
   template <class T>
   [[nodiscard]] pulled<T> pull(const store_key& key) const {
     auto found = try_pull<T>(key);
@@ -149,9 +152,9 @@ public:
     return all;
   }
 
-  /// Replaces a value by `f(value)`, again and again until no other has changed it meanwhile; what `f` throws is
-  /// thrown, and changes nothing. Returns the version that it made. Throws as pull; errc::timed_out after
-  /// store_options::timeout.
+  /// Replaces a value by `f(value)`, which does not change it (a tensor: clone() it), again and again until no other
+  /// has changed it meanwhile; what `f` throws is thrown, and changes nothing. Returns the version that it made. Throws
+  /// as pull; errc::timed_out after store_options::timeout.
   template <class T, class F>
   std::uint64_t update(const store_key& key, F f) const {
     const auto until = detail::end_of_wait(core_, {});

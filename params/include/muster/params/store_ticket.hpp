@@ -20,8 +20,8 @@ class output_archive;
 struct store_options {
   /// How many versions of each value are kept, the newest included.
   std::size_t depth = 1;
-  /// How many keys there may be, those that were erased included; at most 2^20. They take 1.5 KiB each, once used.
-  std::size_t most_keys = 65536;
+  /// How many keys there may be, those that were erased included; at most 2^20. They take 1.5 KiB each, from the start.
+  std::size_t most_keys = 4096;
   /// How long functions wait that are not told how long.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
@@ -31,7 +31,7 @@ struct store_options {
 ///
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 /// Lifetime: keeps the store's memory, and so does each muster::store.
-/// Cost: shared memory: 16 bytes for each key that there may be, and 1.5 KiB for each that there is.
+/// Cost: shared memory: 1.5 KiB for each key that there may be, and 0.7 MiB.
 class store_ticket {
 public:
   /// For no store: to be assigned to.

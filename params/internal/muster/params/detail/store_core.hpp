@@ -60,7 +60,7 @@ public:
   [[nodiscard]] bool is_short(std::size_t bytes) const noexcept;
 
   /// The line of a key. Throws errc::invalid_argument for one that is too long, errc::out_of_memory.
-  [[nodiscard]] std::size_t require_line(const store_key& key) MUSTER_EXCLUDES(spare_mutex_);
+  [[nodiscard]] std::size_t require_line(const store_key& key);
   [[nodiscard]] std::optional<std::size_t> find_line(const store_key& key) const;
   [[nodiscard]] newest_version look(std::size_t line) MUSTER_EXCLUDES(seen_mutex_);
   /// Whether that is the newest version still.
@@ -94,14 +94,24 @@ public:
 private:
   explicit store_core(const store_ticket& ticket);
   [[nodiscard]] std::optional<snapshot> keep_newest(std::size_t line, version_word word) MUSTER_EXCLUDES(seen_mutex_);
-  void note_seen(std::size_t line, version_word word, const snapshot& which) MUSTER_EXCLUDES(seen_mutex_);
+  void note_seen(std::size_t line, version_word word, const snapshot& which) noexcept MUSTER_EXCLUDES(seen_mutex_);
+  void forget_seen(std::size_t line) noexcept MUSTER_EXCLUDES(seen_mutex_);
   /// The same, of a word that is no mark: an open record that it names is refused.
   [[nodiscard]] newest_version look_to_change(std::size_t line);
   /// What a line's word stands for; nothing where it is another by now.
   [[nodiscard]] std::optional<version_word> resolve(std::size_t line, version_word raw);
   [[nodiscard]] std::optional<found_version> read_short(std::size_t line, const newest_version& of);
-  [[nodiscard]] std::optional<std::size_t> claim_room(std::size_t line);
-  [[nodiscard]] bool is_free(const std::atomic<std::uint64_t>& writer) const noexcept;
+  /// Lets others write to a room.
+  ///
+  /// Thread safety: safe.
+  struct room_writer {
+    void operator()(short_room* room) const noexcept;
+  };
+  struct claimed_room {
+    std::size_t index = 0;
+    std::unique_ptr<short_room, room_writer> room{};  ///< none: all are with others
+  };
+  [[nodiscard]] claimed_room claim_room(std::size_t line);
   [[nodiscard]] bool replace(std::size_t line, const newest_version& before, version_word by);
   [[nodiscard]] bool publish(std::size_t line, const newest_version& before, const snapshot& made);
   [[nodiscard]] bool commit(std::span<const part> all, std::span<const newest_version> before,
@@ -115,14 +125,13 @@ private:
   const std::uint64_t self_;  // a rank_identity
   place_word place_ = 0;
   const sleeper sleeper_;
-  mutex spare_mutex_;
-  std::optional<std::size_t> spare_ MUSTER_GUARDED_BY(spare_mutex_);  // a line that is this process's
   struct seen {
     version_word word;
     snapshot which;
   };
   mutex seen_mutex_;
-  std::unordered_map<std::size_t, seen> seen_ MUSTER_GUARDED_BY(seen_mutex_);  // by line: kept, if it is in a block
+  std::unordered_map<std::size_t, seen> seen_ MUSTER_GUARDED_BY(seen_mutex_);  // by line: kept in a block
+  std::atomic<std::size_t> seen_count_ = 0;
 };
 
 }  // namespace muster::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -18,7 +19,7 @@ namespace muster::detail {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct store_shape {
-  std::uint64_t keys = 0;          ///< lines for them
+  std::uint64_t keys = 0;          ///< that there may be
   std::uint64_t depth = 0;         ///< versions that are kept of each
   std::uint64_t participants = 0;  ///< of the domain: each has a line
   std::chrono::nanoseconds timeout{};
@@ -26,6 +27,11 @@ struct store_shape {
   static constexpr std::uint64_t most_keys = std::uint64_t{1} << 20U;
   static constexpr std::uint64_t most_depth = 1024;
   [[nodiscard]] std::size_t total_bytes() const noexcept;
+  static constexpr std::uint64_t most_spare = 256;
+  /// For keys: each process may have one that no key has.
+  [[nodiscard]] std::size_t lines() const noexcept {
+    return static_cast<std::size_t>(keys + std::min(participants, most_spare));
+  }
   /// Of the index: a power of two, at least twice the keys.
   [[nodiscard]] std::size_t places() const noexcept;
 };
@@ -134,7 +140,7 @@ public:
   static store_table attach(std::span<std::byte> bytes);
 
   [[nodiscard]] const store_shape& shape() const noexcept { return shape_; }
-  /// Requires: below shape().keys.
+  /// Requires: below shape().lines().
   [[nodiscard]] key_line& line(std::size_t index) const noexcept { return lines_[index]; }
   [[nodiscard]] pusher_line& pusher(participant_id who) const noexcept;
   /// A futex (wait_protocol.hpp) of those that wait for a version of one of some keys.

@@ -26,8 +26,9 @@ namespace version_chain {
 /// Lets all go that are older than the `depth` newest, of which `newest` is the first. `second`: the one before that,
 /// if that is known.
 void shorten(arena& memory, const snapshot& newest, std::size_t depth, std::optional<snapshot> second = {}) noexcept;
-/// Lets a hold go, and nothing behind it. Nothing where another has it, or had.
-void let_go(arena& memory, std::uint64_t hold) noexcept;
+/// Lets a hold go, and nothing behind it. Nothing where another has it, or had. False where there is no memory for
+/// that.
+bool let_go(arena& memory, std::uint64_t hold) noexcept;
 /// Lets a hold go, and all versions before it.
 void drop(arena& memory, std::uint64_t hold) noexcept;
 /// Whether a hold is in the chain that begins with another.
