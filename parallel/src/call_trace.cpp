@@ -5,10 +5,8 @@
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include <muster/base/error.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/text.hpp>
 #include <muster/pool/detail/trace_writer.hpp>
@@ -34,11 +32,6 @@ std::string microseconds(std::chrono::nanoseconds time) {
 
 std::string begun(char phase, std::size_t row) {
   return text("{\"ph\":\"", phase, "\",\"pid\":", ::getpid(), ",\"tid\":", row);
-}
-
-[[noreturn]] void throw_unwritable(const std::filesystem::path& file) {
-  const std::error_code cause(errno == 0 ? EIO : errno, std::system_category());
-  throw error(cause, text("the trace file '", file.string(), "' cannot be written: ", cause.message()));
 }
 
 }  // namespace

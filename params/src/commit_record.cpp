@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include <muster/base/error.hpp>
+#include <muster/params/detail/version_chain.hpp>
 
 namespace muster::detail {
 
@@ -22,15 +22,10 @@ commit_record::commit_record(arena& memory, std::size_t keys)
 }
 
 std::optional<commit_record> commit_record::open(arena& memory, version_word mark) {
-  try {
-    auto block = memory.borrow_sent(mark.marked());
-    memory.keep(block);
-    commit_record found(std::move(block));
-    if (found.is_possible()) return found;
-  } catch (const error& failure) {
-    if (failure.code() == errc::out_of_memory) throw;
-  }
-  return std::nullopt;
+  auto block = version_chain::keep_block_of(memory, mark.marked());
+  if (!block) return std::nullopt;
+  commit_record found(*std::move(block));
+  return found.is_possible() ? std::optional(found) : std::nullopt;
 }
 
 commit_record::head& commit_record::first() const noexcept { return *reinterpret_cast<head*>(block_.data()); }

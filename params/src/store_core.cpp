@@ -163,7 +163,7 @@ newest_version store_core::look_to_change(std::size_t line) {
   }
 }
 
-// What was copied counts if the room was still the newest one's afterwards: nobody writes to that.
+// What was copied counts if the room was still the newest one's afterwards, which is not written to.
 std::optional<found_version> store_core::read_short(std::size_t line, const newest_version& of) {
   const auto& room = table_.line(line).room[of.word.room() % key_line::rooms];
   found_version found;

@@ -48,8 +48,8 @@ void store_core::room_writer::operator()(short_room* room) const noexcept {
   room->writer.store(0, std::memory_order_seq_cst);
 }
 
-// Looked at again once it is claimed: whoever had it may have made it the newest one's meanwhile. None, where all are
-// with processes that are stopped.
+// Looked at again once it is claimed: the process that had it may have made it the newest one's meanwhile. None, where
+// all are with processes that are stopped.
 store_core::claimed_room store_core::claim_room(std::size_t line) {
   for (std::size_t index = 0; index < key_line::rooms; ++index) {
     auto& room = table_.line(line).room[index];

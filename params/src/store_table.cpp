@@ -86,7 +86,7 @@ store_table::store_table(std::span<std::byte> bytes, const store_shape& shape) n
       index_(reinterpret_cast<std::atomic<std::uint64_t>*>(header_ + index_offset(shape))),
       lines_(reinterpret_cast<key_line*>(header_ + lines_offset(shape))) {}
 
-// A line is cleared when it is given out: what nobody uses takes no memory.
+// A line is cleared when it is given out: a place that is not used is not looked at.
 store_table store_table::make(std::span<std::byte> bytes, const store_shape& shape) noexcept {
   std::memset(bytes.data(), 0, lines_offset(shape));
   auto& header = header_at(bytes.data());
@@ -108,8 +108,8 @@ store_table store_table::attach(std::span<std::byte> bytes) {
                                     "overwritten it, or it was sent by another version of muster"));
 }
 
-pusher_line& store_table::pusher(participant_id who) const noexcept {
-  return pushers_[std::min<std::size_t>(index_of(who), shape_.participants - 1)];
+pusher_line& store_table::pusher(participant_id which) const noexcept {
+  return pushers_[std::min<std::size_t>(index_of(which), shape_.participants - 1)];
 }
 
 std::atomic<std::uint32_t>& store_table::bell(std::uint64_t hash) const noexcept {
@@ -117,10 +117,6 @@ std::atomic<std::uint32_t>& store_table::bell(std::uint64_t hash) const noexcept
 }
 
 std::atomic<std::uint32_t>& store_table::bell_of(const store_key& key) const noexcept { return bell(hash_of(key)); }
-
-std::size_t store_table::used() const noexcept {
-  return std::min<std::size_t>(header_at(header_).used.load(std::memory_order_acquire), shape_.lines());
-}
 
 std::optional<std::size_t> store_table::line_in(std::uint64_t place) const noexcept {
   const auto number = static_cast<std::uint32_t>(place);

@@ -6,6 +6,7 @@
 #include <muster/memory/domain.hpp>
 #include <muster/params/detail/store_table.hpp>
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/detail/sent_block.hpp>
 
 #include "store_keeper.hpp"
 
@@ -32,23 +33,6 @@ detail::store_shape shape_of(domain& where, const store_options& options) {
           .timeout = options.timeout};
 }
 
-[[noreturn]] void throw_gone() {
-  throw error(errc::invalid_argument,
-              "a store_ticket came for a store that is not there any more: keep a ticket, or a store, in the program "
-              "while others are on their way");
-}
-
-shared_block block_of(domain& where, std::uint64_t name) {
-  try {
-    auto found = where.blocks().borrow(name);
-    where.blocks().keep(found);
-    return found;
-  } catch (const error& failure) {
-    if (failure.code() == errc::out_of_memory) throw;
-    throw_gone();
-  }
-}
-
 }  // namespace
 
 store_ticket::store_ticket(const store_options& options) : domain_(domain::of_program()) {
@@ -64,18 +48,13 @@ store_ticket::store_ticket(const store_options& options) : domain_(domain::of_pr
 
 void store_ticket::save(output_archive& archive) const {
   if (!block_) throw error(errc::not_serializable, "an empty store_ticket was to be sent: it is for no store");
-  archive(archive.attaches(), archive.attaches() ? std::uint64_t{0} : domain_->blocks().name_of(block_));
-  if (archive.attaches()) archive.attach(block_);
+  detail::save_block(archive, block_);
 }
 
 void store_ticket::load(input_archive& archive) {
-  bool is_attached = false;
-  std::uint64_t memory = 0;
-  archive(is_attached, memory);
   auto where = domain::of_program();
-  auto block = is_attached ? archive.take_attachment() : block_of(*where, memory);
+  auto block = detail::load_block(archive, *where, "a store_ticket of a store");
   static_cast<void>(detail::store_table::attach(block.bytes()));
-  static_cast<void>(where->blocks().name_of(block));  // throws when it is of another domain
   block_ = std::move(block);
   domain_ = std::move(where);
 }

@@ -64,16 +64,22 @@ bool version_chain::let_go(arena& memory, std::uint64_t hold) noexcept {
   return true;
 }
 
-std::optional<snapshot> version_chain::open(arena& memory, std::uint64_t hold) {
+std::optional<shared_block> version_chain::keep_block_of(arena& memory, std::uint64_t hold) {
   try {
     auto block = memory.borrow_sent(hold);
     memory.keep(block);
-    snapshot found(std::move(block));
-    if (found.is_possible()) return found;
+    return block;
   } catch (const error& failure) {
     if (failure.code() == errc::out_of_memory) throw;
   }
   return std::nullopt;
+}
+
+std::optional<snapshot> version_chain::open(arena& memory, std::uint64_t hold) {
+  auto block = keep_block_of(memory, hold);
+  if (!block) return std::nullopt;
+  snapshot found(*std::move(block));
+  return found.is_possible() ? std::optional(found) : std::nullopt;
 }
 
 std::optional<snapshot> version_chain::before(arena& memory, const snapshot& which) {

@@ -183,12 +183,21 @@ void trace_text::add_lost(std::uint64_t count) {
 
 // ---- the file
 
-namespace {
-
-[[noreturn]] void throw_unwritable(const std::filesystem::path& file) {
-  const std::error_code cause(errno, std::system_category());
+void throw_unwritable(const std::filesystem::path& file) {
+  const std::error_code cause(errno == 0 ? EIO : errno, std::system_category());  // streams need not set it
   throw error(cause, text("the trace file '", file.string(), "' cannot be written: ", cause.message()));
 }
+
+void write_trace(int descriptor, std::string_view bytes, const std::filesystem::path& file) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_unwritable(file);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+namespace {
 
 unique_fd open_file(const std::filesystem::path& file) {
   unique_fd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -263,13 +272,6 @@ void trace_writer::write_news() noexcept {
   }
 }
 
-void trace_writer::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::write(descriptor_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_unwritable(file_);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
+void trace_writer::write(std::string_view bytes) { write_trace(descriptor_.get(), bytes, file_); }
 
 }  // namespace muster::detail

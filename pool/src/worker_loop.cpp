@@ -100,15 +100,15 @@ void open_own_device_late() noexcept {
   }
 }
 
-std::string opening_of(const worker_environment::identity& who) {
-  return text("opening ", who.device, ", which is cuda:0 for the worker,");
+std::string opening_of(const worker_environment::identity& worker) {
+  return text("opening ", worker.device, ", which is cuda:0 for the worker,");
 }
 
-void become(const worker_environment::identity& who) {
-  self() = {.id = static_cast<int>(who.index),
-            .incarnation = who.incarnation,
-            .pool_name = who.crew_name,
-            .device = who.device};
+void become(const worker_environment::identity& worker) {
+  self() = {.id = static_cast<int>(worker.index),
+            .incarnation = worker.incarnation,
+            .pool_name = worker.crew_name,
+            .device = worker.device};
 }
 
 // Without mappings of their own, large pieces come from the heap, whose end is given back above the threshold only.

@@ -104,7 +104,7 @@ void rpc_core::begin(const value_ptr& root) {
   be_here(threads_ != 0 || runs_);
 }
 
-// Who has died is not known any more: what waits would do so for ever.
+// Deaths are not known any more: a thread that waits would wait for ever.
 void rpc_core::end_with_host() noexcept {
   host_ended_.store(true, std::memory_order_seq_cst);
   calls_.close([&](const pending_call&, bool) { return std::make_exception_ptr(task_error(end_of_host(table_))); });

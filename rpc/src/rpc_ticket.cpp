@@ -2,7 +2,6 @@
 #include <muster/rpc/rpc_ticket.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include <muster/queue/detail/message_ring.hpp>
 #include <muster/rpc/detail/group_table.hpp>
 #include <muster/serialize/archive.hpp>
+#include <muster/serialize/detail/sent_block.hpp>
 
 #include "rpc_keeper.hpp"
 
@@ -66,23 +66,7 @@ detail::table_shape shape_of(const std::string& group, std::size_t members, cons
           .timeout = options.timeout};
 }
 
-[[noreturn]] void throw_gone(const std::string& group) {
-  throw error(errc::invalid_argument, text("an rpc_ticket came for the RPC group '", group,
-                                           "', which is not there any more: keep a ticket in the program while others "
-                                           "are on their way"));
-}
-
-shared_block block_of(domain& where, std::uint64_t name, const std::string& group) {
-  try {
-    auto& memory = where.blocks();
-    auto found = memory.borrow(name);
-    memory.keep(found);
-    return found;
-  } catch (const error& failure) {
-    if (failure.code() == errc::out_of_memory) throw;
-    throw_gone(group);
-  }
-}
+std::string ticket_of(const std::string& group) { return text("an rpc_ticket of the group '", group, '\''); }
 
 }  // namespace
 
@@ -117,23 +101,19 @@ std::vector<std::string> rpc_ticket::members() const {
   return all;
 }
 
-// Where nothing can go along, the memory's name goes: the group lives as long as the program's own tickets and members.
 void rpc_ticket::save(output_archive& archive) const {
   if (!block_) throw error(errc::not_serializable, "an empty rpc_ticket was to be sent: it is for no group");
-  archive(archive.attaches(), archive.attaches() ? std::uint64_t{0} : domain_->blocks().name_of(block_), name());
-  if (archive.attaches()) archive.attach(block_);
+  archive(name());
+  detail::save_block(archive, block_);
 }
 
+// By a block's name another group may have come to where this one was.
 void rpc_ticket::load(input_archive& archive) {
-  bool is_attached = false;
-  std::uint64_t memory = 0;
   std::string group;
-  archive(is_attached, memory, group);
+  archive(group);
   auto where = domain::of_program();
-  auto block = is_attached ? archive.take_attachment() : block_of(*where, memory, group);
-  const auto table = detail::group_table::attach(block.bytes());
-  if (!is_attached && table.name() != group) throw_gone(group);
-  static_cast<void>(where->blocks().name_of(block));  // throws when it is of another domain
+  auto block = detail::load_block(archive, *where, ticket_of(group));
+  if (detail::group_table::attach(block.bytes()).name() != group) detail::throw_block_gone(ticket_of(group));
   block_ = std::move(block);
   domain_ = std::move(where);
 }

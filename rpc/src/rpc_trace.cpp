@@ -7,9 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <system_error>
 
-#include <muster/base/error.hpp>
 #include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
@@ -28,24 +26,18 @@ void append_member(std::string& to, std::string_view name, std::string_view valu
   append_json(to, value);
 }
 
-void append_member(std::string& to, std::string_view name, clock::time_point when) {
-  to.append(",\"").append(name).append("\":");
-  append_time(to, when.time_since_epoch());
-}
-
 void append_member(std::string& to, std::string_view name, std::chrono::nanoseconds time) {
   to.append(",\"").append(name).append("\":");
   append_time(to, time);
 }
 
-[[noreturn]] void throw_unwritten(const std::string& file) {
-  const std::error_code cause(errno, std::system_category());
-  throw error(cause, text("the trace file '", file, "' cannot be written: ", cause.message()));
+void append_member(std::string& to, std::string_view name, clock::time_point when) {
+  append_member(to, name, when.time_since_epoch());
 }
 
 unique_fd open_for_all(const std::string& file) {
   unique_fd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!made) throw_unwritten(file);
+  if (!made) throw_unwritable(file);
   return above_standard_streams(std::move(made));
 }
 
@@ -53,13 +45,13 @@ unique_fd open_for_all(const std::string& file) {
 void begin_file(const std::string& file) {
   const auto draft = text(file, ".", ::getpid(), ".", ::gettid());
   const unique_fd made(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!made) throw_unwritten(file);
+  if (!made) throw_unwritable(file);
   const bool is_written = ::write(made.get(), "[\n", 2) == 2;
   if (!is_written || (::link(draft.c_str(), file.c_str()) != 0 && errno != EEXIST)) {
     const int cause = errno;
     ::unlink(draft.c_str());
     errno = cause;
-    throw_unwritten(file);
+    throw_unwritable(file);
   }
   ::unlink(draft.c_str());
 }
@@ -202,16 +194,7 @@ void rpc_trace::write_news() {
     if (const auto lost = std::exchange(lost_, 0); lost != 0) text_.add_lost(lost, clock::now());
     news = text_.take();
   }
-  if (failure_ == nullptr) write(news);
-}
-
-void rpc_trace::write(std::string_view bytes) const {
-  while (!bytes.empty()) {
-    const auto written = ::write(descriptor_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_unwritten(file_);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (failure_ == nullptr) write_trace(descriptor_.get(), news, file_);
 }
 
 }  // namespace muster::detail

@@ -169,7 +169,7 @@ unsigned stop_after(unsigned instructions) {
   }
   const auto both = here.pull_all<numbers>({"key", "key too"});
   EXPECT_EQ(both[0].value.front(), both[1].value.front()) << "all or nothing, also while it stands still";
-  EXPECT_TRUE(here.push("key", short_of(9), {.expected = both[0].version})) << "it holds up nobody";
+  EXPECT_TRUE(here.push("key", short_of(9), {.expected = both[0].version})) << "it holds up no other process";
   EXPECT_EQ(here.pull<numbers>("key").value, short_of(9));
   traced.release();
   EXPECT_TRUE(test::eventually([&] { return has_ended.at<std::uint32_t>(0) == 1; }));
@@ -178,7 +178,7 @@ unsigned stop_after(unsigned instructions) {
   return done;
 }
 
-TEST(StoreStoppedStep, APushOfSeveralHoldsUpNobody) {
+TEST(StoreStoppedStep, APushOfSeveralHoldsUpNoOther) {
   constexpr unsigned stops = 60;
   const auto stays = domain::of_program();
   const unsigned all = stop_after(~0U);

@@ -292,7 +292,7 @@ TEST(Store, SeveralValuesArePushedTogether) {
   }
 }
 
-TEST(Store, NobodySeesAPartOfThem) {
+TEST(Store, APartOfThemIsNeverSeen) {
   for (const std::size_t depth : {1U, 2U}) {
     const store s{store_ticket({.depth = depth})};
     const auto push_both = [&](int number) { s.push_all({{"a", number}, {"b", page_of(number)}}); };

@@ -5,7 +5,7 @@
 
 #include <muster/base/requirements.hpp>
 
-/// What a running task may ask about itself; and what serves a call of an RPC group, which nobody tries again here:
+/// What a running task may ask about itself; and what serves a call of an RPC group, which is not tried again here:
 /// attempt() is that of the task around it, if there is one.
 ///
 /// Thread safety: safe; only the thread that the task was called on is "in" it.

@@ -13,13 +13,13 @@
 namespace muster::detail {
 
 /// New versions of several keys that become the newest at one moment, or none of them: a block that the words of all
-/// these keys name meanwhile (version_word::mark). Whoever meets such a word reads here what it stands for: what was
-/// before, or, once the record says so, what is new.
+/// these keys name meanwhile (version_word::mark). A process that meets such a word reads here what it stands for: what
+/// was before, or, once the record says so, what is new.
 ///
 ///     open -> made     its process, by compare-and-swap, when all words name it: from here on all are new
-///     open -> refused  anybody who wants to change one of the keys meanwhile, by compare-and-swap; or its process
+///     open -> refused  a process that wants to change one of the keys meanwhile, by compare-and-swap; or its own
 ///
-/// Then anybody puts into a word that names it what that stands for, by compare-and-swap. So no process waits for
+/// Then any process puts into a word that names it what that stands for, by compare-and-swap. So no process waits for
 /// another: one that is stopped in the middle finds itself refused.
 ///
 /// Thread safety: as a shared_block. Process safety: any process may die at any step.

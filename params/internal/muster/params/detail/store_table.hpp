@@ -86,8 +86,8 @@ private:
   std::uint64_t bits_ = 0;
 };
 
-/// Room for a short value beside its key. Whoever writes there has it: `{participant:16, incarnation:16, pid:32}`, 0:
-/// nobody, or the one who has it is dead. The newest version's room is not written to, nor is it anybody's.
+/// Room for a short value beside its key. The process that writes there has it: `{participant:16, incarnation:16,
+/// pid:32}`; 0, or that of a dead process: it is free. The newest version's room is free, and is not written to.
 struct alignas(64) short_room {
   static constexpr std::size_t most_bytes = 256;
   using words = std::array<std::atomic<std::uint64_t>, most_bytes / sizeof(std::uint64_t)>;
@@ -115,7 +115,8 @@ struct alignas(64) key_line {
 };
 static_assert(sizeof(key_line) == 256 + 4 * sizeof(short_room));
 
-/// A hold that a participant is about to publish, or to let go of: that is nobody's own, and that no line may name.
+/// A hold that a participant is about to publish, or to let go of: that no process has for itself, and that no line may
+/// name.
 struct alignas(64) pusher_line {
   /// Of `line`: those behind it go, too. Not of a new version, behind which is what is the newest still.
   static constexpr std::uint64_t with_those_behind = std::uint64_t{1} << 63U;
@@ -142,14 +143,12 @@ public:
   [[nodiscard]] const store_shape& shape() const noexcept { return shape_; }
   /// Requires: below shape().lines().
   [[nodiscard]] key_line& line(std::size_t index) const noexcept { return lines_[index]; }
-  [[nodiscard]] pusher_line& pusher(participant_id who) const noexcept;
+  [[nodiscard]] pusher_line& pusher(participant_id which) const noexcept;
   /// A futex (wait_protocol.hpp) of those that wait for a version of one of some keys.
   ///@{
   [[nodiscard]] std::atomic<std::uint32_t>& bell_of(const store_key& key) const noexcept;
   [[nodiscard]] std::atomic<std::uint32_t>& bell_of(const key_line& line) const noexcept { return bell(line.hash); }
   ///@}
-  /// How many lines have been given out.
-  [[nodiscard]] std::size_t used() const noexcept;
 
   /// The line of a key; nothing where it has none yet.
   [[nodiscard]] std::optional<std::size_t> find(const store_key& key) const noexcept;

@@ -10,15 +10,17 @@
 
 namespace muster::detail {
 
-/// The versions of a key that lie in blocks, each of which has the hold on the one before. Whoever takes a hold out of
-/// the chain has it (arena::receive), so that each is let go of once; a name whose hold is gone is the end of a chain.
-/// What is too old is let go of from the oldest on: a process that dies meanwhile leaves a chain that is too long,
-/// which the next push of the key shortens.
+/// The versions of a key that lie in blocks, each of which has the hold on the one before. A process that takes a hold
+/// out of the chain has it (arena::receive), so that each is let go of once; a name whose hold is gone is the end of a
+/// chain. What is too old is let go of from the oldest on: a process that dies meanwhile leaves a chain that is too
+/// long, which the next push of the key shortens.
 ///
 /// Thread safety: functions without state; safe.
 /// Process safety: any process may die at any step.
 namespace version_chain {
 
+/// The block that a hold is on, kept; nothing where the hold is gone. Throws errc::out_of_memory.
+[[nodiscard]] std::optional<shared_block> keep_block_of(arena& memory, std::uint64_t hold);
 /// The version that a hold is on, kept; nothing where the hold is gone. Throws errc::out_of_memory.
 [[nodiscard]] std::optional<snapshot> open(arena& memory, std::uint64_t hold);
 /// The one before; nothing where it is not kept any more.

@@ -62,6 +62,11 @@ void append_json(std::string& out, std::string_view value);
 /// Appends microseconds, with all digits that there are. Requires: time >= 0.
 void append_time(std::string& out, std::chrono::nanoseconds time);
 
+/// For what cannot be done with a trace file: throws muster::error with its name, and what errno says.
+[[noreturn]] void throw_unwritable(const std::filesystem::path& file);
+/// Writes all of `bytes`. Throws the same.
+void write_trace(int descriptor, std::string_view bytes, const std::filesystem::path& file);
+
 /// Takes a dispatcher's events and writes them into a file, on a thread of its own.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.

@@ -96,7 +96,6 @@ private:
   void write_on() noexcept MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool await_news() MUSTER_EXCLUDES(mutex_);
   void write_news() MUSTER_EXCLUDES(mutex_);
-  void write(std::string_view bytes) const;
   [[nodiscard]] std::exception_ptr stop() noexcept MUSTER_REQUIRES(control_) MUSTER_EXCLUDES(mutex_);
 
   std::atomic<bool> is_on_ = false;

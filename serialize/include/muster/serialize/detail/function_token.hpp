@@ -29,7 +29,7 @@ namespace muster {
 /// Names a function across processes; meaningful together with a module directory.
 enum class function_token : std::uint64_t {};
 
-/// One line of the shared directory of modules. Written once, by the parent or whoever has claimed it; complete when
+/// One line of the shared directory of modules. Written once, by the parent or the process that has claimed it; complete when
 /// `length` is neither 0 nor `claimed`.
 struct module_entry {
   static constexpr std::size_t most_bytes = 60;
