@@ -14,6 +14,12 @@ std::uint64_t store::version(const store_key& key) const {
   return line ? core_->look(*line).version() : 0;
 }
 
+bool detail::wait_for_change(const store& of, const store_key& key, const std::function<bool()>& done, deadline until) {
+  return of.core_->wait(key, done, until);
+}
+
+void detail::wake_waiters(const store& of) { of.core_->wake_all(); }
+
 bool store::wait_for(const store_key& key, std::uint64_t version, std::chrono::nanoseconds timeout) const {
   const auto is_there = [&] { return this->version(key) >= version; };
   return core_->wait(key, is_there, core_->end_of_wait(timeout));

@@ -31,7 +31,7 @@ struct spare_lines {
   mutex guard;
   std::map<std::uint64_t, std::optional<std::size_t>> by_store MUSTER_GUARDED_BY(guard);  // by the name of its block
 };
-constinit of_process<spare_lines> spares_of_process;
+constinit muster::of_process<spare_lines> spares_of_process;
 
 }  // namespace
 
@@ -214,6 +214,10 @@ std::optional<found_version> store_core::find(const store_key& key, std::optiona
 bool store_core::wait(const store_key& key, const std::function<bool()>& done, deadline until) {
   if (done()) return true;
   return sleeper_.wait(table_.bell_of(key), done, done, sleeper::of_unknown, until);
+}
+
+void store_core::wake_all() const noexcept {
+  for (std::size_t each = 0; each < store_table::bells; ++each) ring(table_.bell(each));
 }
 
 void store_core::tell(const key_line& line) const noexcept { ring(table_.bell_of(line)); }

@@ -16,7 +16,7 @@ namespace muster::detail {
 
 namespace {
 
-constinit of_process<publishing> publishings;
+constinit muster::of_process<publishing> publishings;
 
 void write_short(short_room& room, std::uint64_t type, std::span<const std::byte> value) noexcept {
   room.type.store(type, std::memory_order_release);

@@ -15,7 +15,7 @@ namespace muster::detail {
 namespace {
 
 constexpr std::uint64_t magic = 0x0001'726f'7453'736dULL;  // "msStor", layout version 1
-constexpr std::size_t bells = 64;
+constexpr std::size_t bells = store_table::bells;
 
 struct alignas(64) own_line {
   std::atomic<std::uint32_t> bell;

@@ -14,18 +14,18 @@ namespace muster {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_store(const std::string& why) {
   throw error(errc::invalid_argument, text("a store cannot be made: ", why));
 }
 
 detail::store_shape shape_of(domain& where, const store_options& options) {
   const auto require = [](const char* what, std::size_t given, std::size_t most) {
-    if (given == 0 || given > most) refuse(text(what, " is ", given, "; it can be 1 to ", most));
+    if (given == 0 || given > most) refuse_store(text(what, " is ", given, "; it can be 1 to ", most));
   };
   require("store_options::depth", options.depth, detail::store_shape::most_depth);
   require("store_options::most_keys", options.most_keys, detail::store_shape::most_keys);
   if (options.timeout <= std::chrono::nanoseconds::zero()) {
-    refuse("store_options::timeout is not positive: waits would be over before they begin");
+    refuse_store("store_options::timeout is not positive: waits would be over before they begin");
   }
   return {.keys = options.most_keys,
           .depth = options.depth,
@@ -37,7 +37,7 @@ detail::store_shape shape_of(domain& where, const store_options& options) {
 
 store_ticket::store_ticket(const store_options& options) : domain_(domain::of_program()) {
   if (domain_->self() != participant_id::host) {
-    refuse(
+    refuse_store(
         "only the program can make a ticket, which looks after the store when processes die; make it there, and pass "
         "it to the task as an argument");
   }

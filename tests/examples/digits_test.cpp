@@ -402,6 +402,16 @@ TEST_F(Digits, TheProgramShowsHowFarItIsWhereItHasATerminal) {
               testing::AllOf(HasSubstr(bar), HasSubstr("s left"), HasSubstr("\r\033[K"), HasSubstr("test accuracy: ")));
 }
 
+// key_value fails where it reads more than half a point less right than the program above, undisturbed.
+TEST_F(Digits, WorkersOfAKeyValueStoreLearnAsMuchAmongDeaths) {
+  const auto data = write("digits.csv", as_lines(made_up(600)));
+  const auto found = run(KEY_VALUE_PROGRAM " --epochs 30 --data " + data);
+  EXPECT_EQ(found.status, EXIT_SUCCESS) << found.text;
+  EXPECT_THAT(found.text, testing::ContainsRegex("in rounds, .*\nafter epoch 10 worker 3 is killed\n"));
+  EXPECT_THAT(found.text, HasSubstr("the push of 'w' by worker 0 had no effect: worker 3 has died before its push"));
+  EXPECT_THAT(found.text, testing::ContainsRegex("after epoch 20 an owner of keys is killed\n.* % are read right\n"));
+}
+
 TEST_F(Digits, TheProgramChecksThatRanksDoNotMatter) {
   const auto found = run(DIGITS_PROGRAM " --check --data " + write("digits.csv", as_lines(made_up(300))));
   EXPECT_EQ(found.status, EXIT_SUCCESS) << found.text;

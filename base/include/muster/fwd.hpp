@@ -74,6 +74,9 @@ class service;
 class member_lost;
 
 // <muster/params.hpp>
+class kv_store;
+class kv_ticket;
+struct kv_options;
 class store;
 class store_key;
 class store_ticket;

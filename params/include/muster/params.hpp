@@ -3,4 +3,5 @@
 
 // Values under keys, with versions, that many processes share.
 
+#include <muster/params/kv_store.hpp>
 #include <muster/params/store.hpp>

@@ -11,6 +11,7 @@
 //     store.update<int>("steps", [](int steps) { return steps + 1; });
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -24,6 +25,18 @@
 #include <muster/serialize/transportable.hpp>
 
 namespace muster {
+
+class store;
+
+namespace detail {
+
+/// Waits until `done`, which is asked again whenever one of some keys, that one among them, has another version, a
+/// process has died, or wake_waiters() was called. False when `until` passed first.
+bool wait_for_change(const store& of, const store_key& key, const std::function<bool()>& done, deadline until);
+/// All that wait look again.
+void wake_waiters(const store& of);
+
+}  // namespace detail
 
 /// A value of a store, with its version.
 ///
@@ -179,6 +192,9 @@ public:
   bool erase(const store_key& key) const;
 
 private:
+  friend bool detail::wait_for_change(const store& of, const store_key& key, const std::function<bool()>& done,
+                                      deadline until);
+  friend void detail::wake_waiters(const store& of);
   template <class T>
   [[nodiscard]] static std::optional<pulled<T>> read(const store_key& key,
                                                      const std::optional<detail::found_version>& found) {

@@ -41,6 +41,12 @@ public:
   /// Returns the text; empty of a number.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
+  /// For cereal.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(text_, number_, is_number_);
+  }
+
   /// Numbers come before texts.
   friend std::strong_ordering operator<=>(const store_key& a, const store_key& b) noexcept {
     if (a.is_number_ != b.is_number_) return b.is_number_ <=> a.is_number_;

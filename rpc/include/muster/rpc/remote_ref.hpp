@@ -130,6 +130,9 @@ public:
   /// Whether both refer to the same value, or both to none.
   friend bool operator==(const remote_ref& a, const remote_ref& b) noexcept { return a.handle_.is_same(b.handle_); }
 
+  /// For the library: what it is made of.
+  [[nodiscard]] const detail::remote_handle& handle() const noexcept { return handle_; }
+
   /// For cereal: sends the reference. Throws errc::not_serializable where only copies of bytes can go.
   void save(output_archive& out) const { handle_.save(out); }
   /// Throws errc::invalid_argument outside of calls of the group that the value's owner is a member of.

@@ -90,6 +90,8 @@ public:
 
   /// Waits until `done`, which is asked again whenever one of the keys of that bell has another version.
   bool wait(const store_key& key, const std::function<bool()>& done, deadline until);
+  /// All that wait look again.
+  void wake_all() const noexcept;
 
 private:
   explicit store_core(const store_ticket& ticket);

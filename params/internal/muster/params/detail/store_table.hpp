@@ -144,8 +144,10 @@ public:
   /// Requires: below shape().lines().
   [[nodiscard]] key_line& line(std::size_t index) const noexcept { return lines_[index]; }
   [[nodiscard]] pusher_line& pusher(participant_id which) const noexcept;
+  static constexpr std::size_t bells = 64;
   /// A futex (wait_protocol.hpp) of those that wait for a version of one of some keys.
   ///@{
+  [[nodiscard]] std::atomic<std::uint32_t>& bell(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::atomic<std::uint32_t>& bell_of(const store_key& key) const noexcept;
   [[nodiscard]] std::atomic<std::uint32_t>& bell_of(const key_line& line) const noexcept { return bell(line.hash); }
   ///@}
@@ -167,7 +169,6 @@ public:
 
 private:
   explicit store_table(std::span<std::byte> bytes, const store_shape& shape) noexcept;
-  [[nodiscard]] std::atomic<std::uint32_t>& bell(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<std::size_t> line_in(std::uint64_t place) const noexcept;
   [[nodiscard]] std::optional<std::size_t> take_line() const noexcept;
   [[nodiscard]] bool has_key(std::uint64_t place, std::uint64_t hash, const store_key& key) const noexcept;
