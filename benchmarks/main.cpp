@@ -79,6 +79,8 @@
 //   store_pull_us             a pull of a tensor of 64 MiB that another process has pushed ÷ 2 us
 //   store_push_64B            a push of so short a value ÷ 1 us
 //   store_push_64MiB          a push of a tensor of that size ÷ memcpy of as much
+//   kv_push_pull_sync         push_pull of 64 MiB by two workers, SGD ÷ 73 ms, MXNet's `local` with two arrays
+//   kv_vs_all_reduce          the same without a rule ÷ all_reduce of as much by two ranks that are bound
 //
 //   service_rps               examples/service: requests per second for the hash of 64 KiB, 16 connections, each a task
 //                             of a pool ÷ the same server hashing by itself

@@ -50,6 +50,8 @@ constexpr std::array goals = {
     named_goal{"rpc_vs_torch", at_most(0.01)},
     named_goal{"store_pull_us", at_most(1)},
     named_goal{"store_push_64B", at_most(1)},
+    named_goal{"kv_push_pull_sync", at_most(0.1)},
+    named_goal{"kv_vs_all_reduce", at_most(1.3)},
     named_goal{"scatter_list", at_least(1.2)},
     named_goal{"scatter_ranks", at_least(1.6)},  // 0.8 of two, unless memory is the limit
     named_goal{"kill_recovery", at_most(5)},

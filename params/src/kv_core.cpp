@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <string>
 #include <utility>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/rpc/detail/rpc_access.hpp>
 #include <muster/serialize/exceptions.hpp>
 
 #include "kv_names.hpp"
@@ -15,19 +15,6 @@
 namespace muster::detail {
 
 namespace {
-
-/// Of an owner that leaves: it cannot tell any more which workers are there.
-struct owner_leaves : std::exception {};
-
-kv_answer push_at(kv_owner& owner, const store_key& key, std::size_t rank, std::uint64_t count, const tensor& value) {
-  try {
-    return owner.push(key, rank, count, value);
-  } catch (const owner_leaves&) {
-    return {.what = kv_answer::verdict::leaving};
-  }
-}
-
-void look_at(kv_owner& owner) { owner.look_at_workers(); }
 
 const kv_ticket& require_any(const kv_ticket& ticket, std::size_t rank) {
   if (!ticket) throw error(errc::invalid_argument, "an empty kv_ticket was used: it is for no store");
@@ -38,83 +25,56 @@ const kv_ticket& require_any(const kv_ticket& ticket, std::size_t rank) {
                    ticket.options().spare_owners, " spare owners: ranks are 0 to ", all - 1));
 }
 
-kv_kind require_alone(kv_kind kind) {
-  if (kind == kv_kind::local) return kind;
-  throw error(errc::invalid_argument, text("a key-value store of kind ", kind,
-                                           " needs a kv_ticket, which the program makes and gives to its workers"));
-}
+bool run_command_at(kv_owner& owner, int head, const std::string& body) { return owner.run_command(head, body); }
 
-std::chrono::nanoseconds left_of(deadline until) { return std::max(until.left(forever), std::chrono::nanoseconds(1)); }
+// What belongs to it has a key that is a little longer.
+void require_value_key(const store_key& key) {
+  constexpr std::size_t most = store_key::most_bytes - 3;
+  if (key.text().size() > most || key.text().starts_with(own_byte)) {
+    throw error(errc::invalid_argument,
+                text("the key ", key, " cannot be one of a key-value store: texts have at most ", most,
+                     " bytes, and do not begin with the byte 1"));
+  }
+}
 
 }  // namespace
 
+void require_as_many(std::size_t keys, std::size_t values) {
+  if (keys == values) return;
+  throw error(errc::invalid_argument, text(keys, " keys and ", values, " values were given: one value for each key"));
+}
+
 kv_core::kv_core(const kv_ticket& ticket, std::size_t rank)
-    : kind_(require_any(ticket, rank).kind()), how_(ticket.options()), rank_(rank), values_(ticket.values()) {
-  loads_.resize(owner_count());
-  group_.emplace(ticket.members(), member_of_rank(rank));
-  if (rank < owner_count()) {
-    own_ = group_->publish(owner_of_rank(rank),
-                           kv_owner(values_, kind_, how_, [this](std::size_t of) { return state_for_owner(of); }));
+    : kind_(require_any(ticket, rank).kind()),
+      how_(ticket.options()),
+      rank_(rank),
+      timeout_(how_.timeout.count()),
+      values_(ticket.values()),
+      members_(ticket, rank, values_, [this](int head, const std::string& body) { return run_command(head, body); }),
+      sender_(members_, values_, rank),
+      loads_(members_.owner_count()),
+      async_(sender_, values_, members_.home(), how_.window, [this] { return end_of_call(); }) {}
+
+deadline kv_core::end_of_call(std::chrono::nanoseconds given) const {
+  return deadline::after(given.count() != 0 ? given : std::chrono::nanoseconds(timeout_.load()));
+}
+
+void kv_core::set_timeout(std::chrono::nanoseconds timeout) {
+  if (timeout <= std::chrono::nanoseconds::zero()) {
+    throw error(errc::invalid_argument, "a key-value store's timeout is to be positive");
   }
-  group_->on_change([this](const rpc_change&) { look_at_change(); });
-}
-
-kv_core::kv_core(kv_kind kind)
-    : kind_(require_alone(kind)), how_(), rank_(0), values_(store_ticket(store_options())), loads_(1) {
-  local_.emplace(values_, kind_, how_, [](std::size_t) { return member_state::joined; });
-}
-
-// Leaving ends the callbacks, which use all that is declared before the group.
-kv_core::~kv_core() {
-  if (group_) group_->leave();
-}
-
-std::size_t kv_core::owner_count() const noexcept {
-  return how_.owners != 0 ? how_.owners : how_.workers + how_.spare_owners;
-}
-
-member_state kv_core::state_of(std::size_t rank) const {
-  const auto name = member_of_rank(rank);
-  for (const auto& each : group_->states()) {
-    if (each.name == name) return each.state;
-  }
-  return member_state::left;
-}
-
-member_state kv_core::state_for_owner(std::size_t rank) const {
-  try {
-    return state_of(rank);
-  } catch (const error&) {
-    throw owner_leaves();
-  }
-}
-
-std::vector<std::size_t> kv_core::living() const {
-  std::vector<std::size_t> all;
-  for (std::size_t rank = 0; rank < how_.workers; ++rank) {
-    if (!group_ || state_of(rank) == member_state::joined) all.push_back(rank);
-  }
-  return all;
-}
-
-void kv_core::look_at_change() {
-  changes_.fetch_add(1, std::memory_order_seq_cst);
-  wake_waiters(values_);
-  try {
-    if (own_) static_cast<void>(own_->call_async(look_at));
-  } catch (const error&) {  // NOLINT(bugprone-empty-catch): this member leaves
-  }
+  timeout_ = timeout.count();
 }
 
 // Each says in the store how often it has come: the spare owners do not.
 void kv_core::barrier(std::chrono::nanoseconds timeout) {
-  const auto count_of = [&](std::size_t rank) { return std::string{own_byte, 'b'} + std::to_string(rank); };
+  const auto count_of = [](std::size_t rank) { return key_of_all('b', std::to_string(rank)); };
   const auto own = values_.push(count_of(rank_), rank_).version;
   wake_waiters(values_);
   std::string missing;
   const auto has_come = [&](std::size_t rank) {
     if (values_.version(count_of(rank)) >= own) return true;
-    const auto found = state_of(rank);
+    const auto found = members_.find(rank).state;
     if (found == member_state::lost) {
       throw task_error(error_info(errc::peer_lost, text("worker ", rank, " has died before a barrier")));
     }
@@ -127,8 +87,7 @@ void kv_core::barrier(std::chrono::nanoseconds timeout) {
     }
     return missing.empty();
   };
-  const auto until = deadline::after(timeout.count() != 0 ? timeout : how_.timeout);
-  if (!group_ || wait_for_change(values_, count_of(rank_), have_come, until)) return;
+  if (wait_for_change(values_, count_of(rank_), have_come, end_of_call(timeout))) return;
   throw task_error(
       error_info(errc::timed_out, text("a barrier of a key-value store waited in vain for workers ", missing)));
 }
@@ -141,164 +100,140 @@ std::size_t kv_core::choose_owner(std::size_t bytes) {
   return static_cast<std::size_t>(least - loads_.begin());
 }
 
-void kv_core::init(const store_key& key, const tensor& value) {
-  {
-    const scoped_lock lock(mutex_);
-    if (!known_.insert(key).second) {
-      throw error(errc::invalid_argument, text("the key ", key, " was initialized twice by worker ", rank_));
-    }
-  }
-  if (rank_ == 0 && !values_.contains(key)) {
-    const auto owner = choose_owner(value.nbytes());
-    static_cast<void>(values_.push_all({{key, value, 0}, {key_beside(key, 'o'), owner}}));
-    return;
-  }
-  if (values_.wait_for(key, 1, how_.timeout)) return;
-  throw task_error(error_info(errc::timed_out, text("worker ", rank_, " waited in vain for the value ", key,
-                                                    ": rank 0 has not initialized it")));
+void kv_core::note_init(const store_key& key) {
+  require_value_key(key);
+  const scoped_lock lock(mutex_);
+  if (known_.insert(key).second) return;
+  throw error(errc::invalid_argument, text("the key ", key, " was initialized twice by worker ", rank_));
 }
 
+void kv_core::init(const std::vector<store_key>& keys, const std::vector<tensor>& values) {
+  require_as_many(keys.size(), values.size());
+  for (const auto& each : keys) note_init(each);
+  for (std::size_t each = 0; rank_ == 0 && each < keys.size(); ++each) {
+    if (values_.contains(keys[each])) continue;
+    const auto owner = choose_owner(values[each].nbytes());
+    static_cast<void>(values_.push_all({{keys[each], values[each], 0}, {key_beside(keys[each], 'o'), owner}}));
+  }
+  const auto until = end_of_call();
+  for (const auto& each : keys) {
+    const auto is_there = [&] { return values_.contains(each); };
+    if (wait_for_change(values_, each, is_there, until)) continue;
+    throw task_error(error_info(errc::timed_out, text("worker ", rank_, " waited in vain for the value ", each,
+                                                      ": rank 0 has not initialized it")));
+  }
+}
+
+// The last one that is set counts: a rule is not asked where there is an updater.
 void kv_core::set_rule(const update_rule& rule) {
   rule.require();
-  const std::string key{own_byte, 'r'};
+  const auto key = key_of_all('r');
   for (;;) {
     const auto now = values_.try_pull<update_rule>(key);
-    if (now && now->value == rule) return;
-    if (values_.push(key, rule, {.expected = now ? now->version : 0})) return;
+    if (now && now->value == rule) break;
+    if (values_.push(key, rule, {.expected = now ? now->version : 0})) break;
+  }
+  const auto updater = key_of_all('u');
+  for (;;) {
+    const auto now = values_.try_pull<bool>(updater);
+    if (!now || !now->value || values_.push(updater, false, {.expected = now->version})) return;
   }
 }
 
-void kv_core::set_own_updater(kv_updater by) {
+void kv_core::set_updater(const kv_updater_setter& set) {
+  const auto key = key_of_all('u');
+  sender_.set_updater_giver(
+      [set, key, values = values_](const remote_ref<kv_owner>& to) { set(to, values.version(key)); });
+  for (;;) {
+    const auto now = values_.version(key);
+    for (const auto& each : members_.owners(end_of_call())) {
+      try {
+        set(each, now + 1);
+      } catch (const member_lost&) {  // NOLINT(bugprone-empty-catch): it is given to the next owner
+      }
+    }
+    if (values_.push(key, true, {.expected = now})) return;
+  }
+}
+
+void kv_core::on_command(std::function<void(int, std::string)> run) {
   const scoped_lock lock(mutex_);
-  if (local_) local_->set_updater(std::move(by));
+  command_.swap(run);
 }
 
-std::vector<remote_ref<kv_owner>> kv_core::owners() const {
-  std::vector<remote_ref<kv_owner>> all;
-  for (std::size_t rank = 0; group_ && rank < owner_count(); ++rank) {
-    const auto found = state_of(rank);
-    if (found == member_state::left || found == member_state::lost) continue;
-    if (auto owner = find_owner(rank, deadline::after(how_.timeout))) all.push_back(*std::move(owner));
+bool kv_core::run_command(int head, const std::string& body) {
+  std::function<void(int, std::string)> run;
+  {
+    const scoped_lock lock(mutex_);
+    run = command_;
   }
-  return all;
+  if (run) run(head, body);
+  return static_cast<bool>(run);
 }
 
-// All are sent before any is waited for.
-void kv_core::push(std::span<const store_key> keys, std::span<const tensor> values) {
-  if (keys.size() != values.size()) {
-    throw error(errc::invalid_argument, text(keys.size(), " keys and ", values.size(), " values were pushed"));
+void kv_core::send_command(int head, const std::string& body) const {
+  std::vector<std::pair<std::string, future<bool>>> all;
+  for (const auto& each : members_.owners(end_of_call())) {
+    all.emplace_back(each.owner(), each.call_async(run_command_at, head, body));
   }
-  const auto until = deadline::after(how_.timeout);
-  std::vector<sent> all;
+  std::string without;
+  for (auto& [owner, ran] : all) {
+    if (!ran.get()) without += text(without.empty() ? "" : ", ", owner);
+  }
+  if (without.empty()) return;
+  throw error(errc::invalid_argument,
+              text("the command ", head, " was not run by ", without, ": each owner of keys calls on_command"));
+}
+
+void kv_core::set_compression(const gradient_compression& how) {
+  how.require();
+  const scoped_lock lock(mutex_);
+  if (compression_ == how) return;
+  compression_ = how;
+  residuals_.clear();
+}
+
+kv_gradient kv_core::gradient_of(const store_key& key, const tensor& value) {
+  kv_gradient whole(value);
+  const scoped_lock lock(mutex_);
+  if (compression_.kind == gradient_compression::bits::all) return whole;
+  whole.require_like(values_.pull<tensor>(key).value, key, rank_);
+  auto& residual = residuals_[key];
+  if (residual.shape() != value.shape()) residual = tensor::zeros(dtype::f32, value.shape());
+  return {compression_.compress(value, residual), compression_};
+}
+
+// All are sent before any is waited for; those of keys that have asynchronous ones under way are behind these.
+void kv_core::push(const std::vector<store_key>& keys, std::vector<kv_gradient> gradients) {
+  require_as_many(keys.size(), gradients.size());
+  const auto until = end_of_call();
+  for (const auto& each : keys) sender_.require_there(each);
+  std::vector<kv_sending> all;
+  std::vector<future<void>> behind;
   for (std::size_t each = 0; each < keys.size(); ++each) {
-    const scoped_lock lock(mutex_);
-    all.push_back({.key = &keys[each], .value = &values[each], .count = ++pushes_[keys[each]]});
-  }
-  for (auto& each : all) send(each, until);
-  if (kind_ != kv_kind::sync) return;
-  for (auto& each : all) await(each, until);
-}
-
-// One that joins publishes its part next; one that is not there is not waited for.
-std::optional<remote_ref<kv_owner>> kv_core::find_owner(std::size_t rank, deadline until) const {
-  const auto name = owner_of_rank(rank);
-  const auto is_over = [&] {
-    const auto found = state_of(rank);
-    return group_->is_published(name) || found == member_state::left || found == member_state::lost;
-  };
-  for (;;) {
-    if (!wait_for_change(values_, std::string{own_byte, 'o'}, is_over, until)) {
-      throw task_error(error_info(errc::timed_out, text("rank ", rank, ", which owns keys, was not there in time")));
+    if (async_.has(keys[each])) {
+      behind.push_back(async_.push(keys[each], std::move(gradients[each]), 0));
+    } else {
+      all.push_back(sender_.begin(keys[each], std::move(gradients[each]), until));
     }
-    if (!group_->is_published(name)) return std::nullopt;
+  }
+  std::exception_ptr first;
+  const auto note_failure = [&](const auto& wait) {
     try {
-      return group_->find<kv_owner>(name);
-    } catch (const error& failure) {
-      if (failure.code() != errc::invalid_argument) throw;  // else it has left meanwhile
+      wait();
+    } catch (...) {
+      if (first == nullptr) first = std::current_exception();
     }
-  }
+  };
+  for (auto& each : all) note_failure([&] { sender_.finish(each); });
+  for (auto& each : behind) note_failure([&] { each.get(); });
+  if (first != nullptr) std::rethrow_exception(first);
 }
 
-kv_answer kv_core::ask(const sent& which, deadline until) {
-  if (!group_) {
-    const scoped_lock lock(mutex_);
-    return local_->push(*which.key, rank_, which.count, *which.value);
-  }
-  const auto owner = find_owner(which.owner, until);
-  if (!owner) return {.what = kv_answer::verdict::leaving};
-  try {
-    return owner->with({.deadline = left_of(until)}).call(push_at, *which.key, rank_, which.count, *which.value);
-  } catch (const member_lost&) {
-    return {.what = kv_answer::verdict::leaving};
-  }
+future<void> kv_core::push_async(const store_key& key, kv_gradient gradient, int priority) {
+  return async_.push(key, std::move(gradient), priority);
 }
 
-// Until an owner has taken it: the one that the store names, which is another when that has died.
-void kv_core::send(sent& which, deadline until) {
-  for (;;) {
-    const auto owner = values_.try_pull<std::size_t>(key_beside(*which.key, 'o'));
-    if (!owner) throw error(errc::invalid_argument, text("there is no value ", *which.key, ": init it first"));
-    which.owner = owner->value;
-    const auto changes = changes_.load(std::memory_order_seq_cst);
-    if (group_ && state_of(which.owner) != member_state::joined) {
-      take_over(*which.key, which.owner);
-      continue;
-    }
-    which.answer = ask(which, until);
-    if (which.answer.what == kv_answer::verdict::leaving) continue;
-    if (which.answer.what != kv_answer::verdict::ahead) return;
-    const auto is_to_ask = [&] {
-      return values_.version(*which.key) > which.answer.version || changes_.load(std::memory_order_seq_cst) != changes;
-    };
-    if (!wait_for_change(values_, *which.key, is_to_ask, until)) throw_late(which);
-  }
-}
-
-void kv_core::await(sent& which, deadline until) {
-  const auto failures = key_beside(*which.key, 'f');
-  for (;;) {
-    if (which.answer.what == kv_answer::verdict::failed) throw_failed(*which.key);
-    const auto is_over = [&] {
-      return values_.version(*which.key) >= which.answer.version || values_.version(failures) >= which.answer.failure ||
-             (group_ && state_of(which.owner) != member_state::joined);
-    };
-    if (!wait_for_change(values_, *which.key, is_over, until)) throw_late(which);
-    if (values_.version(*which.key) >= which.answer.version) return;
-    if (values_.version(failures) >= which.answer.failure) throw_failed(*which.key);
-    send(which, until);
-  }
-}
-
-// Of several that find an owner dead the first one says which is next.
-void kv_core::take_over(const store_key& key, std::size_t from) {
-  const auto note = key_beside(key, 'o');
-  const auto now = values_.try_pull<std::size_t>(note);
-  if (!now || now->value != from) return;
-  for (std::size_t each = 1; each <= owner_count(); ++each) {
-    const auto next = (from + each) % owner_count();
-    if (state_of(next) != member_state::joined) continue;
-    static_cast<void>(values_.push(note, next, {.expected = now->version}));
-    return;
-  }
-  throw task_error(error_info(
-      errc::peer_lost, text("the owner of the key ", key, ", rank ", from, ", is not there, and no other owner is")));
-}
-
-void kv_core::throw_failed(const store_key& key) const {
-  const auto found = values_.try_pull<kv_failure>(key_beside(key, 'f'));
-  const auto why = found ? found->value : kv_failure{.why = "its round had no effect"};
-  throw task_error(error_info(why.is_loss ? errc::peer_lost : errc::invalid_argument,
-                              text("the push of ", key, " by worker ", rank_, " had no effect: ", why.why)));
-}
-
-void kv_core::throw_late(const sent& which) const {
-  std::string missing;
-  for (std::size_t rank = 0; rank < how_.workers; ++rank) {
-    if (rank != rank_ && state_of(rank) != member_state::left) missing += text(missing.empty() ? "" : ", ", rank);
-  }
-  throw task_error(error_info(
-      errc::timed_out, text("the push of ", *which.key, " by worker ", rank_,
-                            " has not been applied in time: not all of the workers ", missing, " have pushed it")));
-}
+future<tensor> kv_core::pull_async(const store_key& key, int priority) { return async_.pull(key, priority); }
 
 }  // namespace muster::detail

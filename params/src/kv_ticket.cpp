@@ -20,8 +20,8 @@ namespace {
 void require(kv_kind kind, const kv_options& options) {
   constexpr std::size_t most = 1024;
   const auto all = options.workers + options.spare_owners;
-  if (kind != kv_kind::sync && kind != kv_kind::async) {
-    refuse_kv(text("a ticket is for sync or async, and this is for ", kind, ": kv_store(kv_kind::local) needs none"));
+  if (kind != kv_kind::sync && kind != kv_kind::async && all != 1) {
+    refuse_kv(text("of kind ", kind, " there is one worker, and no spare owner: sync and async have ", all));
   }
   if (options.workers == 0 || options.workers > most || options.spare_owners > most) {
     refuse_kv(text("it has ", options.workers, " workers and ", options.spare_owners,
@@ -29,6 +29,11 @@ void require(kv_kind kind, const kv_options& options) {
   }
   if (options.owners > all) refuse_kv(text("kv_options::owners is ", options.owners, ", of ", all, " that take part"));
   if (options.timeout <= std::chrono::nanoseconds::zero()) refuse_kv("kv_options::timeout is not positive");
+  if (options.enough > options.workers) {
+    refuse_kv(text("kv_options::enough is ", options.enough, ", of ", options.workers, " workers"));
+  }
+  if (options.enough != 0 && kind != kv_kind::sync) refuse_kv("kv_options::enough is for sync");
+  if (options.window == 0) refuse_kv("kv_options::window is 0");
   if (kind == kv_kind::sync && options.staleness) refuse_kv("kv_options::staleness is for async");
 }
 
@@ -46,9 +51,12 @@ kv_ticket::kv_ticket(kv_kind kind, const kv_options& options) : kind_(kind), opt
   require(kind, options);
   timeout_ = options.timeout.count();
   staleness_ = options.staleness ? static_cast<std::int64_t>(*options.staleness) : -1;
-  values_ =
-      store_ticket({.depth = 1, .most_keys = 4 * options.most_keys + options.workers + 1, .timeout = options.timeout});
-  members_ = rpc_ticket("key-value store", names_of(options), {.timeout = options.timeout, .most_actors = 0});
+  values_ = store_ticket({.depth = 1,
+                          .most_keys = (1 + detail::keys_of_a_value) * options.most_keys + options.workers + 2,
+                          .timeout = options.timeout});
+  members_ = rpc_ticket(
+      "key-value store", names_of(options),
+      {.timeout = options.timeout, .most_names = 1 + options.workers + options.spare_owners, .most_actors = 0});
 }
 
 }  // namespace muster

@@ -71,14 +71,21 @@ tensor over_elements(const shared_block& block) {
 
 }  // namespace
 
-new_version::new_version(store_ptr store, const store_key& key, const tensor& value)
-    : new_version(std::move(store), key, mark_of<tensor>(), value.nbytes(), false) {
-  auto& head = parts_->made.head();
+new_version new_version::like(store_ptr store, const store_key& key, const tensor& other) {
+  new_version made(std::move(store), key, mark_of<tensor>(), other.nbytes(), false);
+  auto& head = made.parts_->made.head();
   head.is_tensor = 1;
-  head.dtype = static_cast<std::uint32_t>(value.dtype());
-  head.dimensions = value.dimensions();
-  std::copy(value.shape().begin(), value.shape().end(), head.sizes.begin());
-  if (value.size() != 0) over_elements(parts_->made.block()).copy_from(value);
+  head.dtype = static_cast<std::uint32_t>(other.dtype());
+  head.dimensions = other.dimensions();
+  std::copy(other.shape().begin(), other.shape().end(), head.sizes.begin());
+  return made;
+}
+
+tensor new_version::elements() const { return over_elements(parts_->made.block()); }
+
+new_version::new_version(store_ptr store, const store_key& key, const tensor& value)
+    : new_version(like(std::move(store), key, value)) {
+  if (value.size() != 0) elements().copy_from(value);
 }
 
 push_result push_tensor(const store_ptr& store, const store_key& key, const tensor& value,

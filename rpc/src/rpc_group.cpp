@@ -12,16 +12,6 @@
 
 namespace muster {
 
-namespace {
-
-member_state state_of(const detail::member_view& found, const domain& where) {
-  if (found.state == detail::presence::left) return member_state::left;
-  if (found.is_lost(where)) return member_state::lost;
-  return found.state == detail::presence::joined ? member_state::joined : member_state::expected;
-}
-
-}  // namespace
-
 rpc_group::rpc_group(const rpc_ticket& ticket, const std::string& member, const rpc_options& options)
     : core_(detail::rpc_core::join(ticket, member, options)) {}
 
@@ -62,7 +52,7 @@ std::vector<member_status> rpc_group::states() const {
     if (index >= table.shape().named && !detail::is_kept_actor(table, index)) continue;
     const auto found = detail::member_view::of(table, index);
     all.push_back({.name = table.name_of(index),
-                   .state = state_of(found, core_->where()),
+                   .state = found.told_as(core_->where()),
                    .pid = found.who.pid,
                    .incarnation = found.incarnation});
   }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // The key-value store: MXNet's numbers (docs/coming-from-mxnet.md), and what it does not do.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,7 @@
 
 #include <muster/base/text.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/device/sparse_rows.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/params/kv_store.hpp>
 #include <muster/pool/process.hpp>
@@ -45,6 +50,8 @@ void require_all(const tensor& found, float wanted, const std::string& where) {
     if (each != wanted) throw std::runtime_error(text(where, ": ", each, " instead of ", wanted));
   }
 }
+
+void add_twice(const store_key&, const tensor& input, tensor& stored) { axpy(2.0, input, stored); }
 
 // ---- one process
 
@@ -103,9 +110,120 @@ TEST(KvStore, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(kv.pull("w").to_vector<float>(), Each(1)) << "the store goes on";
 }
 
-// ---- several workers
+TEST(KvStore, ListsOfKeysAndTheSameKeyTwice) {
+  const kv_store kv(kv_kind::device);
+  kv.init({5, 7, 11}, {ones(small, 0), ones(small, 0), ones(small, 0)});
+  kv.push({5, 7, 11}, {ones(small, 4), ones(small, 4), ones(small, 4)});
+  for (const auto& each : kv.pull({5, 7, 11})) EXPECT_THAT(each.to_vector<float>(), Each(4));
+  kv.push({5, 5}, {ones(small, 2), ones(small, 3)});
+  const std::vector<tensor> outs{ones(small, 0), ones(small, 0)};
+  kv.pull(5, outs);
+  for (const auto& each : outs) EXPECT_THAT(each.to_vector<float>(), Each(5));
+  EXPECT_THAT(text_of([&] { kv.push({5, 7}, {ones(small)}); }), HasSubstr("2 keys and 1 values"));
+  kv.init("late", ones(small, 9));
+  EXPECT_THAT(kv.pull("late").to_vector<float>(), Each(9)) << "a key that is made after others were pushed";
+}
 
-void add_twice(const store_key&, const tensor& input, tensor& stored) { axpy(2.0, input, stored); }
+TEST(KvStore, KeysOf64BitsAreTold) {
+  const kv_store kv(kv_kind::local);
+  const std::int64_t far = (std::int64_t{1} << 32) + 2;
+  kv.init({2, far, "2"}, {ones(small, 1), ones(small, 2), ones(small, 3)});
+  EXPECT_EQ(kv.pull(2).at<float>(0, 0), 1);
+  EXPECT_EQ(kv.pull(far).at<float>(0, 0), 2);
+  EXPECT_EQ(kv.pull("2").at<float>(0, 0), 3);
+}
+
+TEST(KvStore, WhatWasPushedIsNeitherChangedNorKept) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small, 1));
+  const auto pushed = ones(small, 5);
+  kv.push("w", pushed);
+  static_cast<void>(kv.pull("w"));
+  EXPECT_THAT(pushed.to_vector<float>(), Each(5));
+  pushed.fill(7.0F);
+  EXPECT_THAT(kv.pull("w").to_vector<float>(), Each(5));
+}
+
+TEST(KvStore, OnlyRowsThatArePushedChange) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones({4, 2}, 1));
+  kv.set_optimizer(sgd{.rate = 1, .momentum = 0.5});
+  const std::vector<std::int64_t> rows{2, 0, 2};
+  kv.push("w", sparse_rows::of(rows, ones({3, 2})));
+  kv.push("w", sparse_rows::of(std::span(rows).first(1), ones({1, 2})));
+  EXPECT_THAT(kv.pull("w").to_vector<float>(), testing::ElementsAre(0, 0, 1, 1, -3, -3, 1, 1));
+  const auto some = kv.row_sparse_pull("w", rows);
+  EXPECT_THAT(some.indices.to_vector<std::int64_t>(), testing::ElementsAre(0, 2));
+  EXPECT_THAT(some.rows.to_vector<float>(), testing::ElementsAre(0, 0, -3, -3));
+  kv.push("w", sparse_rows::of({}, tensor::zeros<float>({0, 2})));
+  EXPECT_EQ(kv.row_sparse_pull("w", {}).count(), 0U);
+  EXPECT_THAT(text_of([&] { kv.push("w", sparse_rows::of(rows, ones({3, 3}))); }), HasSubstr("its rows do not fit"));
+  const std::vector<std::int64_t> outside{4};
+  EXPECT_THAT(text_of([&] { kv.push("w", sparse_rows::of(outside, ones({1, 2}))); }), HasSubstr("it has row 4"));
+}
+
+TEST(KvStore, CompressedGradientsKeepWhatTheyLose) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(odd, 0));
+  kv.init("one", ones(odd, 1));
+  EXPECT_THAT(kv.pull("one").to_vector<float>(), Each(1)) << "init is not compressed";
+  kv.set_updater(add_twice);
+  kv.set_gradient_compression(gradient_compression::of("2bit", 0.5));
+  for (const auto& [pushed, wanted] : {std::pair(0.4F, 0.0F), {0.1F, 1.0F}, {0.2F, 1.0F}, {0.3F, 2.0F}, {0.5F, 3.0F}}) {
+    kv.push("w", ones(odd, pushed));
+    ASSERT_THAT(kv.pull("w").to_vector<float>(), Each(wanted)) << pushed;
+  }
+  kv.set_gradient_compression(gradient_compression::of("1bit", 0));
+  for (const auto& [pushed, wanted] :
+       {std::pair(1.0F, 5.0F), {-1.0F, 3.0F}, {2.0F, 5.0F}, {0.0F, 7.0F}, {-2.0F, 5.0F}}) {
+    kv.push("w", ones(odd, pushed));
+    ASSERT_THAT(kv.pull("w").to_vector<float>(), Each(wanted)) << pushed;
+  }
+  EXPECT_THAT(text_of([&] { kv.push("w", ones(small)); }), HasSubstr("shape (2, 3)"));
+  kv.set_gradient_compression({});
+  kv.push("w", ones(odd, 0.25F));
+  EXPECT_THAT(kv.pull("w").to_vector<float>(), Each(5.5F)) << "switched off";
+}
+
+TEST(KvStore, AsynchronousOperationsOfAKeyAreMadeInTheirOrder) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small, 0));
+  const auto pushed = ones(small, 1);
+  auto first = kv.push_async("w", pushed, {.transfer = transfer::copy});
+  pushed.fill(2.0F);
+  auto between = kv.pull_async("w");
+  auto second = kv.push_async("w", pushed);
+  first.get();
+  EXPECT_THAT(between.get().to_vector<float>(), Each(1));
+  kv.push("w", ones(small, 3));
+  EXPECT_TRUE(second.ready()) << "a push that waits is behind it";
+  EXPECT_THAT(kv.pull("w").to_vector<float>(), Each(3));
+  EXPECT_THAT(text_of([&] { kv.push_async("w", ones(odd)).get(); }), HasSubstr("shape"));
+  EXPECT_THAT(text_of([&] { static_cast<void>(kv.push_async("v", ones(odd))); }), HasSubstr("there is no value 'v'"));
+}
+
+TEST(KvStore, CommandsRunAtOwners) {
+  const kv_store kv(kv_kind::local);
+  EXPECT_THAT(text_of([&] { kv.send_command(7, "lost"); }), HasSubstr("rank 0"));
+  std::string found;
+  kv.on_command([&](int head, const std::string& body) { found = text(head, body); });
+  kv.send_command(7, " and more");
+  EXPECT_EQ(found, "7 and more");
+  kv.on_command([](int, const std::string&) { throw std::runtime_error("not so"); });
+  EXPECT_THAT(text_of([&] { kv.send_command(7, ""); }), HasSubstr("not so"));
+}
+
+TEST(KvStore, ARuleForWholeNumbersIsRefusedAndTheStoreGoesOn) {
+  const kv_store kv(kv_kind::local);
+  kv.init("n", tensor::full<std::int32_t>(small, 1));
+  kv.set_optimizer(sgd{.rate = 1});
+  EXPECT_THAT(text_of([&] { kv.push("n", tensor::full<std::int32_t>(small, 1)); }), HasSubstr("sgd"));
+  kv.set_optimizer(assign_rule());
+  kv.push("n", tensor::full<std::int32_t>(small, 2));
+  EXPECT_THAT(kv.pull("n").to_vector<std::int32_t>(), Each(2));
+}
+
+// ---- several workers
 
 /// Workers in processes of their own.
 std::vector<process> start(const kv_ticket& ticket, std::size_t count, void (*run)(const kv_ticket&, std::size_t)) {
@@ -230,6 +348,203 @@ TEST(KvStoreSync, AnOwnerThatDiesLeavesWhatItsRuleRemembers) {
   all.erase(all.begin() + 2, all.end());
   join_all(all);
   EXPECT_EQ(values.pull<tensor>("w").value.at<float>(1, 2), undisturbed());
+}
+
+// A worker that is put in the place of a dead one finds the values, and is waited for again.
+void push_for_another(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init("w", ones(small, 0));
+  const bool is_second = kv.values().contains("dies");
+  if (rank == 1 && !is_second) {
+    kv.push("w", ones(small, 1));
+    kv.values().push("dies", 1);
+    event().wait();
+  }
+  if (rank == 0) {
+    kv.push("w", ones(small, 1));
+    if (!kv.values().wait_for("again", 1)) throw std::runtime_error("no other worker comes");
+  } else {
+    kv.values().push("again", 1);
+  }
+  const auto push_or_be_told = [&] {
+    try {
+      kv.push("w", ones(small, 3));
+    } catch (const task_error& failure) {
+      if (failure.code() != errc::peer_lost) throw;
+      kv.push("w", ones(small, 3));
+    }
+  };
+  push_or_be_told();
+  require_all(kv.pull("w"), 6, "both");
+}
+
+TEST(KvStoreSync, ARankThatIsJoinedAnewGoesOn) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2, .owners = 1});
+  auto all = start(ticket, 2, push_for_another);
+  const store values(ticket.values());
+  ASSERT_TRUE(values.wait_for("dies", 1));
+  all[1].kill(SIGKILL);
+  all[1].join();
+  all[1] = process(push_for_another, ticket, 1);
+  join_all(all);
+}
+
+// A worker that pushes a key twice before others push it once contributes once to each round.
+void push_twice_at_once(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init("w", ones(small, 0));
+  if (rank == 0) {
+    auto first = kv.push_async("w", ones(small, 1));
+    auto second = kv.push_async("w", ones(small, 2));
+    kv.values().push("pushed", 1);
+    first.get();
+    second.get();
+    return;
+  }
+  if (!kv.values().wait_for("pushed", 1)) throw std::runtime_error("not pushed");
+  kv.push("w", ones(small, 10));
+  require_all(kv.pull("w"), 11, "first");
+  kv.push("w", ones(small, 10));
+  require_all(kv.pull("w"), 12, "second");
+}
+
+TEST(KvStoreSync, AWorkerCountsOnceInARound) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2});
+  join_all(start(ticket, 2, push_twice_at_once));
+}
+
+// Keys in any order, as long as they do not wait for one another.
+void push_in_another_order(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init({"a", "b"}, {ones(small, 0), ones(small, 0)});
+  const std::vector<store_key> order = rank == 0 ? std::vector<store_key>{"a", "b"} : std::vector<store_key>{"b", "a"};
+  std::vector<future<void>> all;
+  for (const auto& each : order) all.push_back(kv.push_async(each, ones(small, 1)));
+  for (auto& each : all) each.get();
+  require_all(kv.pull("a"), 2, "a");
+  require_all(kv.pull("b"), 2, "b");
+}
+
+TEST(KvStoreSync, AsynchronousPushesOfKeysDoNotWaitForOneAnother) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2});
+  join_all(start(ticket, 2, push_in_another_order));
+}
+
+// What holds the first one back is the other worker.
+void push_by_priority(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  const std::vector<store_key> keys{"held", "low", "high"};
+  kv.init(keys, {ones(small, 0), ones(small, 0), ones(small, 0)});
+  if (rank == 0) {
+    auto held = kv.push_async("held", ones(small));
+    auto low = kv.push_async("low", ones(small));
+    auto high = kv.push_async("high", ones(small), {.priority = 1});
+    kv.values().push("pushed", 1);
+    held.get();
+    high.get();
+    if (low.ready()) throw std::runtime_error("the one of low priority came first");
+    kv.values().push("high came first", 1);
+    return low.get();
+  }
+  if (!kv.values().wait_for("pushed", 1)) throw std::runtime_error("not pushed");
+  kv.push({"held", "high"}, {ones(small), ones(small)});
+  if (!kv.values().wait_for("high came first", 1)) throw std::runtime_error("not in order");
+  kv.push("low", ones(small));
+}
+
+TEST(KvStoreSync, TheOneOfHigherPriorityThatWasPushedLastGoesFirst) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2, .window = 1});
+  join_all(start(ticket, 2, push_by_priority));
+}
+
+// The order in which pushes come changes no bit.
+void push_fractions(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init("w", ones(small, 0));
+  kv.set_optimizer(adam{.rate = 0.1});
+  kv.barrier();
+  std::mt19937 random(static_cast<unsigned>(rank * 7919U + std::random_device()()));
+  for (int round = 0; round < 10; ++round) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));  // not to wait: to come in any order
+    kv.push("w", ones(small, 1.0F / static_cast<float>(3 * rank + static_cast<std::size_t>(round) + 1)));
+  }
+}
+
+TEST(KvStoreSync, TheSameBitsInEveryRun) {
+  std::vector<float> first;
+  for (int run = 0; run < 5; ++run) {
+    const kv_ticket ticket(kv_kind::sync, {.workers = 3, .owners = 1});
+    join_all(start(ticket, 3, push_fractions));
+    const auto found = store(ticket.values()).pull<tensor>("w").value.to_vector<float>();
+    if (first.empty()) first = found;
+    EXPECT_EQ(found, first);
+  }
+}
+
+// Two of three make a round; the third is too late for one, and counts in the next.
+void push_too_late(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init("w", ones(small, 0));
+  kv.barrier();
+  if (rank == 2 && !kv.values().wait_for("over", 2)) throw std::runtime_error("the round is not over");
+  kv.push("w", ones(small, rank == 2 ? 100.0F : 1.0F));
+  require_all(kv.pull("w"), 2, "of two");
+  if (rank != 2) kv.values().push("over", 1);
+  kv.barrier();
+  if (rank == 1) return;
+  kv.push("w", ones(small, 10));
+  require_all(kv.pull("w"), 20, "of the two others");
+}
+
+TEST(KvStoreSync, WithEnoughPushesTheRoundIsOver) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 3, .enough = 2});
+  join_all(start(ticket, 3, push_too_late));
+}
+
+// Workers that wait for one another are told of which rounds.
+void push_in_a_circle(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init({"a", "b"}, {ones(small, 0), ones(small, 0)});
+  kv.set_timeout(20ms);
+  const auto says_all = [](const std::string& said) {
+    return said.find("has not been applied in time") != std::string::npos &&
+           said.find("the round of 'a' has the pushes of workers 0 and waits for workers 1") != std::string::npos &&
+           said.find("the round of 'b' has the pushes of workers 1 and waits for workers 0") != std::string::npos;
+  };
+  while (!says_all(text_of([&] { kv.push(rank == 0 ? "a" : "b", ones(small)); }))) {
+  }
+  kv.barrier(60s);
+}
+
+TEST(KvStoreSync, ATimeOutSaysWhichRoundsWaitForWhom) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2});
+  join_all(start(ticket, 2, push_in_a_circle));
+}
+
+// An owner that has joined under a dead one's rank has no updater, until a worker gives it its own.
+void push_to_a_new_owner(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  if (rank != 0) return kv.run();
+  kv.init("w", ones(small, 0));
+  kv.set_updater(add_twice);
+  kv.push("w", ones(small));
+  kv.values().push("pushed", 1);
+  if (!kv.values().wait_for("anew", 1)) throw std::runtime_error("there is no new owner");
+  kv.push("w", ones(small));
+  require_all(kv.pull("w"), 4, "twice");
+}
+
+TEST(KvStoreSync, ANewOwnerIsGivenTheUpdater) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 1, .spare_owners = 1, .owners = 0});
+  std::vector<process> all = start(ticket, 2, push_to_a_new_owner);
+  const store values(ticket.values());
+  ASSERT_TRUE(values.wait_for("pushed", 1));
+  values.push(std::string("\1o'w"), std::size_t{1});  // the key is the spare owner's from now on
+  all[1].kill(SIGKILL);
+  all[1].join();
+  all[1] = process(push_to_a_new_owner, ticket, 1);
+  values.push("anew", 1);
+  join_all(all);
 }
 
 // Each push is applied as it comes, and all are there in the end.

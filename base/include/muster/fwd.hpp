@@ -55,6 +55,7 @@ class p2p_queue;
 // <muster/tensor.hpp>
 class device;
 class tensor;
+struct sparse_rows;
 enum class dtype : std::uint8_t;
 
 // <muster/group.hpp>
@@ -76,6 +77,8 @@ class member_lost;
 // <muster/params.hpp>
 class kv_store;
 class kv_ticket;
+struct gradient_compression;
+struct kv_async_options;
 struct kv_options;
 class store;
 class store_key;

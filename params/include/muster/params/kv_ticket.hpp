@@ -24,7 +24,9 @@ struct kv_options {
   /// Of async: a worker's push of a key waits while it is so many pushes of that key ahead of the slowest worker that
   /// has pushed it and is there still. Without: it never waits.
   std::optional<std::uint64_t> staleness{};
-  std::size_t most_keys = 4096;  ///< of values; the store has four for each
+  std::size_t enough = 0;        ///< of sync: so many pushes make a round complete, and later ones are dropped; 0: all
+  std::size_t window = 16;       ///< how many asynchronous operations of a worker are under way at once
+  std::size_t most_keys = 4096;  ///< of values; the store has six for each
 };
 
 /// What a process needs to take part in a key-value store: made by the program, and given to workers as an argument.
@@ -35,8 +37,8 @@ class kv_ticket {
 public:
   /// For no store: to be assigned to.
   kv_ticket() noexcept = default;
-  /// Makes one of kind sync or async. Throws errc::invalid_argument for another, in a worker, and for options out of
-  /// their range; errc::out_of_memory.
+  /// Makes one of kind sync or async; of another only for one worker. Throws errc::invalid_argument in a worker, and
+  /// for options out of their range; errc::out_of_memory.
   kv_ticket(kv_kind kind, const kv_options& options);
 
   /// Whether it is for any store.
@@ -53,8 +55,8 @@ public:
   /// For cereal. Throws as its parts.
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(kind_, options_.workers, options_.spare_owners, options_.owners, timeout_, staleness_, options_.most_keys,
-            values_, members_);
+    archive(kind_, options_.workers, options_.spare_owners, options_.owners, timeout_, staleness_, options_.enough,
+            options_.window, options_.most_keys, values_, members_);
     options_.timeout = std::chrono::nanoseconds(timeout_);
     options_.staleness = staleness_ < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(staleness_));
   }

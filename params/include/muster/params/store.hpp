@@ -36,6 +36,9 @@ bool wait_for_change(const store& of, const store_key& key, const std::function<
 /// All that wait look again.
 void wake_waiters(const store& of);
 
+/// For what stands on stores.
+struct store_parts;
+
 }  // namespace detail
 
 /// A value of a store, with its version.
@@ -192,6 +195,7 @@ public:
   bool erase(const store_key& key) const;
 
 private:
+  friend struct detail::store_parts;
   friend bool detail::wait_for_change(const store& of, const store_key& key, const std::function<bool()>& done,
                                       deadline until);
   friend void detail::wake_waiters(const store& of);

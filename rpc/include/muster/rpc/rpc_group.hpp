@@ -241,10 +241,12 @@ public:
   /// begun ones are answered; own calls end in errc::cancelled. Again: nothing.
   void leave() noexcept;
 
+  /// For the library: what it is made of.
+  [[nodiscard]] const detail::core_ptr& core() const;
+
 private:
   friend rpc_group this_call::group();
   explicit rpc_group(detail::core_ptr core, bool owns) noexcept;
-  [[nodiscard]] const detail::core_ptr& core() const;
 
   detail::core_ptr core_;
   bool owns_ = true;

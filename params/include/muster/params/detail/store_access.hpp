@@ -76,11 +76,15 @@ public:
   new_version(store_ptr store, const store_key& key, const type_mark& type, std::size_t bytes, bool is_alone = true);
   /// A copy of a tensor.
   new_version(store_ptr store, const store_key& key, const tensor& value);
+  /// A tensor like that one, whose elements are undefined. Never beside its key.
+  [[nodiscard]] static new_version like(store_ptr store, const store_key& key, const tensor& other);
   new_version(new_version&& other) noexcept;
   new_version& operator=(new_version&&) = delete;
   ~new_version();
 
   [[nodiscard]] std::span<std::byte> room() noexcept;
+  /// The tensor, where it will lie: to be written to until it is published. Requires: it is one, in a block.
+  [[nodiscard]] tensor elements() const;
   /// As store::push. To be called once.
   [[nodiscard]] push_result publish(std::optional<std::uint64_t> expected);
   /// As store::push_all. Requires: not alone.

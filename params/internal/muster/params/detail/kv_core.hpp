@@ -2,84 +2,82 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
+#include <string>
 #include <vector>
 
-#include <muster/base/clock.hpp>
 #include <muster/base/detail/mutex.hpp>
-#include <muster/params/detail/kv_owner.hpp>
+#include <muster/params/detail/kv_async.hpp>
+#include <muster/params/detail/kv_members.hpp>
+#include <muster/params/detail/kv_sender.hpp>
+#include <muster/params/gradient_compression.hpp>
 #include <muster/params/kv_store.hpp>
-#include <muster/rpc/rpc_group.hpp>
 
 namespace muster::detail {
 
-/// One that takes part in a key-value store: it pushes to the owners of keys, waits for the versions that these make,
-/// and, when an owner dies, has another one take its keys over.
+/// Throws errc::invalid_argument unless there are as many.
+void require_as_many(std::size_t keys, std::size_t values);
+
+/// One that takes part in a key-value store.
 ///
 /// Thread safety: safe.
 class kv_core {
 public:
   kv_core(const kv_ticket& ticket, std::size_t rank);
-  explicit kv_core(kv_kind kind);
   kv_core(const kv_core&) = delete;
   kv_core& operator=(const kv_core&) = delete;
-  ~kv_core();
+  ~kv_core() = default;
 
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return how_.workers; }
   [[nodiscard]] kv_kind kind() const noexcept { return kind_; }
   [[nodiscard]] const store& values() const noexcept { return values_; }
-  [[nodiscard]] const std::optional<rpc_group>& group() const noexcept { return group_; }
+  [[nodiscard]] const kv_members& members() const noexcept { return members_; }
+  /// Until when a call goes on.
+  [[nodiscard]] deadline end_of_call(std::chrono::nanoseconds given = {}) const;
 
-  void init(const store_key& key, const tensor& value) MUSTER_EXCLUDES(mutex_);
-  void push(std::span<const store_key> keys, std::span<const tensor> values) MUSTER_EXCLUDES(mutex_);
+  /// Throws errc::invalid_argument where there is no such value.
+  void require_there(const store_key& key) const { sender_.require_there(key); }
+  void init(const std::vector<store_key>& keys, const std::vector<tensor>& values) MUSTER_EXCLUDES(mutex_);
+  void push(const std::vector<store_key>& keys, std::vector<kv_gradient> gradients);
+  [[nodiscard]] future<void> push_async(const store_key& key, kv_gradient gradient, int priority);
+  [[nodiscard]] future<tensor> pull_async(const store_key& key, int priority);
+  /// What is pushed of a tensor: it, or its bits.
+  [[nodiscard]] kv_gradient gradient_of(const store_key& key, const tensor& value) MUSTER_EXCLUDES(mutex_);
+  void set_compression(const gradient_compression& how) MUSTER_EXCLUDES(mutex_);
   void set_rule(const update_rule& rule);
+  void set_updater(const kv_updater_setter& set);
+  void send_command(int head, const std::string& body) const;
+  void on_command(std::function<void(int, std::string)> run) MUSTER_EXCLUDES(mutex_);
+  void set_timeout(std::chrono::nanoseconds timeout);
   void barrier(std::chrono::nanoseconds timeout);
-  void set_own_updater(kv_updater by) MUSTER_EXCLUDES(mutex_);
-  [[nodiscard]] std::vector<remote_ref<kv_owner>> owners() const;
-  [[nodiscard]] std::vector<std::size_t> living() const;
 
 private:
-  /// A push on its way.
-  struct sent {
-    const store_key* key = nullptr;
-    const tensor* value = nullptr;
-    std::uint64_t count = 0;
-    std::size_t owner = 0;
-    kv_answer answer{};
-  };
-
-  [[nodiscard]] std::size_t owner_count() const noexcept;
-  [[nodiscard]] member_state state_of(std::size_t rank) const;
-  [[nodiscard]] member_state state_for_owner(std::size_t rank) const;
-  [[nodiscard]] std::optional<remote_ref<kv_owner>> find_owner(std::size_t rank, deadline until) const;
   [[nodiscard]] std::size_t choose_owner(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
-  void look_at_change();
-  void send(sent& which, deadline until);
-  [[nodiscard]] kv_answer ask(const sent& which, deadline until);
-  void await(sent& which, deadline until);
-  void take_over(const store_key& key, std::size_t from);
-  [[noreturn]] void throw_failed(const store_key& key) const;
-  [[noreturn]] void throw_late(const sent& which) const;
+  [[nodiscard]] bool run_command(int head, const std::string& body) MUSTER_EXCLUDES(mutex_);
+  void note_init(const store_key& key) MUSTER_EXCLUDES(mutex_);
 
   const kv_kind kind_;
   const kv_options how_;
   const std::size_t rank_;
+  std::atomic<std::int64_t> timeout_;  // nanoseconds
   const store values_;
-  std::atomic<std::uint64_t> changes_ = 0;  // in the group
   mutex mutex_;
-  std::map<store_key, std::uint64_t> pushes_ MUSTER_GUARDED_BY(mutex_);  // of this worker
-  std::set<store_key> known_ MUSTER_GUARDED_BY(mutex_);                  // initialized here
+  std::function<void(int, std::string)> command_ MUSTER_GUARDED_BY(mutex_);
+  kv_members members_;
+  kv_sender sender_;
+  std::set<store_key> known_ MUSTER_GUARDED_BY(mutex_);       // initialized here
   std::vector<std::size_t> loads_ MUSTER_GUARDED_BY(mutex_);  // bytes by owner, as this worker has dealt them
-  std::optional<kv_owner> local_ MUSTER_GUARDED_BY(mutex_);
-  std::optional<rpc_group> group_;
-  std::optional<remote_ref<kv_owner>> own_;
+  gradient_compression compression_ MUSTER_GUARDED_BY(mutex_);
+  std::map<store_key, tensor> residuals_ MUSTER_GUARDED_BY(mutex_);  // what compression has not sent yet
+  kv_async async_;                                                   // goes first
 };
 
 }  // namespace muster::detail

@@ -4,91 +4,106 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include <muster/device/tensor.hpp>
-#include <muster/parallel/rules.hpp>
+#include <muster/params/detail/kv_gradient.hpp>
+#include <muster/params/detail/kv_round.hpp>
 #include <muster/params/detail/kv_updater.hpp>
+#include <muster/params/detail/kv_values.hpp>
 #include <muster/params/kv_ticket.hpp>
-#include <muster/params/store.hpp>
-#include <muster/rpc/rpc_status.hpp>
+#include <muster/serialize/error_info.hpp>
 
 namespace muster::detail {
 
-/// What an owner says to a push.
+/// What has become of a push.
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct kv_answer {
-  enum class verdict : std::uint32_t {
-    taken,    ///< it counts, or will when the others' are there: in that version of the value
-    failed,   ///< its round had no effect: that failure of the key says why
-    leaving,  ///< nothing: the owner leaves, or is not there any more
-    ahead     ///< its worker is too far ahead of others: again, when the value has a higher version than that
+  enum class verdict : std::uint8_t {
+    applied,       ///< it has counted: that version of the value has it
+    failed,        ///< its round had no effect
+    lacks_updater  ///< the owner has not the updater that all are to use
   };
 
-  verdict what = verdict::taken;
+  verdict what = verdict::applied;
   std::uint64_t version = 0;
-  std::uint64_t failure = 0;  ///< of a taken one: that which would tell that it has failed
-};
-
-/// Why a round had no effect.
-///
-/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
-struct kv_failure {
-  bool is_loss = false;  ///< of a worker; else of an updater
-  std::string why;
+  bool is_loss = false;  ///< of one that failed: because a worker has died
+  std::string why{};     ///< … and the reason
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(is_loss, why);
+    archive(what, version, is_loss, why);
   }
 };
 
-/// The part of a key-value store that owns keys: it takes pushes, sums those of a round in the order of ranks, applies
-/// updater or rule, and makes the next version. All that matters afterwards is in the store: another owner goes on from
-/// there when this one dies.
+/// How a push is answered, once. `failure`: what an updater threw; null: none.
+using kv_reply = std::function<void(const kv_answer& answer, const error_info* failure)>;
+
+/// A push that has come to an owner.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct kv_push {
+  std::size_t rank = 0;
+  std::uint64_t number = 0;  ///< of the worker's pushes of the key
+  kv_gradient gradient{};
+};
+
+/// The part of a key-value store that owns keys: it takes pushes, and answers each when it has counted, or cannot count
+/// any more. All that matters afterwards is in the store: another owner goes on from there when this one dies.
 ///
 /// Thread safety: belongs to one thread at a time (a remote value's line).
 class kv_owner {
 public:
-  /// What it knows of the workers.
-  using state_of_rank = std::function<member_state(std::size_t rank)>;
+  /// What it knows of the workers, by rank.
+  using worker_list = std::function<std::vector<kv_worker>()>;
 
-  kv_owner(store values, kv_kind kind, const kv_options& how, state_of_rank workers)
-      : values_(std::move(values)), kind_(kind), how_(how), state_of_(std::move(workers)) {}
+  /// Runs a command of the program's; false where it has set no function for that.
+  using command_runner = std::function<bool(int head, const std::string& body)>;
 
-  /// A push of that worker, its `count`-th of the key. Throws errc::invalid_argument, with key and worker, for what
-  /// does not fit the value.
-  [[nodiscard]] kv_answer push(const store_key& key, std::size_t rank, std::uint64_t count, const tensor& gradient);
+  kv_owner(const store& values, kv_kind kind, const kv_options& how, worker_list workers, command_runner command)
+      : values_(values), kind_(kind), how_(how), workers_(std::move(workers)), command_(std::move(command)) {}
+
+  /// Throws errc::invalid_argument, with key and worker, for what does not fit the value.
+  void push(const store_key& key, kv_push what, kv_reply reply);
   /// A worker has died, left, or joined.
   void look_at_workers();
-  void set_updater(kv_updater by) { updater_ = std::move(by); }
+  [[nodiscard]] bool run_command(int head, const std::string& body) const { return command_(head, body); }
+  /// `mark`: which updater of the store's it is.
+  void set_updater(kv_updater by, std::uint64_t mark);
+  /// What rounds wait for, for people: empty where none does.
+  [[nodiscard]] std::string describe_rounds() const;
 
 private:
-  struct round {
-    std::map<std::size_t, tensor> given;  // by rank
-    std::set<std::size_t> told_later;     // that its last one has failed
+  struct waiting {
+    kv_push what;
+    kv_reply reply;
+  };
+  struct state {
+    kv_round round;
+    std::map<std::size_t, waiting> given{};  // those of the round, by rank
+    std::list<waiting> others{};             // that came too early
   };
 
-  [[nodiscard]] kv_answer push_alone(const store_key& key, std::size_t rank, std::uint64_t count, const tensor& value);
-  [[nodiscard]] bool is_ahead(const std::vector<std::uint64_t>& counts, std::size_t rank) const;
-  [[nodiscard]] bool is_missing(std::size_t rank) const;
-  void try_to_end(const store_key& key, round& of);
-  void fail(const store_key& key, round& of, const kv_failure& why);
-  void apply(const store_key& key, const std::vector<tensor>& gradients, const std::vector<std::uint64_t>* counts);
-  [[nodiscard]] std::vector<tensor> states_of(const store_key& key, const tensor& value) const;
+  [[nodiscard]] bool lacks_updater();
+  [[nodiscard]] state& state_of(const store_key& key);
+  void settle(const store_key& key, state& of);
+  bool sort_one(const store_key& key, state& of, waiting& one, const std::vector<kv_worker>& workers);
+  bool apply_alone(const store_key& key, state& of, waiting& one, const std::vector<kv_worker>& workers);
+  void apply_round(const store_key& key, state& of, const std::vector<kv_worker>& workers);
+  void fail_round(const store_key& key, state& of, const std::vector<kv_worker>& workers, const kv_answer& why,
+                  const error_info* failure);
 
-  store values_;
+  kv_values values_;
   kv_kind kind_;
   kv_options how_;
-  state_of_rank state_of_;
+  worker_list workers_;
+  command_runner command_;
   kv_updater updater_;
-  std::map<store_key, round> rounds_;
-  std::set<std::size_t> lost_;  // workers whose deaths were looked at
+  std::uint64_t updater_mark_ = 0;
+  std::map<store_key, state> states_;
 };
 
 }  // namespace muster::detail

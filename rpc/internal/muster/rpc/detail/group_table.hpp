@@ -13,6 +13,7 @@
 
 #include <muster/base/detail/duration.hpp>
 #include <muster/memory/detail/wait/rank_identity.hpp>
+#include <muster/rpc/rpc_status.hpp>
 #include <muster/serialize/detail/function_token.hpp>
 
 namespace muster::detail {
@@ -154,6 +155,8 @@ struct member_view {
   [[nodiscard]] bool is_here(const domain& where) const noexcept {
     return state == presence::joined && who.is_alive(where);
   }
+  /// As programs are told.
+  [[nodiscard]] member_state told_as(const domain& where) const noexcept;
   /// Whether it had joined, and its process is gone.
   [[nodiscard]] bool is_lost(const domain& where) const noexcept {
     return state == presence::joined && !who.is_alive(where);

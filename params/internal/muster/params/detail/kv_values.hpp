@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <muster/device/tensor.hpp>
+#include <muster/parallel/rules.hpp>
+#include <muster/params/detail/kv_gradient.hpp>
+#include <muster/params/detail/kv_round.hpp>
+#include <muster/params/detail/kv_updater.hpp>
+#include <muster/params/store.hpp>
+#include <muster/params/store_key.hpp>
+
+namespace muster::detail {
+
+/// What an owner reads of the store, and makes there: value, states of the rule and record of a key become the newest
+/// at one moment.
+///
+/// Thread safety: belongs to one thread at a time.
+class kv_values {
+public:
+  explicit kv_values(store all) : all_(std::move(all)) {}
+
+  [[nodiscard]] std::optional<tensor> find(const store_key& key) const;
+  [[nodiscard]] kv_record record(const store_key& key) const;
+  [[nodiscard]] std::uint64_t version(const store_key& key) const { return all_.version(key); }
+  /// Whether an updater is to be used, and which.
+  [[nodiscard]] pulled<bool> wanted_updater() const;
+  void note(const store_key& key, const kv_record& record) const;
+  /// Makes the next value of gradients, which are summed in their order: by the updater, if there is one, else by the
+  /// rule that is set, else as their sum. Returns its version. Throws what the updater throws, with nothing changed.
+  std::uint64_t apply(const store_key& key, std::span<const kv_gradient> gradients, const kv_record& after,
+                      const kv_updater& by) const;
+
+private:
+  store all_;
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/params/detail/kv_values.hpp>
+
+#include <iterator>
+#include <utility>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+
+#include "kv_apply.hpp"
+#include "kv_names.hpp"
+
+namespace muster::detail {
+
+struct store_parts {
+  static const store_ptr& core(const store& of) { return of.core_; }
+};
+
+namespace {
+
+constexpr char state_names[] = {'0', '1'};
+static_assert(std::size(state_names) == update_rule::most_states);
+
+}  // namespace
+
+std::optional<tensor> kv_values::find(const store_key& key) const {
+  auto found = all_.try_pull<tensor>(key);
+  if (!found) return std::nullopt;
+  return std::move(found->value);
+}
+
+kv_record kv_values::record(const store_key& key) const {
+  auto found = all_.try_pull<kv_record>(key_beside(key, 'c'));
+  return found ? std::move(found->value) : kv_record();
+}
+
+pulled<bool> kv_values::wanted_updater() const {
+  return all_.try_pull<bool>(key_of_all('u')).value_or(pulled<bool>{.value = false});
+}
+
+void kv_values::note(const store_key& key, const kv_record& record) const { all_.push(key_beside(key, 'c'), record); }
+
+namespace {
+
+/// The next versions of a value and of what belongs to it, which become the newest together.
+///
+/// Thread safety: belongs to its thread.
+class kv_draft {
+public:
+  kv_draft(const store& all, const store_key& key)
+      : all_(all), core_(store_parts::core(all)), key_(key), value_(all.pull<tensor>(key)) {
+    next_ = add(key, value_.value);
+  }
+
+  [[nodiscard]] const tensor& value() const noexcept { return value_.value; }
+  [[nodiscard]] const tensor& next() const noexcept { return next_; }
+
+  void apply(const pulled<update_rule>& rule, std::span<const kv_gradient> gradients, kv_record& record) {
+    const bool goes_on = record.rule == rule.version;
+    record.step = goes_on ? record.step + 1 : 1;
+    record.rule = rule.version;
+    std::vector<tensor> before;
+    std::vector<tensor> after;
+    for (std::size_t each = 0; each < rule.value.state_count(); ++each) {
+      const auto name = key_beside(key_, state_names[each]);
+      before.push_back(goes_on ? all_.pull<tensor>(name).value
+                               : tensor::zeros(update_rule::state_type(value().dtype()), value().shape()));
+      after.push_back(add(name, before.back()));
+    }
+    apply_to_all({rule.value, {}, value(), next_, before, after, record.step}, gradients);
+  }
+
+  /// Nothing when the value was changed meanwhile.
+  [[nodiscard]] std::optional<std::uint64_t> publish(const kv_record& record) {
+    made_.push_back(version_of<kv_record>(core_, key_beside(key_, 'c'), record));
+    std::vector<std::optional<std::uint64_t>> expected(made_.size());
+    expected.front() = value_.version;
+    const auto found = new_version::publish_all(core_, made_, expected);
+    if (!found) return std::nullopt;
+    return found.versions.front();
+  }
+
+private:
+  tensor add(const store_key& name, const tensor& like) {
+    made_.push_back(new_version::like(core_, name, like));
+    return made_.back().elements();
+  }
+
+  const store& all_;
+  const store_ptr& core_;
+  const store_key& key_;
+  const pulled<tensor> value_;
+  std::vector<new_version> made_;
+  tensor next_;
+};
+
+}  // namespace
+
+std::uint64_t kv_values::apply(const store_key& key, std::span<const kv_gradient> gradients, const kv_record& after,
+                               const kv_updater& by) const {
+  for (;;) {
+    auto record = after;
+    kv_draft draft(all_, key);
+    const auto rule = by ? std::nullopt : all_.try_pull<update_rule>(key_of_all('r'));
+    if (by) {
+      apply_updater(by, key, gradients, draft.value(), draft.next());
+    } else if (rule) {
+      draft.apply(*rule, gradients, record);
+    } else {
+      apply_to_all({assign_rule(), {}, draft.value(), draft.next(), {}, {}, 1}, gradients);
+    }
+    if (const auto version = draft.publish(record)) return *version;
+  }
+}
+
+}  // namespace muster::detail
