@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -18,6 +20,7 @@
 
 #include <muster/collectives/group_ticket.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/params.hpp>
 #include <muster/pool/ctx_pool.hpp>
 #include <muster/pool/ctx_thread_pool.hpp>
 #include <muster/pool/p2p_pool.hpp>
@@ -224,6 +227,46 @@ TEST(MachinPage, WorldAndRpcGroups) {
   EXPECT_EQ(group.name(), "group");
   EXPECT_EQ(group.member(), "0");
   group.leave();
+}
+
+TEST(MachinPage, Servers) {
+  muster::store_ticket box{muster::store_options()};
+  muster::ordered_server values(box, "server", {.depth = 2});
+  EXPECT_TRUE(values.push("w", 6, 1, std::nullopt));
+  EXPECT_TRUE(values.push("w", 7, 2, 1));
+  EXPECT_EQ(values.pull<int>("w")->version, 2);
+  EXPECT_EQ(values.pull<int>("w", 2)->value, 7);
+  static_assert(std::is_abstract_v<muster::versioned_store>);
+  muster::state_dict weights({{"w", tensor::zeros<float>({2})}});
+  EXPECT_EQ(weights.at("w").size(), 2U);
+  const muster::model_server models(box, "models", "model");
+  EXPECT_TRUE(models.push(weights));
+  EXPECT_TRUE(models.push(weights, {.pull_on_fail = false}));
+  EXPECT_TRUE(models.pull(weights));
+}
+
+TEST(MachinPage, GradientsAndPlacement) {
+  muster::store_ticket box{muster::store_options()};
+  const muster::rpc_ticket ticket("learners", {"0"});
+  const muster::rpc_group group(ticket, "0");
+  muster::state_dict weights({{"w", tensor::zeros<float>({2})}});
+  const muster::state_dict gradients({{"w", tensor::ones<float>({2})}});
+  auto kept = std::make_shared<muster::ordered_server>(box, "kept");
+  muster::gradient_server learner(group, kept, "learner", {.primary = "0", .secondaries = {"0"}, .batch = 2});
+  muster::gradient_options gradients_of_mean;
+  gradients_of_mean.reduction = muster::gradient_reduction::mean;
+  learner.manage(weights, muster::sgd{.rate = 0.1}, [](std::uint64_t step) { return 0.1 / static_cast<double>(step); });
+  learner.start();
+  EXPECT_TRUE(learner.push(gradients, weights).counted);
+  learner.flush();
+  EXPECT_TRUE(learner.pull(weights));
+  EXPECT_FLOAT_EQ(weights.at("w").at<float>(0), -0.1F);
+  learner.watch();
+  learner.stop();
+  EXPECT_EQ(muster::size_of(weights), 16U);
+  const std::vector<muster::device_room> rooms{{.device = device::cuda(0), .free_bytes = 1000}};
+  auto found = muster::assign({weights, gradients}, {{{0, 1}, 1.0}}, rooms);
+  EXPECT_THAT(found.devices, ElementsAre(device::cuda(0), device::cuda(0)));
 }
 
 TEST(MachinPage, EveryLineOfItIsCompiledHere) {

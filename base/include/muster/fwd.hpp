@@ -75,8 +75,13 @@ class service;
 class member_lost;
 
 // <muster/params.hpp>
+class gradient_server;
 class kv_store;
 class kv_ticket;
+class model_server;
+class ordered_server;
+class state_dict;
+class versioned_store;
 struct gradient_compression;
 struct kv_async_options;
 struct kv_options;

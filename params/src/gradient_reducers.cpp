@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <muster/params/detail/gradient_reducers.hpp>
+
+#include <algorithm>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
+#include <muster/device/arithmetic.hpp>
+#include <muster/parallel/detail/rule_kernels.hpp>
+
+namespace muster::detail {
+
+namespace {
+
+[[noreturn]] void refuse_gradients(const std::string& why) {
+  throw error(errc::invalid_argument, text("gradients were refused: ", why));
+}
+
+update_rule with_rate(const update_rule& rule, double rate) {
+  return std::visit(
+      [&](auto changed) {
+        if constexpr (!std::is_same_v<decltype(changed), assign_rule>) changed.rate = rate;
+        return update_rule(changed);
+      },
+      rule.get());
+}
+
+std::int64_t take_at(gradient_primary& primary, const state_dict& sum, std::uint64_t count) {
+  return primary.take(sum, count);
+}
+
+}  // namespace
+
+void failure_list::note(std::exception_ptr failure) {
+  const scoped_lock lock(mutex_);
+  all_.push_back(std::move(failure));
+}
+
+std::exception_ptr failure_list::take() {
+  const scoped_lock lock(mutex_);
+  if (all_.empty()) return nullptr;
+  auto first = std::move(all_.front());
+  all_.pop_front();
+  return first;
+}
+
+// ---- sums
+
+void gradient_sum::add(const state_dict& gradients, std::uint64_t count) {
+  if (count_ == 0) {
+    sum_ = gradients.clone();
+  } else {
+    if (!sum_.is_like(gradients)) refuse_gradients("names, dtypes or shapes are not those of the ones before");
+    for (const auto& name : sum_.names()) accumulate(sum_.at(name), gradients.at(name));
+  }
+  count_ += count;
+}
+
+void gradient_sum::clear() noexcept {
+  sum_ = state_dict();
+  count_ = 0;
+}
+
+// ---- steps
+
+learner::learner(const state_dict& model, const update_rule& rule, schedule rate)
+    : model_(model.clone()), rule_(rule), rate_(std::move(rate)) {
+  rule.require();
+  for (const auto& name : model_.names()) rule.require(model_.at(name).dtype(), reduction_op::sum);
+  for (std::size_t each = 0; each < rule.state_count(); ++each) {
+    std::vector<std::pair<std::string, tensor>> zeros;
+    for (const auto& name : model_.names()) {
+      const auto like = model_.at(name);
+      zeros.emplace_back(name, tensor::zeros(update_rule::state_type(like.dtype()), like.shape()));
+    }
+    states_.emplace_back(zeros);
+  }
+}
+
+void learner::require_like(const state_dict& gradients) const {
+  if (!model_.is_like(gradients)) refuse_gradients("names, dtypes or shapes are not those of the model");
+}
+
+void learner::step(const state_dict& gradients, double factor) {
+  require_like(gradients);
+  ++steps_;
+  const auto rule = rate_ ? with_rate(rule_, rate_(steps_)) : rule_;
+  rule.require();
+  for (const auto& name : model_.names()) {
+    const auto value = model_.at(name);
+    const auto gradient = gradients.at(name);
+    const std::byte* const from = gradient.data();
+    std::byte* const to = value.data();
+    std::vector<std::byte*> states;
+    for (const auto& each : states_) states.push_back(each.at(name).data());
+    const std::vector<const std::byte*> before(states.begin(), states.end());
+    apply(rule, {.type = value.dtype(),
+                 .op = reduction_op::sum,
+                 .gradients = std::span(&from, 1),
+                 .weights = std::span(&factor, 1),
+                 .value = to,
+                 .new_values = std::span(&to, 1),
+                 .old_states = before,
+                 .new_states = states,
+                 .step = steps_,
+                 .count = value.size()});
+  }
+}
+
+// ---- the primary one
+
+gradient_primary::gradient_primary(std::shared_ptr<learner> by, model_server server, const gradient_options& how)
+    : by_(std::move(by)), server_(std::move(server)), how_(how) {}
+
+std::int64_t gradient_primary::take(const state_dict& sum, std::uint64_t count) {
+  by_->require_like(sum);
+  sum_.add(sum, count);
+  return ++parts_ == how_.batch ? step() : by_->model().version();
+}
+
+std::int64_t gradient_primary::flush() { return parts_ != 0 ? step() : by_->model().version(); }
+
+std::int64_t gradient_primary::step() {
+  const auto count = static_cast<double>(sum_.count());
+  by_->step(sum_.sum(), how_.reduction == gradient_reduction::mean ? 1 / count : 1);
+  sum_.clear();
+  parts_ = 0;
+  if (!server_.push(by_->model(), {.pull_on_fail = false})) {
+    throw error(errc::invalid_argument,
+                text("the model '", how_.model, "' was pushed by another than its gradient server"));
+  }
+  return by_->model().version();
+}
+
+// ---- a secondary one
+
+gradient_secondary::gradient_secondary(std::function<remote_ref<gradient_primary>()> find_primary,
+                                       std::shared_ptr<failure_list> failed, const gradient_options& how)
+    : find_primary_(std::move(find_primary)), failed_(std::move(failed)), how_(how) {}
+
+bool gradient_secondary::give(const state_dict& gradients) {
+  const auto is_over = [&](future<std::int64_t>& each) {
+    if (!each.ready()) return false;
+    try {
+      version_ = std::max(version_, each.get());
+    } catch (...) {
+      failed_->note(std::current_exception());
+    }
+    return true;
+  };
+  std::erase_if(passed_, is_over);
+  if (how_.staleness && version_ - gradients.version() > static_cast<std::int64_t>(*how_.staleness)) return false;
+  sum_.add(gradients, 1);
+  if (sum_.count() == how_.batch) pass_on();
+  return true;
+}
+
+void gradient_secondary::pass_on() {
+  try {
+    passed_.push_back(find_primary_().call_async(take_at, sum_.sum(), sum_.count()));
+  } catch (...) {
+    failed_->note(std::current_exception());
+    throw;
+  }
+  sum_.clear();
+}
+
+void gradient_secondary::flush() {
+  if (sum_.count() != 0) pass_on();
+  for (auto& each : std::exchange(passed_, {})) version_ = std::max(version_, each.get());
+}
+
+}  // namespace muster::detail
