@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exceptions.hpp>
 
@@ -30,9 +31,11 @@ gradient_options completed(gradient_options how, const rpc_group& group) {
   return how;
 }
 
-bool give(gradient_secondary& to, const state_dict& gradients) { return to.give(gradients); }
+gradient_verdict give(gradient_secondary& to, const state_dict& gradients) { return to.give(gradients); }
 void flush_secondary(gradient_secondary& which) { which.flush(); }
-void flush_primary(gradient_primary& which) { static_cast<void>(which.flush()); }
+void flush_primary(gradient_primary& which) { which.flush(); }
+void close_secondary(gradient_secondary& which) { which.close(); }
+void close_primary(gradient_primary& which) { which.close(); }
 
 }  // namespace
 
@@ -87,14 +90,14 @@ void gradient_core::start() {
   if (!is_primary() && !is_secondary()) refuse_server(text("'", own_, "' is no reducer: it needs no start()"));
   if (is_primary()) {
     if (learner_ == nullptr) refuse_server("manage() comes before start(), at the primary");
-    static_cast<void>(group_.publish(name_of_primary(), gradient_primary(learner_, server_, how_)));
+    static_cast<void>(group_.publish(name_of_primary(), gradient_primary(learner_, server_, failures_, how_)));
   }
   if (is_secondary()) {
     const auto find = [&group = group_, name = name_of_primary()] { return group.wait_for<gradient_primary>(name); };
     static_cast<void>(group_.publish(name_of(own_), gradient_secondary(find, failures_, how_)));
   }
   runs_ = true;
-  if (how_.flush_after.count() > 0) flusher_ = std::thread([this] { flush_now_and_then(); });
+  if (how_.flush_after.count() > 0) flusher_ = start_thread([this] { flush_now_and_then(); });
 }
 
 void gradient_core::stop() {
@@ -104,9 +107,20 @@ void gradient_core::stop() {
     changed_.notify_all();
   }
   if (flusher_.joinable()) flusher_.join();
-  flush_own();
-  if (is_secondary()) group_.withdraw(name_of(own_));
-  if (is_primary()) group_.withdraw(name_of_primary());
+  // First the name, so that no client finds it any more; those that have found it are told.
+  if (is_secondary()) close_own<gradient_secondary>(name_of(own_), close_secondary);
+  if (is_primary()) close_own<gradient_primary>(name_of_primary(), close_primary);
+}
+
+template <class Reducer>
+void gradient_core::close_own(const std::string& name, void (*close)(Reducer&)) {
+  const auto own = group_.find<Reducer>(name);
+  group_.withdraw(name);
+  try {
+    own.call(close);
+  } catch (...) {
+    failures_->note(std::current_exception());
+  }
 }
 
 // What goes wrong watch() says.
@@ -140,7 +154,8 @@ std::string gradient_core::find_untold_death() {
   const scoped_lock lock(mutex_);
   for (const auto& each : states) {
     const bool reduces = std::find(reducers.begin(), reducers.end(), each.name) != reducers.end();
-    if (reduces && each.state == member_state::lost && told_.insert(each.name).second) return each.name;
+    if (reduces && each.state == member_state::lost && told_.emplace(each.name, each.incarnation).second)
+      return each.name;
   }
   return {};
 }
@@ -163,27 +178,51 @@ std::vector<std::string> gradient_core::choose() {
   return all;
 }
 
+// The first that is there, and takes them.
+std::optional<gradient_verdict> gradient_core::give_to_any(const state_dict& gradients) {
+  for (const auto& each : choose()) {
+    if (!group_.is_published(name_of(each))) continue;
+    try {
+      const auto found = group_.find<gradient_secondary>(name_of(each)).call(give, gradients);
+      if (found != gradient_verdict::closed) return found;
+    } catch (const member_lost& failure) {
+      if (failure.had_begun()) throw;  // it may count
+    } catch (const error& failure) {
+      if (failure.code() != errc::invalid_argument || group_.is_published(name_of(each))) throw;
+    }
+  }
+  return std::nullopt;
+}
+
 gradient_result gradient_core::push(const state_dict& gradients, state_dict& model) {
   if (!model.is_like(gradients)) refuse_server("gradients have the names, dtypes and shapes of the model");
   auto sent = gradients;
   sent.set_version(model.version());
-  for (const auto& each : choose()) {
-    if (is_gone(each)) continue;
-    try {
-      const bool counted = group_.wait_for<gradient_secondary>(name_of(each)).call(give, sent);
-      return {.counted = counted, .pulled = pull(model)};
-    } catch (const member_lost& failure) {
-      if (failure.had_begun()) throw;  // it may count
-    }
+  auto found = give_to_any(sent);
+  if (!found) {
+    wait_for_secondary();
+    found = give_to_any(sent);
   }
-  throw task_error(error_info(errc::peer_lost, text("no secondary of the gradient server '", name_, "' is there")));
+  if (!found) {
+    throw task_error(error_info(errc::peer_lost, text("no secondary of the gradient server '", name_, "' is there")));
+  }
+  return {.counted = found == gradient_verdict::counted, .pulled = pull(model)};
+}
+
+// One that has not started yet.
+void gradient_core::wait_for_secondary() {
+  for (const auto& each : how_.secondaries) {
+    if (is_gone(each)) continue;
+    static_cast<void>(group_.wait_for<gradient_secondary>(name_of(each)));
+    return;
+  }
 }
 
 void gradient_core::flush() {
   for (const auto& each : how_.secondaries) {
-    if (is_gone(each)) continue;
+    if (!group_.is_published(name_of(each))) continue;
     try {
-      group_.wait_for<gradient_secondary>(name_of(each)).call(flush_secondary);
+      group_.find<gradient_secondary>(name_of(each)).call(flush_secondary);
     } catch (const task_error& failure) {
       if (failure.code() != errc::peer_lost) throw;
     }

@@ -29,7 +29,7 @@ update_rule with_rate(const update_rule& rule, double rate) {
       rule.get());
 }
 
-std::int64_t take_at(gradient_primary& primary, const state_dict& sum, std::uint64_t count) {
+std::optional<std::int64_t> take_at(gradient_primary& primary, const state_dict& sum, std::uint64_t count) {
   return primary.take(sum, count);
 }
 
@@ -113,27 +113,43 @@ void learner::step(const state_dict& gradients, double factor) {
 
 // ---- the primary one
 
-gradient_primary::gradient_primary(std::shared_ptr<learner> by, model_server server, const gradient_options& how)
-    : by_(std::move(by)), server_(std::move(server)), how_(how) {}
+gradient_primary::gradient_primary(std::shared_ptr<learner> by, model_server server,
+                                   std::shared_ptr<failure_list> failed, const gradient_options& how)
+    : by_(std::move(by)), server_(std::move(server)), failed_(std::move(failed)), how_(how) {}
 
-std::int64_t gradient_primary::take(const state_dict& sum, std::uint64_t count) {
+std::optional<std::int64_t> gradient_primary::take(const state_dict& sum, std::uint64_t count) {
+  if (is_closed_) return std::nullopt;
   by_->require_like(sum);
   sum_.add(sum, count);
-  return ++parts_ == how_.batch ? step() : by_->model().version();
+  if (++parts_ >= how_.batch) step();
+  return by_->model().version();
 }
 
-std::int64_t gradient_primary::flush() { return parts_ != 0 ? step() : by_->model().version(); }
+void gradient_primary::flush() {
+  if (parts_ != 0) step();
+  if (parts_ == 0) return;
+  throw error(errc::invalid_argument,
+              text("the step of the model '", how_.model, "' failed: watch() says why, at its primary"));
+}
 
-std::int64_t gradient_primary::step() {
-  const auto count = static_cast<double>(sum_.count());
-  by_->step(sum_.sum(), how_.reduction == gradient_reduction::mean ? 1 / count : 1);
-  sum_.clear();
-  parts_ = 0;
-  if (!server_.push(by_->model(), {.pull_on_fail = false})) {
+void gradient_primary::close() {
+  is_closed_ = true;
+  flush();
+}
+
+// What it was to learn by waits for the next step where this one cannot be made.
+void gradient_primary::step() {
+  try {
+    const auto count = static_cast<double>(sum_.count());
+    by_->step(sum_.sum(), how_.reduction == gradient_reduction::mean ? 1 / count : 1);
+    sum_.clear();
+    parts_ = 0;
+    if (server_.push(by_->model(), {.pull_on_fail = false})) return;
     throw error(errc::invalid_argument,
                 text("the model '", how_.model, "' was pushed by another than its gradient server"));
+  } catch (...) {
+    failed_->note(std::current_exception());
   }
-  return by_->model().version();
 }
 
 // ---- a secondary one
@@ -142,36 +158,62 @@ gradient_secondary::gradient_secondary(std::function<remote_ref<gradient_primary
                                        std::shared_ptr<failure_list> failed, const gradient_options& how)
     : find_primary_(std::move(find_primary)), failed_(std::move(failed)), how_(how) {}
 
-bool gradient_secondary::give(const state_dict& gradients) {
-  const auto is_over = [&](future<std::int64_t>& each) {
-    if (!each.ready()) return false;
+// What the primary has not taken, and cannot take any more, is passed on with the next ones. Where it is not known
+// whether it has, it is not: it would count twice.
+std::exception_ptr gradient_secondary::look_at(passed& one) {
+  try {
+    const auto version = one.taken.get();
+    if (version) {
+      version_ = std::max(version_, *version);
+    } else {
+      sum_.add(one.what.sum(), one.what.count());
+    }
+  } catch (...) {
+    failed_->note(std::current_exception());
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+gradient_verdict gradient_secondary::give(const state_dict& gradients) {
+  if (is_closed_) return gradient_verdict::closed;
+  for (auto each = passed_.begin(); each != passed_.end();) {
+    const auto one = each++;
+    if (!one->taken.ready()) continue;
+    static_cast<void>(look_at(*one));
+    passed_.erase(one);
+  }
+  if (how_.staleness && version_ - gradients.version() > static_cast<std::int64_t>(*how_.staleness)) {
+    return gradient_verdict::too_old;
+  }
+  sum_.add(gradients, 1);
+  if (sum_.count() >= how_.batch) {
     try {
-      version_ = std::max(version_, each.get());
-    } catch (...) {
+      pass_on();
+    } catch (...) {  // with the next ones
       failed_->note(std::current_exception());
     }
-    return true;
-  };
-  std::erase_if(passed_, is_over);
-  if (how_.staleness && version_ - gradients.version() > static_cast<std::int64_t>(*how_.staleness)) return false;
-  sum_.add(gradients, 1);
-  if (sum_.count() == how_.batch) pass_on();
-  return true;
+  }
+  return gradient_verdict::counted;
 }
 
 void gradient_secondary::pass_on() {
-  try {
-    passed_.push_back(find_primary_().call_async(take_at, sum_.sum(), sum_.count()));
-  } catch (...) {
-    failed_->note(std::current_exception());
-    throw;
-  }
-  sum_.clear();
+  auto taken = find_primary_().call_async(take_at, sum_.sum(), sum_.count());
+  passed_.push_back({.what = std::exchange(sum_, {}), .taken = std::move(taken)});
 }
 
 void gradient_secondary::flush() {
   if (sum_.count() != 0) pass_on();
-  for (auto& each : std::exchange(passed_, {})) version_ = std::max(version_, each.get());
+  std::exception_ptr first;
+  for (auto& each : std::exchange(passed_, {})) {
+    if (const auto failure = look_at(each); first == nullptr) first = failure;
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+void gradient_secondary::close() {
+  is_closed_ = true;
+  flush();
 }
 
 }  // namespace muster::detail

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <muster/base/start_thread.hpp>
+
 namespace muster::detail {
 
 kv_async::kv_async(kv_sender& sender, const store& values, std::shared_ptr<future_home> home, std::size_t window,
@@ -24,9 +26,9 @@ kv_async::~kv_async() {
   if (thread.joinable()) thread.join();
 }
 
-bool kv_async::has(const store_key& key) const {
+bool kv_async::is_used() const {
   const scoped_lock lock(mutex_);
-  return schedule_.has(key);
+  return thread_.joinable();
 }
 
 future<void> kv_async::push(const store_key& key, kv_gradient gradient, int priority) {
@@ -43,7 +45,7 @@ future<tensor> kv_async::pull(const store_key& key, int priority) {
 
 void kv_async::add(const store_key& key, int priority, operation what) {
   const scoped_lock lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
   all_.emplace(schedule_.add(key, priority), std::move(what));
   changed_.notify_all();
 }

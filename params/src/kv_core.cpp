@@ -53,7 +53,9 @@ kv_core::kv_core(const kv_ticket& ticket, std::size_t rank)
       members_(ticket, rank, values_, [this](int head, const std::string& body) { return run_command(head, body); }),
       sender_(members_, values_, rank),
       loads_(members_.owner_count()),
-      async_(sender_, values_, members_.home(), how_.window, [this] { return end_of_call(); }) {}
+      async_(sender_, values_, members_.home(), how_.window, [this] { return end_of_call(); }) {
+  align_barriers();
+}
 
 deadline kv_core::end_of_call(std::chrono::nanoseconds given) const {
   return deadline::after(given.count() != 0 ? given : std::chrono::nanoseconds(timeout_.load()));
@@ -66,14 +68,34 @@ void kv_core::set_timeout(std::chrono::nanoseconds timeout) {
   timeout_ = timeout.count();
 }
 
+namespace {
+
+store_key barriers_of(std::size_t rank) { return key_of_all('b', std::to_string(rank)); }
+
+}  // namespace
+
+// How often that one has come to a barrier; of none there, 0.
+std::uint64_t kv_core::count_of(std::size_t rank) const {
+  const auto found = values_.try_pull<std::uint64_t>(barriers_of(rank));
+  return found ? found->value : 0;
+}
+
+// One that joins in another's place is as far as those that are there.
+void kv_core::align_barriers() {
+  if (members_.find(rank_).incarnation == 1) return;
+  std::uint64_t most = 0;
+  for (const auto each : members_.living()) most = std::max(most, count_of(each));
+  if (rank_ < how_.workers) values_.push(barriers_of(rank_), most);
+}
+
 // Each says in the store how often it has come: the spare owners do not.
 void kv_core::barrier(std::chrono::nanoseconds timeout) {
-  const auto count_of = [](std::size_t rank) { return key_of_all('b', std::to_string(rank)); };
-  const auto own = values_.push(count_of(rank_), rank_).version;
+  const auto own = count_of(rank_) + 1;
+  values_.push(barriers_of(rank_), own);
   wake_waiters(values_);
   std::string missing;
   const auto has_come = [&](std::size_t rank) {
-    if (values_.version(count_of(rank)) >= own) return true;
+    if (count_of(rank) >= own) return true;
     const auto found = members_.find(rank).state;
     if (found == member_state::lost) {
       throw task_error(error_info(errc::peer_lost, text("worker ", rank, " has died before a barrier")));
@@ -87,7 +109,8 @@ void kv_core::barrier(std::chrono::nanoseconds timeout) {
     }
     return missing.empty();
   };
-  if (wait_for_change(values_, count_of(rank_), have_come, end_of_call(timeout))) return;
+  if (wait_for_change(values_, barriers_of(rank_), have_come, end_of_call(timeout))) return;
+  values_.push(barriers_of(rank_), own - 1);  // it has not come, then
   throw task_error(
       error_info(errc::timed_out, text("a barrier of a key-value store waited in vain for workers ", missing)));
 }
@@ -107,18 +130,26 @@ void kv_core::note_init(const store_key& key) {
   throw error(errc::invalid_argument, text("the key ", key, " was initialized twice by worker ", rank_));
 }
 
+// It may be tried again.
+void kv_core::forget_init(const store_key& key) {
+  const scoped_lock lock(mutex_);
+  known_.erase(key);
+}
+
 void kv_core::init(const std::vector<store_key>& keys, const std::vector<tensor>& values) {
   require_as_many(keys.size(), values.size());
   for (const auto& each : keys) note_init(each);
   for (std::size_t each = 0; rank_ == 0 && each < keys.size(); ++each) {
     if (values_.contains(keys[each])) continue;
     const auto owner = choose_owner(values[each].nbytes());
-    static_cast<void>(values_.push_all({{keys[each], values[each], 0}, {key_beside(keys[each], 'o'), owner}}));
+    static_cast<void>(
+        values_.push_all({{keys[each], values[each], 0}, {key_beside(keys[each], 'o'), members_.as_owner(owner)}}));
   }
   const auto until = end_of_call();
   for (const auto& each : keys) {
     const auto is_there = [&] { return values_.contains(each); };
     if (wait_for_change(values_, each, is_there, until)) continue;
+    forget_init(each);
     throw task_error(error_info(errc::timed_out, text("worker ", rank_, " waited in vain for the value ", each,
                                                       ": rank 0 has not initialized it")));
   }
@@ -203,28 +234,30 @@ kv_gradient kv_core::gradient_of(const store_key& key, const tensor& value) {
   return {compression_.compress(value, residual), compression_};
 }
 
-// All are sent before any is waited for; those of keys that have asynchronous ones under way are behind these.
+// All are sent before any is waited for, also where some fail. Where there are asynchronous ones too, these are behind
+// them.
 void kv_core::push(const std::vector<store_key>& keys, std::vector<kv_gradient> gradients) {
   require_as_many(keys.size(), gradients.size());
   const auto until = end_of_call();
   for (const auto& each : keys) sender_.require_there(each);
   std::vector<kv_sending> all;
   std::vector<future<void>> behind;
-  for (std::size_t each = 0; each < keys.size(); ++each) {
-    if (async_.has(keys[each])) {
-      behind.push_back(async_.push(keys[each], std::move(gradients[each]), 0));
-    } else {
-      all.push_back(sender_.begin(keys[each], std::move(gradients[each]), until));
-    }
-  }
   std::exception_ptr first;
-  const auto note_failure = [&](const auto& wait) {
+  const auto note_failure = [&](const auto& step) {
     try {
-      wait();
+      step();
     } catch (...) {
       if (first == nullptr) first = std::current_exception();
     }
   };
+  const auto begin = [&](std::size_t each) {
+    if (async_.is_used()) {
+      behind.push_back(async_.push(keys[each], std::move(gradients[each]), 0));
+    } else {
+      all.push_back(sender_.begin(keys[each], std::move(gradients[each]), until));
+    }
+  };
+  for (std::size_t each = 0; each < keys.size(); ++each) note_failure([&] { begin(each); });
   for (auto& each : all) note_failure([&] { sender_.finish(each); });
   for (auto& each : behind) note_failure([&] { each.get(); });
   if (first != nullptr) std::rethrow_exception(first);

@@ -19,7 +19,7 @@ void look_at(kv_owner& owner) { owner.look_at_workers(); }
 
 std::size_t owners_of(const kv_options& how) { return how.owners != 0 ? how.owners : how.workers + how.spare_owners; }
 
-bool is_gone(member_state state) { return state == member_state::left || state == member_state::lost; }
+bool has_ended(member_state state) { return state == member_state::left || state == member_state::lost; }
 
 std::vector<std::size_t> places_of(const rpc_group& group, std::size_t count) {
   std::vector<std::size_t> all;
@@ -44,7 +44,7 @@ kv_members::kv_members(const kv_ticket& ticket, std::size_t rank, const store& v
       }
     };
     own_ = group_.publish(owner_of_rank(rank),
-                          kv_owner(values_, ticket.kind(), ticket.options(), list, std::move(command)));
+                          kv_owner(values_, as_owner(rank), ticket.kind(), ticket.options(), list, std::move(command)));
   }
   group_.on_change([this](const rpc_change&) {
     wake_waiters(values_);
@@ -78,26 +78,44 @@ std::vector<std::size_t> kv_members::living() const {
   return all;
 }
 
-std::optional<remote_ref<kv_owner>> kv_members::find_owner(std::size_t rank, deadline until) const {
-  const auto name = owner_of_rank(rank);
-  const auto is_over = [&] { return group_.is_published(name) || is_gone(find(rank).state); };
-  for (;;) {
-    if (!wait_for_change(values_, key_of_all('o'), is_over, until)) {
-      throw task_error(error_info(errc::timed_out, text("rank ", rank, ", which owns keys, was not there in time")));
-    }
-    if (!group_.is_published(name)) return std::nullopt;
-    try {
-      return group_.find<kv_owner>(name);
-    } catch (const error& failure) {
-      if (failure.code() != errc::invalid_argument) throw;  // else it has left meanwhile
-    }
+kv_ownership kv_members::as_owner(std::size_t rank) const {
+  const auto found = find(rank);
+  const bool is_it = found.incarnation != 0 && !has_ended(found.state);
+  return {.rank = rank, .incarnation = found.incarnation + (is_it ? 0U : 1U)};
+}
+
+bool kv_members::is_gone(const kv_ownership& which) const {
+  const auto found = find(which.rank);
+  return found.incarnation > which.incarnation || has_ended(found.state);
+}
+
+std::optional<remote_ref<kv_owner>> kv_members::find_owner(const kv_ownership& which, deadline until) const {
+  std::optional<remote_ref<kv_owner>> found;
+  const auto is_over = [&] {
+    found = published_by(which);
+    return found || is_gone(which);
+  };
+  if (wait_for_change(values_, key_of_all('o'), is_over, until)) return found;
+  throw task_error(error_info(errc::timed_out, text("rank ", which.rank, ", which owns keys, was not there in time")));
+}
+
+std::optional<remote_ref<kv_owner>> kv_members::published_by(const kv_ownership& which) const {
+  const auto name = owner_of_rank(which.rank);
+  if (!group_.is_published(name)) return std::nullopt;
+  try {
+    auto found = group_.find<kv_owner>(name);
+    if (found.incarnation() == which.incarnation) return found;
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_argument) throw;  // else it has left meanwhile
   }
+  return std::nullopt;
 }
 
 std::vector<remote_ref<kv_owner>> kv_members::owners(deadline until) const {
   std::vector<remote_ref<kv_owner>> all;
   for (std::size_t rank = 0; rank < owners_; ++rank) {
-    if (auto owner = find_owner(rank, until)) all.push_back(*std::move(owner));
+    if (has_ended(find(rank).state)) continue;
+    if (auto owner = find_owner(as_owner(rank), until)) all.push_back(*std::move(owner));
   }
   return all;
 }

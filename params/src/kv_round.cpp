@@ -8,11 +8,7 @@ namespace muster::detail {
 
 namespace {
 
-std::uint64_t last_of(const kv_rank_record& of) { return std::max(of.applied, of.failed); }
-
 std::uint32_t incarnation_of(std::uint64_t number) { return static_cast<std::uint32_t>(number >> kv_number_bits); }
-
-bool is_first(std::uint64_t number) { return number == first_number(incarnation_of(number)); }
 
 }  // namespace
 
@@ -21,21 +17,17 @@ kv_round::kv_round(kv_record so_far, std::size_t workers, std::size_t enough)
   record_.ranks.resize(std::max(record_.ranks.size(), workers));
 }
 
-std::uint64_t kv_round::next_number(std::size_t rank, std::uint32_t incarnation) const {
-  return std::max(last_of(record_.ranks[rank]) + 1, first_number(incarnation));
-}
-
 // One that an owner has answered before it died is known by its number. One that comes when its worker's death has been
-// told does not count any more.
+// told does not count any more. Numbers may be missing: of pushes that were refused.
 kv_round::verdict kv_round::look(std::size_t rank, std::uint64_t number) const {
   const auto& of = record_.ranks[rank];
-  if (incarnation_of(number) <= of.told) return number <= of.applied ? verdict::applied : verdict::failed;
+  const auto incarnation = incarnation_of(number);
   if (number == of.failed) return verdict::failed;
   if (number <= of.applied) return verdict::applied;
-  if (number != last_of(of) + 1 && !is_first(number)) return verdict::later;
-  if (of.is_late) return verdict::late;
+  if (number < of.failed || incarnation <= of.told || incarnation == of.pending) return verdict::failed;
   const auto before = given_.find(rank);
-  return before == given_.end() || before->second == number ? verdict::open : verdict::later;
+  if (before != given_.end() && before->second != number) return verdict::later;
+  return incarnation == of.late ? verdict::late : verdict::open;
 }
 
 void kv_round::give(std::size_t rank, std::uint64_t number) { given_.insert_or_assign(rank, number); }
@@ -79,10 +71,8 @@ kv_record kv_round::after_round(std::span<const kv_worker> workers) const {
   for (std::size_t rank = 0; rank < workers_; ++rank) {
     const auto found = given_.find(rank);
     auto& of = next.ranks[rank];
-    const auto state = workers[rank].state;
-    if (state == member_state::lost) of.told = workers[rank].incarnation;
     if (found == given_.end()) {
-      of.is_late = of.is_late || state == member_state::joined;
+      if (workers[rank].state == member_state::joined) of.late = workers[rank].incarnation;
       continue;
     }
     of.applied = found->second;
@@ -91,10 +81,20 @@ kv_record kv_round::after_round(std::span<const kv_worker> workers) const {
   return next;
 }
 
-kv_record kv_round::after_push(std::size_t rank, std::uint64_t number) const {
+// One that is joined anew is as far as the slowest of the others.
+kv_record kv_round::after_push(std::size_t rank, std::uint64_t number, std::span<const kv_worker> workers) const {
   auto next = record_;
-  next.ranks[rank].applied = number;
-  ++next.ranks[rank].pushes;
+  auto& of = next.ranks[rank];
+  if (of.applied != 0 && incarnation_of(of.applied) != incarnation_of(number)) {
+    for (std::size_t other = 0; other < workers_; ++other) {
+      const auto pushes = record_.ranks[other].pushes;
+      if (other == rank || pushes == 0 || workers[other].state != member_state::joined) continue;
+      of.pushes = of.applied != 0 ? pushes : std::min(of.pushes, pushes);
+      of.applied = 0;
+    }
+  }
+  of.applied = number;
+  ++of.pushes;
   return next;
 }
 
@@ -109,13 +109,14 @@ kv_record kv_round::after_failed_push(std::size_t rank, std::uint64_t number, st
 kv_record kv_round::after_late(std::size_t rank, std::uint64_t number) const {
   auto next = record_;
   next.ranks[rank].applied = number;
-  next.ranks[rank].is_late = false;
+  next.ranks[rank].late = 0;
   return next;
 }
 
-kv_record kv_round::after_telling(std::size_t rank) const {
+kv_record kv_round::after_telling(std::size_t rank, std::uint64_t number) const {
   auto next = record_;
-  next.ranks[rank].is_pending = false;
+  next.ranks[rank].failed = number;
+  next.ranks[rank].pending = 0;
   return next;
 }
 
@@ -127,15 +128,13 @@ kv_record kv_round::after_failure(std::span<const kv_worker> workers, bool is_lo
   for (std::size_t rank = 0; rank < workers_; ++rank) {
     const auto found = given_.find(rank);
     auto& of = next.ranks[rank];
+    of.late = 0;
+    of.pending = 0;
     if (workers[rank].state == member_state::lost) of.told = workers[rank].incarnation;
-    of.is_late = false;
-    const bool was_pending = std::exchange(of.is_pending, false);
     if (found != given_.end()) {
       of.failed = found->second;
     } else if (workers[rank].state == member_state::joined) {
-      const auto incarnation = workers[rank].incarnation;
-      if (!was_pending || incarnation_of(of.failed) != incarnation) of.failed = next_number(rank, incarnation);
-      of.is_pending = true;
+      of.pending = workers[rank].incarnation;
     }
   }
   return next;

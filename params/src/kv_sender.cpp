@@ -21,6 +21,12 @@ rpc_call_options within(deadline until) {
 
 std::string describe(kv_owner& owner) { return owner.describe_rounds(); }
 
+kv_answer withdraw_at(kv_owner& owner, const store_key& key, std::size_t rank, std::uint64_t number) {
+  return owner.withdraw(key, rank, number);
+}
+
+constexpr auto soon = std::chrono::seconds(1);
+
 }  // namespace
 
 kv_sender::kv_sender(const kv_members& members, const store& values, std::size_t rank)
@@ -51,7 +57,7 @@ kv_sending kv_sender::begin(const store_key& key, kv_gradient gradient, deadline
 // To the owner that the store names, which is another when that one has died.
 void kv_sender::send(kv_sending& which) {
   for (;;) {
-    const auto owner = values_.try_pull<std::size_t>(key_beside(which.key, 'o'));
+    const auto owner = values_.try_pull<kv_ownership>(key_beside(which.key, 'o'));
     if (!owner) throw error(errc::invalid_argument, text("there is no value ", which.key, ": init it first"));
     which.owner = owner->value;
     const auto to = members_.find_owner(which.owner, which.until);
@@ -68,20 +74,35 @@ void kv_sender::send(kv_sending& which) {
   }
 }
 
-// Of several that find an owner dead the first one says which is next.
-void kv_sender::take_over(const store_key& key, std::size_t from) {
+// Of several that find an owner gone the first one says which is next.
+void kv_sender::take_over(const store_key& key, const kv_ownership& from) {
   const auto note = key_beside(key, 'o');
-  const auto now = values_.try_pull<std::size_t>(note);
+  const auto now = values_.try_pull<kv_ownership>(note);
   if (!now || now->value != from) return;
   const auto owners = members_.owner_count();
   for (std::size_t each = 1; each <= owners; ++each) {
-    const auto next = (from + each) % owners;
+    const auto next = (from.rank + each) % owners;
     if (members_.find(next).state != member_state::joined) continue;
-    static_cast<void>(values_.push(note, next, {.expected = now->version}));
+    static_cast<void>(values_.push(note, members_.as_owner(next), {.expected = now->version}));
     return;
   }
+  throw task_error(error_info(errc::peer_lost, text("the owner of the key ", key, ", rank ", from.rank,
+                                                    ", is not there, and no other owner is")));
+}
+
+// One that does not come in time does not count any more, if its owner can be told soon.
+kv_answer kv_sender::withdraw(const kv_sending& which) const {
+  const auto rounds = describe_rounds();
+  const auto until = deadline::after(soon);
+  kv_answer found{.what = kv_answer::verdict::failed};
+  try {
+    const auto to = members_.find_owner(which.owner, until);
+    if (to) found = to->with(within(until)).call(withdraw_at, which.key, which.what.rank, which.what.number);
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch): it does not answer
+  }
+  if (found.what == kv_answer::verdict::applied) return found;
   throw task_error(error_info(
-      errc::peer_lost, text("the owner of the key ", key, ", rank ", from, ", is not there, and no other owner is")));
+      errc::timed_out, text("the push of ", which.key, " by worker ", rank_, " has not been applied in time", rounds)));
 }
 
 // Nothing when the owner is not there any more.
@@ -89,7 +110,7 @@ std::optional<kv_answer> kv_sender::answer_of(const kv_sending& which, outcome<k
   try {
     return std::move(how).get();
   } catch (const task_error& failure) {
-    if (failure.code() == errc::timed_out) throw_late(which);
+    if (failure.code() == errc::timed_out) return withdraw(which);
     if (failure.code() != errc::peer_lost) throw;
     return std::nullopt;
   }
@@ -100,7 +121,7 @@ std::optional<std::uint64_t> kv_sender::judge(const kv_sending& which, outcome<k
   if (!answer) return std::nullopt;
   if (answer->what == kv_answer::verdict::applied) return answer->version;
   if (answer->what == kv_answer::verdict::failed) throw_failed(which, *answer);
-  give_updater(which);
+  if (answer->what == kv_answer::verdict::lacks_updater) give_updater(which);
   return std::nullopt;
 }
 
@@ -130,19 +151,18 @@ void kv_sender::throw_failed(const kv_sending& which, const kv_answer& why) cons
                               text("the push of ", which.key, " by worker ", rank_, " had no effect: ", why.why)));
 }
 
-// With what the owners say that they wait for, as far as they say it soon.
-void kv_sender::throw_late(const kv_sending& which) const {
+// What the owners say that they wait for, as far as they say it soon.
+std::string kv_sender::describe_rounds() const {
   std::string rounds;
-  const auto soon = deadline::after(std::chrono::seconds(1));
+  const auto until = deadline::after(soon);
   try {
-    for (const auto& each : members_.owners(soon)) {
-      const auto found = each.with(within(soon)).call(describe);
+    for (const auto& each : members_.owners(until)) {
+      const auto found = each.with(within(until)).call(describe);
       if (!found.empty()) rounds += text(rounds.empty() ? ": " : "; ", found);
     }
   } catch (const error&) {  // NOLINT(bugprone-empty-catch): they are not there, or do not answer
   }
-  throw task_error(error_info(
-      errc::timed_out, text("the push of ", which.key, " by worker ", rank_, " has not been applied in time", rounds)));
+  return rounds;
 }
 
 }  // namespace muster::detail

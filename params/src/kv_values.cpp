@@ -29,16 +29,24 @@ std::optional<tensor> kv_values::find(const store_key& key) const {
   return std::move(found->value);
 }
 
-kv_record kv_values::record(const store_key& key) const {
-  auto found = all_.try_pull<kv_record>(key_beside(key, 'c'));
-  return found ? std::move(found->value) : kv_record();
+kv_ownership kv_values::owner(const store_key& key) const {
+  auto found = all_.try_pull<kv_ownership>(key_beside(key, 'o'));
+  return found ? found->value : kv_ownership();
+}
+
+pulled<kv_record> kv_values::record(const store_key& key) const {
+  return all_.try_pull<kv_record>(key_beside(key, 'c')).value_or(pulled<kv_record>{.value = {}});
 }
 
 pulled<bool> kv_values::wanted_updater() const {
   return all_.try_pull<bool>(key_of_all('u')).value_or(pulled<bool>{.value = false});
 }
 
-void kv_values::note(const store_key& key, const kv_record& record) const { all_.push(key_beside(key, 'c'), record); }
+bool kv_values::note(const store_key& key, pulled<kv_record>& record) const {
+  const auto made = all_.push(key_beside(key, 'c'), record.value, {.expected = record.version});
+  if (made) record.version = made.version;
+  return made.ok;
+}
 
 namespace {
 
@@ -70,14 +78,13 @@ public:
     apply_to_all({rule.value, {}, value(), next_, before, after, record.step}, gradients);
   }
 
-  /// Nothing when the value was changed meanwhile.
-  [[nodiscard]] std::optional<std::uint64_t> publish(const kv_record& record) {
-    made_.push_back(version_of<kv_record>(core_, key_beside(key_, 'c'), record));
+  /// Whether both were as they are known.
+  [[nodiscard]] push_all_result publish(const pulled<kv_record>& record) {
+    made_.push_back(version_of<kv_record>(core_, key_beside(key_, 'c'), record.value));
     std::vector<std::optional<std::uint64_t>> expected(made_.size());
     expected.front() = value_.version;
-    const auto found = new_version::publish_all(core_, made_, expected);
-    if (!found) return std::nullopt;
-    return found.versions.front();
+    expected.back() = record.version;
+    return new_version::publish_all(core_, made_, expected);
   }
 
 private:
@@ -96,8 +103,9 @@ private:
 
 }  // namespace
 
-std::uint64_t kv_values::apply(const store_key& key, std::span<const kv_gradient> gradients, const kv_record& after,
-                               const kv_updater& by) const {
+// Again where the program has pushed the value itself meanwhile.
+std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<const kv_gradient> gradients,
+                                              pulled<kv_record>& after, const kv_updater& by) const {
   for (;;) {
     auto record = after;
     kv_draft draft(all_, key);
@@ -105,11 +113,16 @@ std::uint64_t kv_values::apply(const store_key& key, std::span<const kv_gradient
     if (by) {
       apply_updater(by, key, gradients, draft.value(), draft.next());
     } else if (rule) {
-      draft.apply(*rule, gradients, record);
+      draft.apply(*rule, gradients, record.value);
     } else {
       apply_to_all({assign_rule(), {}, draft.value(), draft.next(), {}, {}, 1}, gradients);
     }
-    if (const auto version = draft.publish(record)) return *version;
+    const auto found = draft.publish(record);
+    if (found) {
+      after = {.value = std::move(record.value), .version = found.versions.back()};
+      return found.versions.front();
+    }
+    if (found.versions.back() != record.version) return std::nullopt;
   }
 }
 

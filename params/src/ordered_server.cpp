@@ -46,7 +46,7 @@ const detail::ordered_index::entry* detail::ordered_index::find(std::optional<st
 ordered_server::ordered_server(const store_ticket& box, std::string name, const ordered_options& how)
     : store_(box), name_(std::move(name)), depth_(how.depth) {
   if (depth_ == 0) throw error(errc::invalid_argument, "ordered_options::depth is 0: at least one version is kept");
-  const store_key key = text(name_, "/depth");
+  const store_key key = text(name_.size(), ':', name_, "/depth");
   static_cast<void>(store_.push(key, depth_, {.expected = 0}));
   const auto found = store_.pull<std::size_t>(key).value;
   if (found == depth_) return;
@@ -54,10 +54,10 @@ ordered_server::ordered_server(const store_ticket& box, std::string name, const 
                                            ", and was opened with the depth ", depth_));
 }
 
-store_key ordered_server::index_key(const std::string& key) const { return text(name_, "/versions/", key); }
+store_key ordered_server::index_key(const std::string& key) const { return text(name_.size(), ':', name_, "/v/", key); }
 
 store_key ordered_server::place_key(const std::string& key, std::uint64_t place) const {
-  return text(name_, "/", place, "/", key);
+  return text(name_.size(), ':', name_, "/", place, "/", key);
 }
 
 void ordered_server::throw_lost(const store_key& place) {

@@ -55,7 +55,9 @@ void change_finder::look_at_member(std::size_t member) {
   const auto gone = now.before_left ? rpc_change_kind::left : rpc_change_kind::lost;
   if (is_new && now.state == presence::expected) {  // it is joining: a later look, which may never come
     if (std::exchange(seen.is_here, false)) add(at_last, gone, member, seen.incarnation);
-    return;
+    if (!now.has_died_joining(domain_)) return;
+    seen = {.incarnation = now.incarnation, .is_here = false};
+    return add(at_last, rpc_change_kind::lost, member, now.incarnation);
   }
   if (is_new && seen.is_here) add(stamp, gone, member, seen.incarnation);
   for (auto each = seen.incarnation + 1; is_new && each < now.incarnation; ++each) {

@@ -119,14 +119,15 @@ std::optional<std::size_t> group_table::find(std::string_view name) const {
   return std::nullopt;
 }
 
-// Presence is written behind the identity, and read before it: so it is that process's, or of one before it, whose end
-// is known then.
+// One whose process has died while it joined is lost too.
 member_state member_view::told_as(const domain& where) const noexcept {
   if (state == presence::left) return member_state::left;
-  if (is_lost(where)) return member_state::lost;
+  if (is_lost(where) || has_died_joining(where)) return member_state::lost;
   return state == presence::joined ? member_state::joined : member_state::expected;
 }
 
+// Presence is written behind the identity, and read before it: so it is that process's, or of one before it, whose end
+// is known then.
 member_view member_view::of(const group_table& table, std::size_t member) noexcept {
   const auto& line = table.member(member);
   const auto found = line.presence.load(std::memory_order_seq_cst);

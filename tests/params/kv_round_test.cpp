@@ -53,7 +53,6 @@ TEST(KvRound, OneWorkersNextPushWaits) {
   round.give(0, first);
   EXPECT_EQ(round.look(0, first + 1), verdict::later);
   EXPECT_EQ(round.look(0, first), verdict::open) << "the same again";
-  EXPECT_EQ(round.look(1, first + 1), verdict::later) << "one that has overtaken another";
 }
 
 TEST(KvRound, ADeathBeforeAPushIsToldOnceToEach) {
@@ -66,7 +65,20 @@ TEST(KvRound, ADeathBeforeAPushIsToldOnceToEach) {
   EXPECT_EQ(round.look(0, first), verdict::failed);
   EXPECT_EQ(round.look(1, first), verdict::failed) << "its push is yet to come";
   EXPECT_EQ(round.look(0, first + 1), verdict::open);
+  round.note(round.after_telling(1, first));
+  EXPECT_EQ(round.look(1, first), verdict::failed) << "again, as its owner died before it answered";
   EXPECT_EQ(round.look(1, first + 1), verdict::open);
+}
+
+TEST(KvRound, NumbersMayBeMissing) {
+  auto round = round_of(2);
+  const std::vector workers{here, dead};
+  EXPECT_EQ(round.look(0, first + 5), verdict::open) << "those before were refused";
+  round.give(0, first + 5);
+  round.drop(0);
+  EXPECT_EQ(round.look(0, first + 6), verdict::open) << "the one before was taken back";
+  round.begin(round.after_failure(workers, true, "why"));
+  EXPECT_EQ(round.look(0, first + 9), verdict::failed) << "whatever the number of the push that it is told with";
 }
 
 TEST(KvRound, TwoDeathsBeforeAPushAreToldWithIt) {
@@ -76,6 +88,7 @@ TEST(KvRound, TwoDeathsBeforeAPushAreToldWithIt) {
   round.give(0, first + 1);
   round.begin(round.after_failure(std::vector{here, here, dead}, true, "two"));
   EXPECT_EQ(round.look(1, first), verdict::failed);
+  round.note(round.after_telling(1, first));
   EXPECT_EQ(round.look(1, first + 1), verdict::open);
 }
 
@@ -83,10 +96,11 @@ TEST(KvRound, OneThatHasBeenToldIsToldOfTheNextDeathWithItsNextPush) {
   auto round = round_of(3);
   round.give(0, first);
   round.begin(round.after_failure(std::vector{here, here, dead}, true, "one"));
-  round.note(round.after_telling(1));
+  round.note(round.after_telling(1, first));
   round.give(0, first + 1);
   round.begin(round.after_failure(std::vector{here, here, dead}, true, "two"));
   EXPECT_EQ(round.look(1, first + 1), verdict::failed);
+  round.note(round.after_telling(1, first + 1));
   EXPECT_EQ(round.look(1, first + 2), verdict::open);
 }
 
@@ -98,7 +112,7 @@ TEST(KvRound, APushBeforeItsWorkersDeathCounts) {
   round.give(0, first);
   EXPECT_TRUE(round.is_complete(workers));
   round.begin(round.after_round(workers));
-  EXPECT_EQ(round.find_loss(workers), std::nullopt) << "nobody waits for what it has not pushed";
+  EXPECT_EQ(round.find_loss(workers), 1U) << "the next round is the one that lacks it";
 }
 
 TEST(KvRound, APushThatComesAfterItsWorkersDeathWasToldDoesNotCount) {
@@ -139,13 +153,22 @@ TEST(KvRound, WithEnoughPushesItIsCompleteAndLaterOnesAreDroppedOnce) {
 TEST(KvRound, StalenessIsCountedAgainstTheSlowestThatHasPushed) {
   auto round = round_of(3);
   const std::vector workers{here, here, here};
-  for (std::uint64_t each = 0; each < 3; ++each) round.begin(round.after_push(0, first + each));
+  for (std::uint64_t each = 0; each < 3; ++each) round.begin(round.after_push(0, first + each, workers));
   EXPECT_FALSE(round.is_ahead(0, 1, workers)) << "no other has pushed yet";
-  round.begin(round.after_push(1, first));
+  round.begin(round.after_push(1, first, workers));
   EXPECT_TRUE(round.is_ahead(0, 1, workers));
   EXPECT_FALSE(round.is_ahead(0, 2, workers));
   EXPECT_FALSE(round.is_ahead(0, 1, std::vector{here, dead, here})) << "a dead one is not waited for";
   EXPECT_FALSE(round.is_ahead(1, 0, workers));
+}
+
+TEST(KvRound, ARankThatIsJoinedAnewIsAsFarAsTheSlowest) {
+  auto round = round_of(2);
+  const std::vector workers{here, here};
+  round.begin(round.after_push(1, first, workers));
+  for (std::uint64_t each = 0; each < 5; ++each) round.begin(round.after_push(0, first + each, workers));
+  round.begin(round.after_push(1, first_number(2), workers));
+  EXPECT_EQ(round.record().ranks[1].pushes, 6U);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include <muster/device/tensor.hpp>
 #include <muster/params.hpp>
+#include <muster/params/detail/kv_round.hpp>
 #include <muster/pool/process.hpp>
 #include <muster/queue/event.hpp>
 
@@ -115,7 +116,9 @@ unsigned step(test::tracee& traced, unsigned instructions, const std::function<b
   return done;
 }
 
-void make_owner(const store& values, std::size_t rank) { values.push(std::string("\1o'w"), rank); }
+void make_owner(const store& values, std::size_t rank) {
+  values.push(std::string("\1o'w"), detail::kv_ownership{.rank = rank, .incarnation = 1});
+}
 
 // ---- an owner that takes a round's pushes
 

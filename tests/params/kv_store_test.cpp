@@ -19,6 +19,7 @@
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/sparse_rows.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/params/detail/kv_round.hpp>
 #include <muster/params/kv_store.hpp>
 #include <muster/pool/process.hpp>
 #include <muster/queue/event.hpp>
@@ -122,6 +123,15 @@ TEST(KvStore, ListsOfKeysAndTheSameKeyTwice) {
   EXPECT_THAT(text_of([&] { kv.push({5, 7}, {ones(small)}); }), HasSubstr("2 keys and 1 values"));
   kv.init("late", ones(small, 9));
   EXPECT_THAT(kv.pull("late").to_vector<float>(), Each(9)) << "a key that is made after others were pushed";
+}
+
+TEST(KvStore, AfterARefusedPushTheNextOneCounts) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small));
+  EXPECT_THROW(kv.push("w", ones(odd)), error);
+  EXPECT_THROW(kv.push_async("w", ones(odd)).get(), error);
+  kv.push("w", ones(small, 3));
+  EXPECT_THAT(kv.pull("w").to_vector<float>(), Each(3));
 }
 
 TEST(KvStore, KeysOf64BitsAreTold) {
@@ -511,9 +521,14 @@ void push_in_a_circle(const kv_ticket& ticket, std::size_t rank) {
            said.find("the round of 'a' has the pushes of workers 0 and waits for workers 1") != std::string::npos &&
            said.find("the round of 'b' has the pushes of workers 1 and waits for workers 0") != std::string::npos;
   };
-  while (!says_all(text_of([&] { kv.push(rank == 0 ? "a" : "b", ones(small)); }))) {
+  const std::vector<std::string> told{"first is told", "second is told"};
+  while (!kv.values().contains(told[0]) || !kv.values().contains(told[1])) {
+    if (says_all(text_of([&] { kv.push(rank == 0 ? "a" : "b", ones(small)); }))) kv.values().push(told[rank], 1);
   }
-  kv.barrier(60s);
+  kv.set_timeout(60s);
+  kv.barrier();
+  kv.push({"a", "b"}, {ones(small, 5), ones(small, 5)});
+  require_all(kv.pull("a"), 10, "none of those that were late");
 }
 
 TEST(KvStoreSync, ATimeOutSaysWhichRoundsWaitForWhom) {
@@ -524,7 +539,10 @@ TEST(KvStoreSync, ATimeOutSaysWhichRoundsWaitForWhom) {
 // An owner that has joined under a dead one's rank has no updater, until a worker gives it its own.
 void push_to_a_new_owner(const kv_ticket& ticket, std::size_t rank) {
   const kv_store kv(ticket, rank);
-  if (rank != 0) return kv.run();
+  if (rank != 0) {
+    kv.values().push("spare owners", rank);
+    return kv.run();
+  }
   kv.init("w", ones(small, 0));
   kv.set_updater(add_twice);
   kv.push("w", ones(small));
@@ -539,10 +557,11 @@ TEST(KvStoreSync, ANewOwnerIsGivenTheUpdater) {
   std::vector<process> all = start(ticket, 2, push_to_a_new_owner);
   const store values(ticket.values());
   ASSERT_TRUE(values.wait_for("pushed", 1));
-  values.push(std::string("\1o'w"), std::size_t{1});  // the key is the spare owner's from now on
   all[1].kill(SIGKILL);
   all[1].join();
   all[1] = process(push_to_a_new_owner, ticket, 1);
+  ASSERT_TRUE(values.wait_for("spare owners", 2));
+  values.push(std::string("\1o'w"), detail::kv_ownership{.rank = 1, .incarnation = 2});
   values.push("anew", 1);
   join_all(all);
 }

@@ -63,7 +63,8 @@ struct kv_async_options {
 /// with so many pushes; a worker that was too late for one has its next push dropped, and is with the others again. Of
 /// kind async each push is applied as it comes. What is applied: the updater or the rule that was set last; else the
 /// value becomes the sum of the round (sync), or what was pushed.
-/// **Workers push the same keys in the same order**, or in lists, or by push_async: else they wait for one another.
+/// **Workers push the same keys in the same order**, or in lists, or by push_async, up to kv_options::window keys at
+/// once: else they wait for one another. A push that is not applied in time is taken back, where its owner answers.
 /// **Deaths.** When the owner of a key dies another one goes on from what is in the store, states of rules included; a
 /// push counts once, also one that is sent again. A rank whose process has died can be joined anew.
 /// Errors: errc::invalid_argument for a key that is not there, a dtype or shape that is not the value's, and a key that

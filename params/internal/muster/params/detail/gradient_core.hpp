@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <muster/base/detail/mutex.hpp>
@@ -43,6 +44,10 @@ private:
   [[nodiscard]] bool is_gone(const std::string& member) const;
   [[nodiscard]] std::vector<std::string> choose() MUSTER_EXCLUDES(mutex_);
   void flush_own();
+  template <class Reducer>
+  void close_own(const std::string& name, void (*close)(Reducer&));
+  [[nodiscard]] std::optional<gradient_verdict> give_to_any(const state_dict& gradients) MUSTER_EXCLUDES(mutex_);
+  void wait_for_secondary();
   [[nodiscard]] std::string find_untold_death() MUSTER_EXCLUDES(mutex_);
   void flush_now_and_then() MUSTER_EXCLUDES(mutex_);
 
@@ -57,7 +62,8 @@ private:
   condition changed_;
   std::shared_ptr<learner> learner_ MUSTER_GUARDED_BY(mutex_);
   bool runs_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::set<std::string> told_ MUSTER_GUARDED_BY(mutex_);  // reducers whose deaths watch() has said
+  std::set<std::pair<std::string, std::uint32_t>> told_
+      MUSTER_GUARDED_BY(mutex_);  // incarnations of reducers whose deaths watch() has said
   std::mt19937_64 random_ MUSTER_GUARDED_BY(mutex_);
   std::thread flusher_;
 };

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -79,20 +80,32 @@ private:
 /// Thread safety: belongs to one thread at a time.
 class gradient_primary {
 public:
-  gradient_primary(std::shared_ptr<learner> by, model_server server, const gradient_options& how);
+  gradient_primary(std::shared_ptr<learner> by, model_server server, std::shared_ptr<failure_list> failed,
+                   const gradient_options& how);
 
-  /// Returns the model's version.
-  std::int64_t take(const state_dict& sum, std::uint64_t count);
-  std::int64_t flush();
+  /// Returns the model's version; nothing when it is closed, and has taken nothing.
+  std::optional<std::int64_t> take(const state_dict& sum, std::uint64_t count);
+  void flush();
+  /// Flushes; from then on it takes nothing.
+  void close();
 
 private:
-  std::int64_t step();
+  void step();
 
   std::shared_ptr<learner> by_;
   model_server server_;
+  std::shared_ptr<failure_list> failed_;
   gradient_options how_;
   gradient_sum sum_;
   std::size_t parts_ = 0;
+  bool is_closed_ = false;
+};
+
+/// What a secondary says to gradients.
+enum class gradient_verdict : std::uint8_t {
+  counted,
+  too_old,  ///< they are of too old a model
+  closed    ///< it takes none any more
 };
 
 /// Adds up gradients of clients. A remote value.
@@ -103,20 +116,29 @@ public:
   gradient_secondary(std::function<remote_ref<gradient_primary>()> find_primary, std::shared_ptr<failure_list> failed,
                      const gradient_options& how);
 
-  /// Whether they count.
-  bool give(const state_dict& gradients);
+  gradient_verdict give(const state_dict& gradients);
   /// Returns when all that was given has come to the primary. Throws what kept it from that.
   void flush();
+  /// Flushes; from then on it takes nothing.
+  void close();
 
 private:
+  /// A sum that is under way to the primary.
+  struct passed {
+    gradient_sum what;
+    future<std::optional<std::int64_t>> taken;
+  };
+
   void pass_on();
+  std::exception_ptr look_at(passed& one);
 
   std::function<remote_ref<gradient_primary>()> find_primary_;
   std::shared_ptr<failure_list> failed_;
   gradient_options how_;
   gradient_sum sum_;
   std::int64_t version_ = 0;  // the newest that is known here
-  std::vector<future<std::int64_t>> passed_;
+  std::list<passed> passed_;
+  bool is_closed_ = false;
 };
 
 }  // namespace muster::detail

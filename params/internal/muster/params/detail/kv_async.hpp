@@ -34,8 +34,8 @@ public:
 
   [[nodiscard]] future<void> push(const store_key& key, kv_gradient gradient, int priority) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] future<tensor> pull(const store_key& key, int priority) MUSTER_EXCLUDES(mutex_);
-  /// Whether an operation of that key has not ended.
-  [[nodiscard]] bool has(const store_key& key) const MUSTER_EXCLUDES(mutex_);
+  /// Whether there were any operations.
+  [[nodiscard]] bool is_used() const MUSTER_EXCLUDES(mutex_);
 
 private:
   struct operation {

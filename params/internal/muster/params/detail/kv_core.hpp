@@ -62,6 +62,9 @@ public:
 private:
   [[nodiscard]] std::size_t choose_owner(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
   [[nodiscard]] bool run_command(int head, const std::string& body) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::uint64_t count_of(std::size_t rank) const;
+  void align_barriers();
+  void forget_init(const store_key& key) MUSTER_EXCLUDES(mutex_);
   void note_init(const store_key& key) MUSTER_EXCLUDES(mutex_);
 
   const kv_kind kind_;

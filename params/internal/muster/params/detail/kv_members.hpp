@@ -19,9 +19,6 @@
 
 namespace muster::detail {
 
-/// Of an owner that leaves: it cannot tell any more which workers are there.
-struct owner_leaves : std::exception {};
-
 /// Those that take part in a key-value store: which of them are there, and the parts of those that own keys.
 ///
 /// Thread safety: safe.
@@ -42,11 +39,18 @@ public:
   [[nodiscard]] kv_worker find(std::size_t rank) const;
   [[nodiscard]] std::vector<kv_worker> workers() const;
   [[nodiscard]] std::vector<std::size_t> living() const;
-  /// One that joins publishes its part next; of one that is not there: nothing. Throws errc::timed_out.
-  [[nodiscard]] std::optional<remote_ref<kv_owner>> find_owner(std::size_t rank, deadline until) const;
+  /// What the store is to name as the owner: that rank as it is, or as it will be when it joins.
+  [[nodiscard]] kv_ownership as_owner(std::size_t rank) const;
+  /// Whether that one will never be there (again).
+  [[nodiscard]] bool is_gone(const kv_ownership& which) const;
+  /// Waits for one that is to join, and for what it publishes next; of one that is gone: nothing. Throws
+  /// errc::timed_out.
+  [[nodiscard]] std::optional<remote_ref<kv_owner>> find_owner(const kv_ownership& which, deadline until) const;
   [[nodiscard]] std::vector<remote_ref<kv_owner>> owners(deadline until) const;
 
 private:
+  [[nodiscard]] std::optional<remote_ref<kv_owner>> published_by(const kv_ownership& which) const;
+
   const std::size_t workers_;
   const std::size_t owners_;
   const store values_;

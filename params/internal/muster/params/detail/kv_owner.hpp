@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -23,9 +24,10 @@ namespace muster::detail {
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct kv_answer {
   enum class verdict : std::uint8_t {
-    applied,       ///< it has counted: that version of the value has it
-    failed,        ///< its round had no effect
-    lacks_updater  ///< the owner has not the updater that all are to use
+    applied,        ///< it has counted: that version of the value has it
+    failed,         ///< its round had no effect
+    lacks_updater,  ///< the owner has not the updater that all are to use
+    no_owner        ///< the key has another owner
   };
 
   verdict what = verdict::applied;
@@ -51,6 +53,9 @@ struct kv_push {
   kv_gradient gradient{};
 };
 
+/// Of an owner that leaves: it cannot tell any more which workers are there.
+struct owner_leaves : std::exception {};
+
 /// The part of a key-value store that owns keys: it takes pushes, and answers each when it has counted, or cannot count
 /// any more. All that matters afterwards is in the store: another owner goes on from there when this one dies.
 ///
@@ -63,11 +68,20 @@ public:
   /// Runs a command of the program's; false where it has set no function for that.
   using command_runner = std::function<bool(int head, const std::string& body)>;
 
-  kv_owner(const store& values, kv_kind kind, const kv_options& how, worker_list workers, command_runner command)
-      : values_(values), kind_(kind), how_(how), workers_(std::move(workers)), command_(std::move(command)) {}
+  /// `self`: as the store names it.
+  kv_owner(const store& values, const kv_ownership& self, kv_kind kind, const kv_options& how, worker_list workers,
+           command_runner command)
+      : values_(values),
+        self_(self),
+        kind_(kind),
+        how_(how),
+        workers_(std::move(workers)),
+        command_(std::move(command)) {}
 
   /// Throws errc::invalid_argument, with key and worker, for what does not fit the value.
   void push(const store_key& key, kv_push what, kv_reply reply);
+  /// Takes a push back that has not counted yet. Returns what has become of it.
+  [[nodiscard]] kv_answer withdraw(const store_key& key, std::size_t rank, std::uint64_t number);
   /// A worker has died, left, or joined.
   void look_at_workers();
   [[nodiscard]] bool run_command(int head, const std::string& body) const { return command_(head, body); }
@@ -83,6 +97,7 @@ private:
   };
   struct state {
     kv_round round;
+    std::uint64_t version = 0;               // of the record, in the store
     std::map<std::size_t, waiting> given{};  // those of the round, by rank
     std::list<waiting> others{};             // that came too early
   };
@@ -90,13 +105,19 @@ private:
   [[nodiscard]] bool lacks_updater();
   [[nodiscard]] state& state_of(const store_key& key);
   void settle(const store_key& key, state& of);
+  void settle_once(const store_key& key, state& of, bool& goes_on);
   bool sort_one(const store_key& key, state& of, waiting& one, const std::vector<kv_worker>& workers);
   bool apply_alone(const store_key& key, state& of, waiting& one, const std::vector<kv_worker>& workers);
   void apply_round(const store_key& key, state& of, const std::vector<kv_worker>& workers);
   void fail_round(const store_key& key, state& of, const std::vector<kv_worker>& workers, const kv_answer& why,
                   const error_info* failure);
+  void note(const store_key& key, state& of, kv_record record);
+  void fail_all(state& of, const error_info& why) noexcept;
+  void give_up(state& of);
+  void reload(const store_key& key, state& of);
 
   kv_values values_;
+  kv_ownership self_;
   kv_kind kind_;
   kv_options how_;
   worker_list workers_;

@@ -22,6 +22,21 @@ struct kv_worker {
   std::uint32_t incarnation = 0;  ///< how often its rank has been joined
 };
 
+/// Who owns a key: that incarnation of that rank. It lies in the store, and is another one only when that one is gone
+/// for good, so that an owner that it names stays the owner as long as it is there.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct kv_ownership {
+  std::uint64_t rank = 0;
+  std::uint32_t incarnation = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rank, incarnation);
+  }
+  friend bool operator==(const kv_ownership&, const kv_ownership&) = default;
+};
+
 /// The number of a worker's push of a key: higher ones are later. Those of a rank that is joined anew begin behind all
 /// of the one before.
 ///
@@ -41,12 +56,12 @@ struct kv_rank_record {
   std::uint64_t failed = 0;   ///< number of the last one that had no effect
   std::uint64_t pushes = 0;   ///< how many have counted
   std::uint32_t told = 0;     ///< the incarnation whose death the others have been told of
-  bool is_pending = false;    ///< the one that had no effect is yet to come
-  bool is_late = false;       ///< its next push belongs to a round that is over
+  std::uint32_t pending = 0;  ///< the incarnation whose next push has no effect; 0: none's
+  std::uint32_t late = 0;     ///< the incarnation whose next push belongs to a round that is over; 0: none's
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(applied, failed, pushes, told, is_pending, is_late);
+    archive(applied, failed, pushes, told, pending, late);
   }
   friend bool operator==(const kv_rank_record&, const kv_rank_record&) = default;
 };
@@ -81,7 +96,7 @@ public:
     applied,  ///< it has counted
     failed,   ///< it had no effect
     late,     ///< its round is over without it
-    later     ///< its worker's push before it comes first
+    later     ///< its worker's push before it is in the round that is open
   };
 
   /// `enough`: how many make a round complete; 0: all that are there.
@@ -90,6 +105,8 @@ public:
   [[nodiscard]] verdict look(std::size_t rank, std::uint64_t number) const;
   /// Requires: look() says open.
   void give(std::size_t rank, std::uint64_t number);
+  /// Takes that back.
+  void drop(std::size_t rank) { given_.erase(rank); }
   [[nodiscard]] bool has(std::size_t rank) const { return given_.contains(rank); }
   [[nodiscard]] bool is_empty() const noexcept { return given_.empty(); }
   [[nodiscard]] const kv_record& record() const noexcept { return record_; }
@@ -105,13 +122,13 @@ public:
   /// What the record becomes when the round is applied.
   [[nodiscard]] kv_record after_round(std::span<const kv_worker> workers) const;
   /// … when one push is applied alone.
-  [[nodiscard]] kv_record after_push(std::size_t rank, std::uint64_t number) const;
+  [[nodiscard]] kv_record after_push(std::size_t rank, std::uint64_t number, std::span<const kv_worker> workers) const;
   /// … when one push has no effect, alone.
   [[nodiscard]] kv_record after_failed_push(std::size_t rank, std::uint64_t number, std::string why) const;
   /// … when a push that is late is dropped.
   [[nodiscard]] kv_record after_late(std::size_t rank, std::uint64_t number) const;
-  /// … when a worker has been told of one that had no effect.
-  [[nodiscard]] kv_record after_telling(std::size_t rank) const;
+  /// … when a worker is told, with that push, of what had no effect before.
+  [[nodiscard]] kv_record after_telling(std::size_t rank, std::uint64_t number) const;
   /// … when the round has no effect: each worker that is there is told once, with its push or with its next one.
   [[nodiscard]] kv_record after_failure(std::span<const kv_worker> workers, bool is_loss, std::string why) const;
   /// The next round.
@@ -120,8 +137,6 @@ public:
   void note(kv_record record) { record_ = std::move(record); }
 
 private:
-  [[nodiscard]] std::uint64_t next_number(std::size_t rank, std::uint32_t incarnation) const;
-
   kv_record record_;
   std::size_t workers_;
   std::size_t enough_;

@@ -25,15 +25,19 @@ public:
   explicit kv_values(store all) : all_(std::move(all)) {}
 
   [[nodiscard]] std::optional<tensor> find(const store_key& key) const;
-  [[nodiscard]] kv_record record(const store_key& key) const;
+  [[nodiscard]] kv_ownership owner(const store_key& key) const;
+  [[nodiscard]] pulled<kv_record> record(const store_key& key) const;
   [[nodiscard]] std::uint64_t version(const store_key& key) const { return all_.version(key); }
   /// Whether an updater is to be used, and which.
   [[nodiscard]] pulled<bool> wanted_updater() const;
-  void note(const store_key& key, const kv_record& record) const;
+  /// Publishes a record, where it was of that version. False where another owner has published one meanwhile.
+  [[nodiscard]] bool note(const store_key& key, pulled<kv_record>& record) const;
   /// Makes the next value of gradients, which are summed in their order: by the updater, if there is one, else by the
-  /// rule that is set, else as their sum. Returns its version. Throws what the updater throws, with nothing changed.
-  std::uint64_t apply(const store_key& key, std::span<const kv_gradient> gradients, const kv_record& after,
-                      const kv_updater& by) const;
+  /// rule that is set, else as their sum; and publishes it with the record, as note(). Returns its version, and `after`
+  /// is as it was published; nothing where another owner has published a record meanwhile. Throws what the updater
+  /// throws, with nothing changed.
+  [[nodiscard]] std::optional<std::uint64_t> apply(const store_key& key, std::span<const kv_gradient> gradients,
+                                                   pulled<kv_record>& after, const kv_updater& by) const;
 
 private:
   store all_;

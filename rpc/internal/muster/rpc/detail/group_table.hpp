@@ -157,6 +157,10 @@ struct member_view {
   }
   /// As programs are told.
   [[nodiscard]] member_state told_as(const domain& where) const noexcept;
+  /// Whether its process is gone, and was about to join.
+  [[nodiscard]] bool has_died_joining(const domain& where) const noexcept {
+    return state == presence::expected && incarnation != 0 && !who.is_alive(where);
+  }
   /// Whether it had joined, and its process is gone.
   [[nodiscard]] bool is_lost(const domain& where) const noexcept {
     return state == presence::joined && !who.is_alive(where);
