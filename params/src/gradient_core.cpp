@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
+#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exceptions.hpp>
@@ -69,7 +70,7 @@ bool gradient_core::is_gone(const std::string& member) const {
 
 void gradient_core::manage(const state_dict& model, const update_rule& rule, learner::schedule rate) {
   if (!is_primary()) refuse_server(text("the model is managed by '", how_.primary, "', and this is '", own_, "'"));
-  auto made = std::make_shared<learner>(model, rule, std::move(rate));
+  auto made = std::make_shared<learner>(model, rule, std::move(rate), how_.reduction);
   const scoped_lock lock(mutex_);
   if (runs_) refuse_server("manage() comes before start()");
   if (const auto newest = values_->pull(how_.model)) {
@@ -97,7 +98,9 @@ void gradient_core::start() {
     static_cast<void>(group_.publish(name_of(own_), gradient_secondary(find, failures_, how_)));
   }
   runs_ = true;
-  if (how_.flush_after.count() > 0) flusher_ = start_thread([this] { flush_now_and_then(); });
+  if (how_.flush_after.count() <= 0) return;
+  const signals_blocked quiet;  // they are for the program's threads
+  flusher_ = start_thread([this] { flush_now_and_then(); });
 }
 
 void gradient_core::stop() {
@@ -199,23 +202,18 @@ gradient_result gradient_core::push(const state_dict& gradients, state_dict& mod
   auto sent = gradients;
   sent.set_version(model.version());
   auto found = give_to_any(sent);
-  if (!found) {
-    wait_for_secondary();
-    found = give_to_any(sent);
-  }
-  if (!found) {
-    throw task_error(error_info(errc::peer_lost, text("no secondary of the gradient server '", name_, "' is there")));
-  }
+  for (; !found; found = give_to_any(sent)) wait_for_secondary();
   return {.counted = found == gradient_verdict::counted, .pulled = pull(model)};
 }
 
-// One that has not started yet.
+// For one that has not started yet, or will again.
 void gradient_core::wait_for_secondary() {
   for (const auto& each : how_.secondaries) {
     if (is_gone(each)) continue;
     static_cast<void>(group_.wait_for<gradient_secondary>(name_of(each)));
     return;
   }
+  throw task_error(error_info(errc::peer_lost, text("no secondary of the gradient server '", name_, "' is there")));
 }
 
 void gradient_core::flush() {

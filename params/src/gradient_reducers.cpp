@@ -10,7 +10,8 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/arithmetic.hpp>
-#include <muster/parallel/detail/rule_kernels.hpp>
+
+#include "kv_apply.hpp"
 
 namespace muster::detail {
 
@@ -67,10 +68,11 @@ void gradient_sum::clear() noexcept {
 
 // ---- steps
 
-learner::learner(const state_dict& model, const update_rule& rule, schedule rate)
+learner::learner(const state_dict& model, const update_rule& rule, schedule rate, gradient_reduction reduction)
     : model_(model.clone()), rule_(rule), rate_(std::move(rate)) {
   rule.require();
-  for (const auto& name : model_.names()) rule.require(model_.at(name).dtype(), reduction_op::sum);
+  const auto op = reduction == gradient_reduction::mean ? reduction_op::avg : reduction_op::sum;
+  for (const auto& name : model_.names()) rule.require(model_.at(name).dtype(), op);
   for (std::size_t each = 0; each < rule.state_count(); ++each) {
     std::vector<std::pair<std::string, tensor>> zeros;
     for (const auto& name : model_.names()) {
@@ -93,21 +95,9 @@ void learner::step(const state_dict& gradients, double factor) {
   for (const auto& name : model_.names()) {
     const auto value = model_.at(name);
     const auto gradient = gradients.at(name);
-    const std::byte* const from = gradient.data();
-    std::byte* const to = value.data();
-    std::vector<std::byte*> states;
-    for (const auto& each : states_) states.push_back(each.at(name).data());
-    const std::vector<const std::byte*> before(states.begin(), states.end());
-    apply(rule, {.type = value.dtype(),
-                 .op = reduction_op::sum,
-                 .gradients = std::span(&from, 1),
-                 .weights = std::span(&factor, 1),
-                 .value = to,
-                 .new_values = std::span(&to, 1),
-                 .old_states = before,
-                 .new_states = states,
-                 .step = steps_,
-                 .count = value.size()});
+    std::vector<tensor> states;
+    for (const auto& each : states_) states.push_back(each.at(name));
+    apply_rule({rule, value, value, states, states, steps_}, std::span(&gradient, 1), factor);
   }
 }
 

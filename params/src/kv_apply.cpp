@@ -20,24 +20,6 @@ std::vector<Byte*> places_of(std::span<const tensor> all) {
   return places;
 }
 
-void apply_rule(const rule_step& of) {
-  const auto from = places_of<const std::byte>(of.gradients);
-  const std::vector<double> weights(from.size(), 1.0);
-  const auto before = places_of<const std::byte>(of.before);
-  const auto after = places_of<std::byte>(of.after);
-  auto* const to = of.next.data();
-  apply(of.rule, {.type = of.value.dtype(),
-                  .op = reduction_op::sum,
-                  .gradients = from,
-                  .weights = weights,
-                  .value = of.value.data(),
-                  .new_values = std::span(&to, 1),
-                  .old_states = before,
-                  .new_states = after,
-                  .step = of.step,
-                  .count = of.value.size()});
-}
-
 bool are_all_sparse(std::span<const kv_gradient> all) {
   return std::all_of(all.begin(), all.end(), [](const auto& each) { return each.is_sparse(); });
 }
@@ -88,7 +70,7 @@ void apply_to_rows(rule_step of, std::span<const kv_gradient> gradients) {
     before.push_back(sparse_rows::pick(each, rows).rows);
     after.push_back(tensor::empty(each.dtype(), before.back().shape()));
   }
-  apply_rule({of.rule, sum, value.rows, next.rows, before, after, of.step});
+  apply_rule({of.rule, value.rows, next.rows, before, after, of.step}, sum);
   next.copy_into(of.next);
   for (std::size_t each = 0; each < after.size(); ++each) {
     sparse_rows{.indices = value.indices, .rows = after[each]}.copy_into(of.after[each]);
@@ -97,10 +79,28 @@ void apply_to_rows(rule_step of, std::span<const kv_gradient> gradients) {
 
 }  // namespace
 
+void apply_rule(const rule_step& of, std::span<const tensor> gradients, double factor) {
+  const auto from = places_of<const std::byte>(gradients);
+  const std::vector<double> weights(from.size(), factor);
+  const auto before = places_of<const std::byte>(of.before);
+  const auto after = places_of<std::byte>(of.after);
+  auto* const to = of.next.data();
+  apply(of.rule, {.type = of.value.dtype(),
+                  .op = reduction_op::sum,
+                  .gradients = from,
+                  .weights = weights,
+                  .value = of.value.data(),
+                  .new_values = std::span(&to, 1),
+                  .old_states = before,
+                  .new_states = after,
+                  .step = of.step,
+                  .count = of.value.size()});
+}
+
 void apply_to_all(const rule_step& of, std::span<const kv_gradient> gradients) {
   if (are_all_sparse(gradients)) return apply_to_rows(of, gradients);
   const auto wholes = wholes_of(gradients, of.value);
-  apply_rule({of.rule, wholes, of.value, of.next, of.before, of.after, of.step});
+  apply_rule(of, wholes);
 }
 
 // It changes the next value where it lies.
@@ -110,7 +110,7 @@ void apply_updater(const kv_updater& by, const store_key& key, std::span<const k
   auto sum = wholes.front();
   if (wholes.size() > 1) {
     sum = tensor::empty(value.dtype(), value.shape());
-    apply_rule({assign_rule(), wholes, value, sum, {}, {}, 1});
+    apply_rule({assign_rule(), value, sum, {}, {}}, wholes);
   }
   next.copy_from(value);
   auto stored = next;

@@ -12,12 +12,11 @@
 
 namespace muster::detail {
 
-/// What a rule does to some elements.
+/// What a rule makes of a value; `next` may be `value`, and `after` be `before`.
 ///
 /// Thread safety: belongs to its thread.
 struct rule_step {
   const update_rule& rule;
-  std::span<const tensor> gradients;
   const tensor& value;
   const tensor& next;
   std::span<const tensor> before;
@@ -25,8 +24,11 @@ struct rule_step {
   std::uint64_t step = 1;
 };
 
-/// Sums gradients in their order and has the rule make the next value of it, and the next states. Where all gradients
-/// are rows, only those change, and what the rule remembers of them. Of `of`, gradients are not looked at.
+/// Sums gradients in their order, times `factor`, and has the rule make the next value of it, and the next states.
+/// Requires: all contiguous, and alike.
+void apply_rule(const rule_step& of, std::span<const tensor> gradients, double factor = 1);
+/// The same, of what workers push. Where all gradients are rows, only those change, and what the rule remembers of
+/// them.
 void apply_to_all(const rule_step& of, std::span<const kv_gradient> gradients);
 /// Has the updater change a copy of the value where the next one will lie. Throws what it throws.
 void apply_updater(const kv_updater& by, const store_key& key, std::span<const kv_gradient> gradients,

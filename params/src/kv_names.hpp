@@ -23,9 +23,9 @@ namespace muster::detail {
 /// What an owner's part is published as.
 [[nodiscard]] inline std::string owner_of_rank(std::size_t rank) { return text("owner ", rank); }
 
-/// Under which keys of the store is what belongs to a value: 'o' its owner, 'c' its kv_record, '0' and '1' the states of
-/// its rule; and to the whole: 'r' the rule, 'u' which updater, 'b' with a rank how often that has come to a barrier.
-/// They begin with a byte that no key of a program does (require_key()).
+/// Under which keys of the store is what belongs to a value: 'o' its owner, 'c' its kv_record, '0' and '1' the states
+/// of its rule; and to the whole: 'r' the rule, 'u' which updater, 'b' with a rank how often that has come to a
+/// barrier. They begin with a byte that no key of a program does (require_key()).
 inline constexpr char own_byte = '\1';
 inline constexpr std::size_t keys_of_a_value = 5;
 [[nodiscard]] inline store_key key_of_all(char what, std::string_view more = {}) {

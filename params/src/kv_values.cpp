@@ -75,7 +75,7 @@ public:
                                : tensor::zeros(update_rule::state_type(value().dtype()), value().shape()));
       after.push_back(add(name, before.back()));
     }
-    apply_to_all({rule.value, {}, value(), next_, before, after, record.step}, gradients);
+    apply_to_all({rule.value, value(), next_, before, after, record.step}, gradients);
   }
 
   /// Whether both were as they are known.
@@ -115,7 +115,7 @@ std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<co
     } else if (rule) {
       draft.apply(*rule, gradients, record.value);
     } else {
-      apply_to_all({assign_rule(), {}, draft.value(), draft.next(), {}, {}, 1}, gradients);
+      apply_to_all({assign_rule(), draft.value(), draft.next(), {}, {}}, gradients);
     }
     const auto found = draft.publish(record);
     if (found) {

@@ -12,7 +12,7 @@
 namespace muster::detail {
 
 watched_ptr call_stops::watch(const request_head& head, deadline until) {
-  auto made = std::make_shared<watched_call>(watched_call{.head = head, .until = until});
+  auto made = std::make_shared<watched_call>(head, until);
   {
     const scoped_lock lock(mutex_);
     if (!thread_.joinable()) {

@@ -178,7 +178,9 @@ call_peer rpc_sending::parts::await_peer() const {
 // An actor that was started while the call was being encoded, under the name of one that is over, has an inbox of its
 // own.
 void rpc_sending::parts::require_same_ring() const {
-  if (member >= core->table().shape().named && core->requests_of(member) != ring) std::rethrow_exception(core->loss_of(terms.peer, false, terms.subject));
+  if (member >= core->table().shape().named && core->requests_of(member) != ring) {
+    std::rethrow_exception(core->loss_of(terms.peer, false, terms.subject));
+  }
 }
 
 // Functions of this program's executable are no other's. Those of libraries the member finds, or says that it has not.

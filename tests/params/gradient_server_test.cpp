@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -201,6 +202,27 @@ TEST_F(GradientServerAlone, StopsAndStartsAgain) {
   EXPECT_THAT(numbers_of(model_), testing::ElementsAre(-2, -1, 0)) << "what was left over was passed on";
 }
 
+// A client's push that comes beside a stop counts, or goes to the next one that starts.
+TEST_F(GradientServerAlone, NothingThatCountsIsLostBesideStops) {
+  gradient_server server(group_, values_, "server", {.primary = "p", .secondaries = {"p"}});
+  server.manage(three(0, 0, 0), sgd{.rate = 1});
+  constexpr int times = 200;
+  std::thread client([&] {
+    auto model = three(0, 0, 0);
+    for (int each = 0; each < times; ++each) EXPECT_TRUE(server.push(ones(), model).counted);
+  });
+  for (int each = 0; each < 20; ++each) {
+    server.start();
+    server.stop();
+  }
+  server.start();
+  client.join();
+  server.flush();
+  server.pull(model_);
+  EXPECT_THAT(numbers_of(model_), testing::Each(-times));
+  EXPECT_NO_THROW(server.watch());
+}
+
 TEST_F(GradientServerAlone, GradientsOfTooOldAModelDoNotCount) {
   gradient_server server(group_, values_, "server", {.primary = "p", .secondaries = {"p"}, .batch = 1, .staleness = 1});
   server.manage(model_, sgd{.rate = 1});
@@ -238,6 +260,11 @@ TEST_F(GradientServerAlone, BadInputIsSaid) {
   gradient_server server(group_, values_, "server", {.primary = "p", .secondaries = {"p"}});
   EXPECT_THROW(server.start(), error) << "without a model";
   EXPECT_THROW(server.manage(model_, sgd{.rate = -1}), error);
+  const state_dict of_integers{{"n", tensor::zeros<std::int32_t>({1})}};
+  EXPECT_THROW(server.manage(of_integers, sgd{.rate = 1}), error);
+  gradient_server of_means(group_, values_, "means",
+                           {.primary = "p", .secondaries = {"p"}, .reduction = gradient_reduction::mean});
+  EXPECT_THROW(of_means.manage(of_integers, assign_rule()), error) << "an average of integers";
   server.manage(model_, sgd{.rate = 1});
   server.start();
   EXPECT_THROW(server.manage(model_, sgd{.rate = 1}), error);

@@ -203,7 +203,7 @@ TEST_P(ModelServer, SeveralModelsAreInOneStore) {
 INSTANTIATE_TEST_SUITE_P(Over, ModelServer, testing::Bool(),
                          [](const auto& each) { return each.param ? "Files" : "OrderedServer"; });
 
-// A model whose elements are all equal stays so, whoever pushes.
+// A model whose elements are all equal stays so, whichever process pushes.
 void push_for_a_while(const store_ticket& box, int times) {
   const model_server server(box, "server");
   state_dict mine{{"w", tensor::zeros<float>({5000})}};

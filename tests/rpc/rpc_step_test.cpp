@@ -120,7 +120,15 @@ bool step(test::tracee& traced) {
   return (found == test::tracee::outcome::asleep ? traced.await_stop() : found) == test::tracee::outcome::stopped;
 }
 
+bool is_expected(const rpc_group& group, const std::string& member) {
+  for (const auto& each : group.states()) {
+    if (each.name == member) return each.state == member_state::expected;
+  }
+  return true;
+}
+
 void expect_all_is_well(const rpc_ticket& ticket, const rpc_group& group) {
+  EXPECT_TRUE(test::eventually([&] { return !is_expected(group, "victim"); })) << "no member is to wait for it";
   group.serve("name", add);
   group.unserve("name");
   EXPECT_FALSE(group.is_published("name"));

@@ -3,7 +3,7 @@
 
 // Which model goes to which device: Machin's ModelAssigner, as the optimum of its cost.
 //
-//     auto found = muster::assign({actor, critic}, {{{0, 1}, 1.0}});   // sizes of models, and who talks to whom
+//     auto found = muster::assign({actor, critic}, {{{0, 1}, 1.0}});   // models, and how much they exchange
 //     for (auto where : found.devices) …
 
 #include <cstddef>

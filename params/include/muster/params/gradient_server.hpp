@@ -7,7 +7,7 @@
 //     muster::gradient_server server(group, values, "server", {.primary = "p", .secondaries = {"s", "p"}});
 //     server.manage(model, muster::sgd{.rate = 0.1});   // the primary
 //     server.start();                                   // the primary and each secondary
-//     server.push(gradients, model);                    // anybody: then model is the newest one
+//     server.push(gradients, model);                    // any member: then model is the newest one
 
 #include <chrono>
 #include <cstddef>

@@ -10,6 +10,8 @@
 namespace muster {
 
 /// How pushes of a key-value store become values: MXNet's types, by what they do.
+///
+/// Thread safety: a value; safe, and so are the functions.
 enum class kv_kind : std::uint8_t {
   local,   ///< one process: each push is applied at once
   device,  ///< the same, with values on GPUs

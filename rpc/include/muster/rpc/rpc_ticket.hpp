@@ -49,8 +49,8 @@ public:
   /// Returns the domain that it lies in; null for an empty ticket.
   [[nodiscard]] const std::shared_ptr<domain>& where() const noexcept { return domain_; }
 
-  /// For cereal: sends the ticket itself; where only copies of bytes can go (elements of maps, initializers, functions of
-  /// worlds), its memory's name: then the program is to keep a ticket, or a member, until it has come. Throws
+  /// For cereal: sends the ticket itself; where only copies of bytes can go (elements of maps, initializers, functions
+  /// of worlds), its memory's name: then the program is to keep a ticket, or a member, until it has come. Throws
   /// errc::not_serializable for an empty ticket.
   void save(output_archive& archive) const;
   /// Throws errc::corrupted when what came can be no group, errc::invalid_argument when it is of a domain that is not

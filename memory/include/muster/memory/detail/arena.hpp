@@ -160,8 +160,8 @@ public:
 
   /// As send(), for a block that this process lets go of thereby. Cheaper, if this is its only handle.
   [[nodiscard]] std::uint64_t hand_over(shared_block&& last) MUSTER_EXCLUDES(mutex_);
-  /// The block of a hold that lies in a message, for as long as the message is kept; else it may be used once keep() has
-  /// returned. Throws errc::corrupted when there is no such hold.
+  /// The block of a hold that lies in a message, for as long as the message is kept; else it may be used once keep()
+  /// has returned. Throws errc::corrupted when there is no such hold.
   [[nodiscard]] shared_block borrow_sent(std::uint64_t name);
   /// As receive(), for all handles that came of `borrowed`, which was got by borrow_sent() from the same hold. Throws
   /// errc::corrupted, too, when the hold is on another block by now.

@@ -58,7 +58,8 @@ class learner {
 public:
   using schedule = std::function<double(std::uint64_t step)>;
 
-  learner(const state_dict& model, const update_rule& rule, schedule rate);
+  /// Throws errc::invalid_argument for a rule that cannot be applied to all tensors of the model, by such gradients.
+  learner(const state_dict& model, const update_rule& rule, schedule rate, gradient_reduction reduction);
 
   [[nodiscard]] const state_dict& model() const noexcept { return model_; }
   [[nodiscard]] state_dict& model() noexcept { return model_; }

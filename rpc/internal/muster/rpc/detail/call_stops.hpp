@@ -18,9 +18,11 @@ class rpc_core;
 ///
 /// Thread safety: what does not change: safe.
 struct watched_call {
+  watched_call(const request_head& call, deadline end) : head(call), until(end) {}
+
   const request_head head;
   const deadline until;
-  std::stop_source source{};
+  std::stop_source source;
 };
 using watched_ptr = std::shared_ptr<watched_call>;
 

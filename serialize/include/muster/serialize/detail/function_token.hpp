@@ -29,8 +29,8 @@ namespace muster {
 /// Names a function across processes; meaningful together with a module directory.
 enum class function_token : std::uint64_t {};
 
-/// One line of the shared directory of modules. Written once, by the parent or the process that has claimed it; complete when
-/// `length` is neither 0 nor `claimed`.
+/// One line of the shared directory of modules. Written once, by the parent or the process that has claimed it;
+/// complete when `length` is neither 0 nor `claimed`.
 struct module_entry {
   static constexpr std::size_t most_bytes = 60;
   static constexpr std::uint32_t claimed = ~std::uint32_t{0};
@@ -70,7 +70,7 @@ public:
 
   /// Which entry the module has that a function is of.
   [[nodiscard]] static std::size_t entry_of(function_token token) noexcept {
-    return static_cast<std::size_t>(static_cast<std::uint64_t>(token) >> 48U);
+    return static_cast<std::uint64_t>(token) >> 48U;
   }
   /// That of the executable. Requires: this encoder enters modules.
   [[nodiscard]] std::size_t executable() const noexcept { return known_[0].entry; }
