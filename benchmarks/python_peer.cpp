@@ -176,13 +176,30 @@ python_program with_ddp(std::size_t parameters) {
       "    optimizer.step()\n");
 }
 
-std::string python_peer::interpreter() {
-  const std::string of_peers = MUSTER_PEERS "/python/bin/python3";
+// MXNet asks for an older name of NumPy's.
+python_program with_mxnet(std::size_t bytes, const std::string& body) {
+  return {.setup =
+              "import numpy\n"
+              "numpy.bool = bool\n"
+              "import mxnet as mx\n"
+              "kv = mx.kv.create('local')\n"
+              "shape = (" +
+              std::to_string(bytes / sizeof(float)) +
+              ",)\n"
+              "kv.init('w', mx.nd.ones(shape))\n"
+              "kv.set_optimizer(mx.optimizer.create('sgd', learning_rate=0.1))\n"
+              "a, b, out = mx.nd.ones(shape), mx.nd.ones(shape), mx.nd.zeros(shape)\n",
+          .body = body,
+          .environment = "mxnet"};
+}
+
+std::string python_peer::interpreter(const std::string& environment) {
+  const std::string of_peers = MUSTER_PEERS "/" + environment + "/bin/python3";
   return std::filesystem::exists(of_peers) ? of_peers : "/usr/bin/python3";
 }
 
-bool python_peer::has(const std::string& module) {
-  return std::system((interpreter() + " -c 'import " + module + "' >/dev/null 2>&1").c_str()) == 0;
+bool python_peer::has(const std::string& module, const std::string& environment) {
+  return std::system((interpreter(environment) + " -c 'import " + module + "' >/dev/null 2>&1").c_str()) == 0;
 }
 
 std::string python_peer::version_of(const std::string& module) {
@@ -195,6 +212,7 @@ std::string python_peer::version_of(const std::string& module) {
                    "except importlib.metadata.PackageNotFoundError: print(platform.python_version())'");
 }
 
-python_peer::python_peer(const python_program& what) : told_program({interpreter(), "-c", text_of(what)}) {}
+python_peer::python_peer(const python_program& what)
+    : told_program({interpreter(what.environment), "-c", text_of(what)}) {}
 
 }  // namespace bench

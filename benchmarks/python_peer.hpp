@@ -10,9 +10,10 @@ namespace bench {
 
 /// What a Python peer runs.
 struct python_program {
-  std::string setup;     ///< makes `pool`
-  std::string body;      ///< statements that do the thing `count` times
-  std::string end = {};  ///< at the end of the input
+  std::string setup;                   ///< makes `pool`
+  std::string body;                    ///< statements that do the thing `count` times
+  std::string end = {};                ///< at the end of the input
+  std::string environment = "python";  ///< of those under out/peers
 };
 
 /// A multiprocessing.Pool of so many workers, with functions add(a, b) and add_one(x).
@@ -33,15 +34,19 @@ struct python_program {
 /// gradient is 1 everywhere.
 [[nodiscard]] python_program with_ddp(std::size_t parameters);
 
+/// A key-value store `kv` of MXNet's, of kind local, with SGD of rate 0.1 and a value 'w' of so many bytes of f32; `a`
+/// and `b` are gradients, `out` is room for the value.
+[[nodiscard]] python_program with_mxnet(std::size_t bytes, const std::string& body);
+
 /// A Python interpreter that does what it is told.
 class python_peer : public told_program {
 public:
   explicit python_peer(const python_program& what);
 
-  /// That of the environment of peers, under out/peers (scripts/bench); where there is none the system's.
-  [[nodiscard]] static std::string interpreter();
+  /// That of an environment of peers, under out/peers (scripts/bench); where there is none the system's.
+  [[nodiscard]] static std::string interpreter(const std::string& environment = "python");
   /// Whether it finds the module.
-  [[nodiscard]] static bool has(const std::string& module);
+  [[nodiscard]] static bool has(const std::string& module, const std::string& environment = "python");
   /// "2.15.0"; of a module that comes with Python, Python's. Requires: it has the module.
   [[nodiscard]] static std::string version_of(const std::string& module);
 };

@@ -14,6 +14,8 @@
 #include <muster/pool/process.hpp>
 
 #include "group_ranks.hpp"
+#include "python_peer.hpp"
+#include "redis_peer.hpp"
 #include "windows.hpp"
 #include "workloads.hpp"
 
@@ -86,6 +88,94 @@ row store_push_large(const effort& how) {
   return compare("store_push_64MiB", how, ours, peer);
 }
 
+// ---- beside stores that copy
+
+row store_pull_beside_redis(const effort& how) {
+  const filled_store store;
+  redis_peer redis(static_cast<std::size_t>(large_bytes));
+  const side ours{.name = "store.pull", .run = [&](std::size_t count) {
+                    for (std::size_t each = 0; each < count; ++each) {
+                      if (store.here.pull<muster::tensor>("large").value.size() == 0) std::abort();
+                    }
+                  }};
+  const side peer{.name = "Redis " + redis_peer::version() + " GET over a Unix socket",
+                  .run = [&](std::size_t count) { redis.get(count); }};
+  return compare("store_pull_vs_redis", how, ours, peer);
+}
+
+row store_pull_beside_mxnet(const effort& how) {
+  const filled_store store;
+  python_peer mxnet(with_mxnet(static_cast<std::size_t>(large_bytes),
+                               "for _ in range(count): kv.pull('w', out=out); out.wait_to_read()"));
+  const side ours{.name = "store.pull", .run = [&](std::size_t count) {
+                    for (std::size_t each = 0; each < count; ++each) {
+                      if (store.here.pull<muster::tensor>("large").value.size() == 0) std::abort();
+                    }
+                  }};
+  const side peer{.name = "MXNet 1.9.1 kvstore.pull", .run = [&](std::size_t count) { mxnet.run(count); }};
+  return compare("store_pull_vs_mxnet", how, ours, peer);
+}
+
+/// Processes that pull a value of 64 MiB all the time, each for itself, and say how long a pull took.
+class readers {
+public:
+  readers(const muster::store_ticket& ticket, std::size_t count) {
+    for (std::size_t each = 0; each < count; ++each) all_.emplace_back(pull_all_the_time, ticket, each);
+  }
+  readers(const readers&) = delete;
+  readers& operator=(const readers&) = delete;
+  ~readers() {
+    for (const auto& each : all_) each.join();
+  }
+
+private:
+  static void pull_all_the_time(const muster::store_ticket& ticket, std::size_t rank) {
+    const muster::store store(ticket);
+    constexpr std::size_t calls = 20'000;
+    std::vector<double> times(calls);
+    for (auto& each : times) {
+      each = static_cast<double>(time_of([&] { static_cast<void>(store.pull<muster::tensor>("small")); }).count());
+    }
+    std::nth_element(times.begin(), times.begin() + calls / 2, times.end());
+    store.push(static_cast<int>(rank), times[calls / 2]);
+  }
+
+  std::vector<muster::process> all_;
+};
+
+// The median pull of the slowest of so many readers, while the value is pushed all the time, or never.
+double slowest_reader(std::size_t count, bool is_pushed) {
+  const muster::store_ticket ticket((muster::store_options()));
+  const muster::store store(ticket);
+  const auto value = muster::tensor::ones<std::uint8_t>({1024});
+  store.push("small", value);
+  const auto have_ended = [&] {
+    for (std::size_t each = 0; each < count; ++each) {
+      if (!store.contains(static_cast<int>(each))) return false;
+    }
+    return true;
+  };
+  {
+    const readers all(ticket, count);
+    while (is_pushed && !have_ended()) store.push("small", value);
+  }
+  double slowest = 0;
+  for (std::size_t each = 0; each < count; ++each) {
+    slowest = std::max(slowest, store.pull<double>(static_cast<int>(each)).value);
+  }
+  return slowest;
+}
+
+row store_readers(const effort& how) {
+  std::vector<double> beside;
+  std::vector<double> alone;
+  for (std::size_t round = 0; round < std::min<std::size_t>(how.rounds, 11); ++round) {
+    alone.push_back(slowest_reader(1, false));
+    beside.push_back(slowest_reader(8, true));
+  }
+  return row_of_tails("store_8_readers", "one reader, and no writer", beside, alone);
+}
+
 // ---- the key-value store
 
 const muster::tensor& large_gradient() {
@@ -135,6 +225,29 @@ row kv_push_pull(const effort& how) {
   return amount("kv_push_pull_sync", "ns", time, 73e6);
 }
 
+std::string lack_of_mxnet() {
+  if (python_peer::has("mxnet", "mxnet")) return {};
+  return "peer missing: " + python_peer::interpreter("mxnet") + " has no mxnet: scripts/bench installs it";
+}
+
+row kv_beside_mxnet(const effort& how) {
+  const muster::kv_store kv(muster::kv_kind::local);
+  kv.init("w", large_gradient());
+  kv.set_optimizer(muster::sgd{.rate = 0.1});
+  const auto second = large_gradient().clone();
+  python_peer mxnet(
+      with_mxnet(static_cast<std::size_t>(large_bytes),
+                 "for _ in range(count): kv.push('w', [a, b]); kv.pull('w', out=out); out.wait_to_read()"));
+  const side ours{.name = "kv_store.push, pull", .run = [&](std::size_t count) {
+                    for (std::size_t each = 0; each < count; ++each) {
+                      kv.push("w", {large_gradient(), second});
+                      if (kv.pull("w").size() == 0) std::abort();
+                    }
+                  }};
+  const side peer{.name = "MXNet 1.9.1, local", .run = [&](std::size_t count) { mxnet.run(count); }};
+  return compare("kv_push_pull_vs_mxnet", how, ours, peer);
+}
+
 row kv_beside_all_reduce(const effort& how) {
   two_workers both{muster::assign_rule()};
   group_ranks group(2);
@@ -153,7 +266,11 @@ std::vector<workload> stores() {
   return {{.name = "store_pull_us", .run = store_pull, .needs_two_processors = false},
           {.name = "store_push_64B", .run = store_push_short, .needs_two_processors = false},
           {.name = "store_push_64MiB", .run = store_push_large, .needs_two_processors = false},
+          {.name = "store_pull_vs_redis", .run = store_pull_beside_redis, .hindrance = redis_peer::hindrance},
+          {.name = "store_pull_vs_mxnet", .run = store_pull_beside_mxnet, .hindrance = lack_of_mxnet},
+          {.name = "store_8_readers", .run = store_readers},
           {.name = "kv_push_pull_sync", .run = kv_push_pull},
+          {.name = "kv_push_pull_vs_mxnet", .run = kv_beside_mxnet, .hindrance = lack_of_mxnet},
           {.name = "kv_vs_all_reduce", .run = kv_beside_all_reduce}};
 }
 

@@ -7,6 +7,7 @@ gate_packages=(g++ cmake ninja-build git libboost1.81-dev libcereal-dev libgtest
 gate_compiler=(clang-19 lld-19)  # what builds the gate fastest
 bench_packages=(libbenchmark-dev libtbb-dev)
 peer_packages=(python3-venv python3-pip)  # for the peers that scripts/bench measures beside
+store_peer_packages=(redis-server)
 rpc_peer_packages=(libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev libcapnp-dev capnproto)
 old_mpi_packages=(openmpi-bin libopenmpi-dev)  # where PyPI cannot be had
 check_packages=(binutils lld llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
@@ -98,6 +99,9 @@ make_peer_environment() {
   { python3 -m venv --clear "$where" && "$where/bin/pip" install "$@"; } >"out/log/peers-$(basename "$where").log" 2>&1 || return 1
   printf '%s\n' "$*" >"$where/packages"
 }
+
+# Not with the other peers of Python: it needs an older NumPy.
+make_mxnet_environment() { make_peer_environment mxnet mxnet==1.9.1 'numpy<1.24'; }
 
 # newest_cuda [MOST]: of names of packages, a line each, the newest version of CUDA, as 13-0, whose compiler, runtime and
 # cuBLAS are among them; 12-4 at least, MOST at most. Nothing where there is none.

@@ -34,7 +34,7 @@ void call_frame::set_places(const tensor* in, const tensor* out) {
     if (which != nullptr && which->size() > 0) {
       const auto& block = which->storage()->block();
       where = {.name = end_.where()->blocks().name_of(block),
-               .offset = static_cast<std::uint64_t>(which->data() - block.data())};
+               .offset = static_cast<std::uint64_t>(which->const_data() - block.data())};
     }
     std::memcpy(own_data() + index * sizeof where, &where, sizeof where);
   };

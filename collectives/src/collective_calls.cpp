@@ -102,7 +102,7 @@ std::byte* collective_calls::map(const tensor_place& where, std::size_t bytes, a
 const std::byte* collective_calls::source(const call_frame& frame, std::size_t rank, const tensor& own) {
   const auto& header = frame.headers()[rank];
   if (!header.is_in_place()) return frame.data(rank);
-  return rank == frame.rank() ? own.data()
+  return rank == frame.rank() ? own.const_data()
                               : map(frame.in_of(rank), header.count * dtype_size(header.type), access::read);
 }
 
@@ -334,7 +334,7 @@ void collective_calls::broadcast_slices(const call_frame& frame, const tensor& o
       pushes(frame) ? slice_of(frame.rank(), own.size(), own.dtype()) : range{0, is_root ? 0 : own.size()};
   const auto each = dtype_size(own.dtype());
   const auto skip = slice.first * each;
-  const auto* const from = (is_root ? own.data() : map(frame.in_of(root), own.nbytes(), access::read)) + skip;
+  const auto* const from = (is_root ? own.const_data() : map(frame.in_of(root), own.nbytes(), access::read)) + skip;
   for (std::size_t rank = 0; rank < frame.size(); ++rank) {
     const bool is_own = rank == frame.rank();
     if (rank == root || (!is_own && !pushes(frame))) continue;
@@ -358,7 +358,7 @@ void collective_calls::broadcast(const tensor& what, std::size_t root, const cal
         frame.own.type = what.dtype();
         frame.own.count = what.size();
         frame.own.fingerprint = fingerprint().add(what.shape()).value();
-        if (!is_root) require_distinct("broadcast", what);
+        if (!is_root) require_output("broadcast", what);
         offer(frame, {&what});
       },
       [&] {

@@ -187,7 +187,7 @@ void collective_calls::take_share(const call_frame& frame, const tensor* in, std
   const bool is_in_place = frame.headers()[root].is_in_place();
   const auto last = (of.first + of.count) * each;
   const auto* from = frame.data(root);
-  if (is_in_place) from = frame.rank() == root ? in->data() : map(frame.in_of(root), last, access::read);
+  if (is_in_place) from = frame.rank() == root ? in->const_data() : map(frame.in_of(root), last, access::read);
   copy_bytes(to.contiguous(), from + of.first * each, of.count * each, of.count * each);
 }
 
@@ -215,7 +215,7 @@ void collective_calls::scatter(const tensor* in, const tensor& out, std::size_t 
         frame.set_extra(0, rows_of(out));
         frame.set_extra(1, is_root ? rows_of(*in) : 0);
         if (is_root) require_same_rows("scatter", *in, out);
-        require_distinct("scatter", out);
+        require_output("scatter", out);
         frame.set_extra(2, is_root ? place_of_rows("scatter", out, *in, out) : apart);
         offer(frame, {&out, is_root ? in : nullptr});
       },
@@ -344,7 +344,7 @@ namespace {
 // Whether what comes takes the place of what is sent, from the first row on. Throws errc::invalid_argument, with both
 // ranges, where they overlap otherwise.
 bool is_replaced(const tensor& in, const tensor& out) {
-  require_distinct("all_to_all", out);
+  require_output("all_to_all", out);
   if (overlap_of(in, out) == overlap::none) return false;
   const bool is_longer = rows_of(in) > rows_of(out);
   if (first_row_in(is_longer ? in : out, is_longer ? out : in) != 0) require_apart("all_to_all", in, out);

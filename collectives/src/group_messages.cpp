@@ -100,7 +100,7 @@ tensor joined_row_of(const std::vector<std::vector<std::byte>>& parts) {
 }
 
 std::vector<std::byte> bytes_of(const tensor& row, std::size_t first, std::size_t count) {
-  return {row.data() + first, row.data() + first + count};
+  return {row.const_data() + first, row.const_data() + first + count};
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ std::vector<std::vector<std::byte>> group::gather_bytes(const std::vector<std::b
   std::vector<std::vector<std::byte>> parts;
   if (root && rank() != *root) return parts;
   std::size_t first = 0;
-  for (const auto size : sizes.span<std::uint64_t>()) {
+  for (const auto size : sizes.span<const std::uint64_t>()) {
     parts.push_back(bytes_of(all, first, size));
     first += size;
   }

@@ -15,7 +15,7 @@ tensor shared_in(domain& where, dtype type, const tensor_shape& shape) {
 void local_input::copy_to(std::byte* room) const {
   if (what_.size() == 0) return;
   if (!is_row(what_)) return local_input(what_.to(device::cpu()).contiguous()).copy_to(room);
-  std::memcpy(room, what_.data(), what_.nbytes());
+  std::memcpy(room, what_.const_data(), what_.nbytes());
 }
 
 const tensor& local_input::reachable(domain& where) { return is_reachable(what_, where) ? what_ : copied(where); }
@@ -34,7 +34,8 @@ const tensor& local_output::reachable(domain& where) {
 
 const tensor& local_output::reachable(domain& where, const tensor& input, const tensor& stands_in) {
   const bool is_here = what_.device().is_cpu() && input.device().is_cpu();
-  const bool is_replaced = is_here && what_.data() == input.data() && stands_in.data() != input.data();
+  const bool is_replaced =
+      is_here && what_.data() == input.const_data() && stands_in.const_data() != input.const_data();
   if (!is_replaced) return reachable(where);
   stand_in_ = stands_in;
   return stand_in_;

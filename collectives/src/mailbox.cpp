@@ -162,7 +162,7 @@ bool mailbox::try_push(outgoing& out, std::size_t to, transfer& what) {
     what.ack_ = out.position + 1;
     const auto& block = sent.storage()->block();
     const message_entry::place where{.name = what.block_name_,
-                                     .offset = static_cast<std::uint64_t>(sent.data() - block.data()),
+                                     .offset = static_cast<std::uint64_t>(sent.const_data() - block.data()),
                                      .ack = what.ack_index_};
     std::memcpy(body, &where, sizeof where);
   } else {

@@ -78,7 +78,7 @@ void mailbox::hand_over(std::size_t to, std::shared_ptr<transfer> sent, transfer
     const auto& block = given.storage()->block();
     const auto hold = blocks.send(block, out.block);
     blocks.entrust(hold, out.block);
-    place.offset.store(static_cast<std::uint64_t>(given.data() - block.data()), std::memory_order_relaxed);
+    place.offset.store(static_cast<std::uint64_t>(given.const_data() - block.data()), std::memory_order_relaxed);
     place.hold.store(hold, std::memory_order_seq_cst);
   } catch (const std::exception&) {
     place.hold.store(outbox::withdrawn, std::memory_order_seq_cst);

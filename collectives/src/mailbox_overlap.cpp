@@ -46,7 +46,7 @@ void mailbox::keep_from_receives(transfer& sent) {
 
 void mailbox::keep_from_transfers(const transfer& received) {
   const auto& into = received.tensor_;
-  require_distinct(received.name(), into);
+  require_output(received.name(), into);
   const auto refuse_for = [&](const transfer& each) {
     refuse(text("the tensor of ", received.describe()), into, text("that of ", each.describe()), each.tensor_);
   };

@@ -27,20 +27,24 @@ std::size_t elements_of_row(const tensor& which) {
 
 // ---- of one rank
 
-void require_distinct(const char* operation, const tensor& out) {
+void require_output(const char* operation, const tensor& out) {
+  if (out.is_read_only()) {
+    refuse(operation, text("the output, ", out.dtype(), ' ', out.shape(), ", is read-only"),
+           "clone() it, or give another one");
+  }
   if (!repeats_elements(out)) return;
   refuse(operation, describe_repetition("the output", out), "give one whose elements have a place each");
 }
 
 void require_apart(const char* operation, const tensor& in, const tensor& out) {
-  require_distinct(operation, out);
+  require_output(operation, out);
   if (&in == &out || overlap_of(in, out) != overlap::partial) return;
   refuse(operation, describe_overlap("the input", in, "the output", out),
          "give the same tensor for both, or tensors that do not overlap");
 }
 
 std::uint64_t place_of_rows(const char* operation, const tensor& part, const tensor& whole, const tensor& out) {
-  require_distinct(operation, out);
+  require_output(operation, out);
   if (overlap_of(part, whole) == overlap::none) return apart;
   if (const auto row = first_row_in(whole, part)) return *row * elements_of_row(whole);
   const bool is_output = &part == &out;
@@ -79,7 +83,7 @@ std::vector<listed> sorted_by_address(std::span<const tensor> list) {
 }  // namespace
 
 std::uint64_t require_distinct(const char* operation, std::span<const tensor> out) {
-  for (const auto& each : out) require_distinct(operation, each);
+  for (const auto& each : out) require_output(operation, each);
   const auto all = sorted_by_address(out);
   std::uint64_t repeated = 0;  // a sum: the order of addresses is each rank's own
   for (auto one = all.begin(); one != all.end(); ++one) {

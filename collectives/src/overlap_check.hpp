@@ -14,13 +14,12 @@ namespace muster::detail {
 // What a call reads must not lie where it writes, unless it is in place. Of one rank's tensors these functions tell in
 // the rank's preparation of its call, so that all ranks refuse it; of different ranks' after the exchange.
 
-/// Throws errc::invalid_argument, with both ranges, unless `out` is `in`, or they do not overlap, and no two elements
-/// of `out` lie in one place.
+/// Throws errc::invalid_argument, with both ranges, unless `out` is `in`, or they do not overlap, and `out` can be one.
 /// Cost: where both are one object, or of different memory, and `out` is contiguous, some loads.
 void require_apart(const char* operation, const tensor& in, const tensor& out);
 
-/// Throws errc::invalid_argument where two elements of `out` lie in one place.
-void require_distinct(const char* operation, const tensor& out);
+/// Throws errc::invalid_argument where `out` is read-only, or two of its elements lie in one place.
+void require_output(const char* operation, const tensor& out);
 /// The same of several tensors together, but one may be there several times. Returns a fingerprint of which these are,
 /// which must be the same on all ranks: then what is written twice is the same.
 /// Cost: as much as sorting them, where they do not lie between one another.
@@ -31,8 +30,8 @@ void require_distinct(const char* operation, const tensor& out);
 constexpr std::uint64_t apart = UINT64_MAX;
 
 /// For calls in which one tensor may be this rank's rows of the other: the first of `part`'s elements among those of
-/// `whole`, or apart. Throws errc::invalid_argument, with both ranges, where they overlap otherwise, and where two
-/// elements of `out`, which is one of them, lie in one place.
+/// `whole`, or apart. Throws errc::invalid_argument, with both ranges, where they overlap otherwise, and where `out`,
+/// which is one of them, can be no output.
 [[nodiscard]] std::uint64_t place_of_rows(const char* operation, const tensor& part, const tensor& whole,
                                           const tensor& out);
 

@@ -131,6 +131,7 @@ void require_as_many(const char* operation, dtype type, std::size_t to, std::siz
 
 void accumulate(const tensor& into, const tensor& from, element_op op) {
   require_alike("accumulate", into, from);
+  into.require_writable();
   auto* const there = detail::one_device_of("accumulate", into, from);
   visit_join(into.dtype(), op, [&](auto* join) {
     const detail::apart_source source(into, from);
@@ -141,6 +142,7 @@ void accumulate(const tensor& into, const tensor& from, element_op op) {
 }
 
 void scale(const tensor& which, double factor) {
+  which.require_writable();
   auto* const there = detail::device_of(which);
   visit_scalable("scale", which.dtype(), [&]<class T>(std::type_identity<T>) {
     if (there != nullptr) return given_to(*there, which, [&](auto& device) { device.scale(which, factor); });
@@ -151,6 +153,7 @@ void scale(const tensor& which, double factor) {
 
 void axpy(double factor, const tensor& x, const tensor& y) {
   require_alike("axpy", y, x);
+  y.require_writable();
   auto* const there = detail::one_device_of("axpy", y, x);
   visit_scalable("axpy", y.dtype(), [&]<class T>(std::type_identity<T>) {
     const detail::apart_source source(y, x);

@@ -92,6 +92,7 @@ bool is_lossless(dtype from, dtype to) noexcept {
 
 void convert_into(const tensor& to, const tensor& from) {
   require_same_shape(to, from);
+  to.require_writable();
   if (to.dtype() == from.dtype()) return to.copy_from(from);
   auto* const there = detail::one_device_of("convert_into", to, from);
   const detail::apart_source source(to, from);

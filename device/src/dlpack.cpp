@@ -48,7 +48,7 @@ struct exported {
     std::copy(what.strides().begin(), what.strides().end(), strides.begin());
     const auto where = what.device();
     if (where.is_cpu()) {
-      managed.dl_tensor.data = what.data();
+      managed.dl_tensor.data = const_cast<std::byte*>(what.const_data());
     } else {
       if (what.storage() != nullptr) what.storage()->on_device()->operations().synchronize();
       managed.dl_tensor.data =
@@ -164,7 +164,7 @@ void require_bools(const tensor& what) {
 }
 
 template <class Managed>
-tensor import_from(Managed* theirs) {
+tensor import_from(Managed* theirs, bool is_read_only) {
   const auto& given = theirs->dl_tensor;
   const auto found = placement_from(given);
   const auto reach = detail::reach_of(found.type, found.shape, found.strides);
@@ -180,6 +180,7 @@ tensor import_from(Managed* theirs) {
   auto made = tensor::over(storage_over(given.device, {first + reach->first, size}, owner), found.type, found.shape,
                            found.strides, static_cast<std::size_t>(-reach->first));
   if (found.type == dtype::boolean && made.device().is_cpu()) require_bools(made);
+  if (is_read_only) made = made.as_read_only();
   owner->theirs = theirs;
   return made;
 }
@@ -193,24 +194,25 @@ tensor import_and_own(Handle theirs) {
 
 }  // namespace
 
+// Version 0 cannot say that it is read-only.
 dlpack_handle to_dlpack(const tensor& what) {
+  what.require_writable();
   return dlpack_handle(&(new exported<dlpack_managed_tensor>(what))->managed);
 }
 dlpack_versioned_handle to_dlpack_versioned(const tensor& what) {
-  return dlpack_versioned_handle(&(new exported<dlpack_versioned_tensor>(what))->managed);
+  dlpack_versioned_handle made(&(new exported<dlpack_versioned_tensor>(what))->managed);
+  if (what.is_read_only()) made->flags |= dlpack_versioned_tensor::read_only;
+  return made;
 }
 
-tensor from_dlpack(dlpack_managed_tensor* theirs) { return import_from(theirs); }
+tensor from_dlpack(dlpack_managed_tensor* theirs) { return import_from(theirs, false); }
 
 tensor from_dlpack(dlpack_versioned_tensor* theirs) {
   const auto version = theirs->version;
   if (version.major != dlpack_version().major) {
     refuse(text("is of DLPack ", version.major, '.', version.minor), "ask its library for version 1");
   }
-  if ((theirs->flags & dlpack_versioned_tensor::read_only) != 0) {
-    refuse("is read-only", "whoever has a muster::tensor may write it: copy it in its library first");
-  }
-  return import_from(theirs);
+  return import_from(theirs, (theirs->flags & dlpack_versioned_tensor::read_only) != 0);
 }
 
 tensor from_dlpack(dlpack_handle theirs) { return import_and_own(std::move(theirs)); }

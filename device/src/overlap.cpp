@@ -100,7 +100,7 @@ struct byte_set {
 };
 
 integer address_of(const tensor& which) {
-  return static_cast<integer>(which.device().is_cpu() ? reinterpret_cast<std::uintptr_t>(which.data())
+  return static_cast<integer>(which.device().is_cpu() ? reinterpret_cast<std::uintptr_t>(which.const_data())
                                                       : which.device_address());
 }
 

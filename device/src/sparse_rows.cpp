@@ -82,9 +82,9 @@ void sparse_rows::copy_into(const tensor& whole) const {
                      " and shape ", whole.shape()));
   }
   const auto places = indices.contiguous();
-  require_within(places.span<std::int64_t>(), whole.shape()[0]);
+  require_within(places.span<const std::int64_t>(), whole.shape()[0]);
   for (std::size_t each = 0; each < count(); ++each) {
-    whole.row(static_cast<std::size_t>(places.at<std::int64_t>(each))).copy_from(rows.row(each));
+    whole.row(static_cast<std::size_t>(places.at<const std::int64_t>(each))).copy_from(rows.row(each));
   }
 }
 
@@ -97,7 +97,7 @@ void sparse_rows::require() const {
     refuse_rows(text(indices.size(), " indices were given for rows of shape ", rows.shape()));
   }
   const auto places = indices.contiguous();
-  const auto all = places.span<std::int64_t>();
+  const auto all = places.span<const std::int64_t>();
   if (!all.empty() && all.front() < 0) refuse_rows(text("row ", all.front(), " is none"));
   if (std::adjacent_find(all.begin(), all.end(), std::greater_equal<>()) != all.end()) {
     refuse_rows("indices are ascending, each once: sparse_rows::of() makes them so");

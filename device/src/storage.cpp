@@ -27,8 +27,12 @@ std::shared_ptr<void> heap_bytes(std::size_t bytes) {
 }  // namespace
 
 storage::storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
-                 std::shared_ptr<const device_block> on_device) noexcept
-    : keeper_(std::move(keeper)), block_(std::move(block)), on_device_(std::move(on_device)), bytes_(bytes) {
+                 std::shared_ptr<const device_block> on_device, bool is_read_only) noexcept
+    : keeper_(std::move(keeper)),
+      block_(std::move(block)),
+      on_device_(std::move(on_device)),
+      bytes_(bytes),
+      read_only_(is_read_only) {
   if (block_) stamp_ = block_.owner()->stamp();
 }
 
@@ -42,11 +46,15 @@ std::shared_ptr<const storage> storage::allocate(std::size_t bytes, memory where
   return over(room, std::move(keeper));
 }
 
-std::shared_ptr<const storage> storage::over(shared_block block) {
+std::shared_ptr<const storage> storage::over_block(shared_block block, bool is_read_only) {
   const auto bytes = block.bytes();
   auto keeper = domain::of(block);
-  return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), std::move(block));
+  return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), std::move(block), nullptr,
+                                         is_read_only);
 }
+
+std::shared_ptr<const storage> storage::over(shared_block block) { return over_block(std::move(block), false); }
+std::shared_ptr<const storage> storage::read_only(shared_block block) { return over_block(std::move(block), true); }
 
 std::shared_ptr<const storage> storage::over(std::span<std::byte> bytes, std::shared_ptr<void> keeper) {
   return std::make_shared<const storage>(only_here{}, bytes, std::move(keeper), shared_block());
@@ -58,6 +66,11 @@ std::shared_ptr<const storage> storage::over(std::shared_ptr<const device_block>
   const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(nowhere),  // NOLINT(performance-no-int-to-ptr)
                                    block->size());
   return std::make_shared<const storage>(only_here{}, bytes, nullptr, shared_block(), std::move(block));
+}
+
+std::shared_ptr<const storage> storage::read_only(std::shared_ptr<const storage> of) {
+  if (of == nullptr || of->is_read_only()) return of;
+  return std::make_shared<const storage>(only_here{}, of->bytes_, of->keeper_, of->block_, of->on_device_, true);
 }
 
 }  // namespace muster

@@ -66,13 +66,19 @@ tensor tensor::over(std::shared_ptr<const muster::storage> bytes, muster::dtype 
   return tensor(std::move(bytes), where);
 }
 
+std::uint8_t tensor::limits_of(const muster::storage* bytes) noexcept {
+  if (bytes == nullptr) return 0;
+  return static_cast<std::uint8_t>((bytes->on_device() != nullptr ? on_device : 0) |
+                                   (bytes->is_read_only() ? read_only : 0));
+}
+
 tensor::tensor(std::shared_ptr<const muster::storage> bytes, const detail::placement& where) noexcept
     : storage_(std::move(bytes)),
       data_(storage_ != nullptr ? storage_->bytes().data() + where.offset_bytes : nullptr),
       shape_(where.shape),
       strides_(where.strides),
       type_(where.type),
-      on_device_(storage_ != nullptr && storage_->on_device() != nullptr),
+      limits_(limits_of(storage_.get())),
       stamp_(storage_ != nullptr ? storage_->stamp() : fork_stamp()) {}
 
 // ---- what it is
@@ -84,15 +90,18 @@ std::size_t tensor::rows() const {
   throw error(errc::invalid_argument, "a tensor without dimensions, shape (), has no rows: reshape it to (1,)");
 }
 
-device tensor::device() const noexcept { return on_device_ ? storage_->on_device()->where() : muster::device::cpu(); }
+device tensor::device() const noexcept {
+  return is_on_device() ? storage_->on_device()->where() : muster::device::cpu();
+}
 
 bool tensor::is_shared() const noexcept {
-  if (on_device_) return storage_->on_device()->is_shareable();
+  if (is_on_device()) return storage_->on_device()->is_shareable();
   return storage_ != nullptr && storage_->block();
 }
 
 std::uintptr_t tensor::device_address() const {
-  if (on_device_) return storage_->on_device()->address() + static_cast<std::size_t>(data_ - storage_->bytes().data());
+  if (is_on_device())
+    return storage_->on_device()->address() + static_cast<std::size_t>(data_ - storage_->bytes().data());
   throw error(errc::invalid_argument, text("the address on a device was asked for of a tensor of shape ", shape_,
                                            " in memory of the host: call "
                                            "to(device) first, or use data()"));
@@ -100,10 +109,18 @@ std::uintptr_t tensor::device_address() const {
 
 void tensor::refuse_access() const {
   stamp_.require_here("a tensor");
+  if (!is_on_device()) refuse_writing();
   throw error(errc::invalid_argument,
               text("elements of a tensor of shape ", shape_, " on ", device(),
                    " cannot be looked at "
                    "from the host: call to(device::cpu()) first; device_data() is for kernels"));
+}
+
+void tensor::refuse_writing() const {
+  throw error(errc::invalid_argument,
+              text("a tensor of shape ", shape_,
+                   " was to be written to, but is read-only, as versions of stores are: ask for const elements "
+                   "(data<const float>, span<const float>) to read it, or clone() it"));
 }
 
 bool tensor::is_contiguous() const noexcept { return detail::is_row_major(shape_, strides_); }
@@ -234,10 +251,17 @@ tensor tensor::to(muster::device where) const {
   return made;
 }
 
+tensor tensor::as_read_only() const {
+  auto same = *this;
+  same.storage_ = muster::storage::read_only(std::move(same.storage_));
+  same.limits_ |= read_only;
+  return same;
+}
+
 tensor tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 tensor tensor::clone(memory where) const {
-  auto made = on_device_ ? empty(type_, shape_, device()) : empty(type_, shape_, where);
+  auto made = is_on_device() ? empty(type_, shape_, device()) : empty(type_, shape_, where);
   made.copy_from(*this);
   return made;
 }

@@ -24,7 +24,8 @@ enum flag : std::uint8_t {
   strided = 2,       ///< they are not contiguous: strides follow the shape
   with_offset = 4,   ///< the first is not where the block begins
   wide = 8,          ///< numbers are of 8 bytes; otherwise of 4
-  all_flags = 15
+  read_only = 16,    ///< the elements are not to be written through it
+  all_flags = 31
 };
 
 struct header {
@@ -114,6 +115,7 @@ header header_of(const tensor& what, std::size_t offset, bool refers) {
   bool narrow = numbers.narrow_shape;
   if (refers && what.is_shared() && !numbers.empty) {
     flags = by_reference;
+    if (what.is_read_only()) flags |= read_only;
     if (offset != 0) flags |= with_offset;
     narrow &= offset <= INT32_MAX;
     if (!numbers.contiguous) {
@@ -155,7 +157,7 @@ header read_header(frame_reader& in) {
   in.read(&head, sizeof head);
   const bool sound = head.type < dtype_count && head.dimensions <= tensor::max_dimensions && head.flags <= all_flags &&
                      (head.kind == device::kind::cpu || (head.kind == device::kind::cuda && head.has(by_reference))) &&
-                     (head.has(by_reference) || (head.flags & (strided | with_offset)) == 0);
+                     (head.has(by_reference) || (head.flags & (strided | with_offset | read_only)) == 0);
   if (!sound) {
     throw_corrupted(text("its dtype is ", int{head.type}, " of ", dtype_count, ", its dimensions are ",
                          int{head.dimensions}, " of at most ", tensor::max_dimensions, ", its flags are ",
@@ -191,8 +193,10 @@ read_form read_placement(frame_reader& in, const header& head) {
 }
 
 std::shared_ptr<const storage> take_storage(frame_reader& in, const header& head) {
+  if (head.kind == device::kind::cpu && head.has(read_only)) return storage::read_only(in.take_attachment());
   if (head.kind == device::kind::cpu) return storage::over(in.take_attachment());
-  return storage::over(kind_of(device::cuda()).read_from(in));
+  auto there = storage::over(kind_of(device::cuda()).read_from(in));
+  return head.has(read_only) ? storage::read_only(std::move(there)) : there;
 }
 
 void require_fit(std::span<const std::byte> bytes, const header& head, const read_form& what) {
@@ -224,7 +228,7 @@ tensor copied_tensor(frame_reader& in, const read_form& what) {
 }  // namespace
 
 void tensor::write_to(frame_writer& out) const {
-  if (on_device_ && (size() == 0 || !out.refers() || !is_shared())) {
+  if (is_on_device() && (size() == 0 || !out.refers() || !is_shared())) {
     if (size() != 0 && out.refers() && !out.only_counts()) storage_->on_device()->note_copied();
     return to(muster::device::cpu()).write_to(out);
   }

@@ -130,6 +130,7 @@ double detail::widened(float value) noexcept {
 }
 
 void tensor::fill(const detail::wide_number& value) const {
+  require_writable();
   detail::visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
     const auto same = in_fixed_float_state([&] { return narrow_or_throw<T>(value, type_); });
     if (auto* const there = detail::device_of(*this)) {
@@ -151,6 +152,7 @@ void tensor::fill(const detail::wide_number& value) const {
 }
 
 void tensor::copy_from(const tensor& other) const {
+  require_writable();
   require(other.type_);
   if (other.shape_ != shape_) {
     throw error(errc::invalid_argument,
@@ -161,6 +163,7 @@ void tensor::copy_from(const tensor& other) const {
 }
 
 void tensor::read(std::span<const std::byte> values) const {
+  require_writable();
   require_bytes(*this, values.size());
   copy_elements(*this, borrowed(values, type_, shape_));
 }

@@ -100,9 +100,9 @@ public:
       : what_(what), abbreviates_(what.size() > most_in_full), elements_(what.dtype(), what.dimensions() == 0) {}
 
   [[nodiscard]] std::string print() {
-    look_at(0, what_.data());
+    look_at(0, what_.const_data());
     elements_.settle();
-    print_from(0, what_.data());
+    print_from(0, what_.const_data());
     return std::move(text_);
   }
 

@@ -45,12 +45,13 @@ bool walk(const tensor_shape& shape, const std::array<const tensor*, N>& tensors
 }
 
 /// Calls `what` with runs of elements, one run of each tensor, and their length, in row-major order, until it returns
-/// false; says whether it never did. Contiguous tensors are one run. Requires: all have the same shape.
+/// false; says whether it never did. Contiguous tensors are one run. Requires: all have the same shape; what `what`
+/// writes is not read-only.
 template <class F, class... Tensors>
 bool for_each_run(const F& what, const Tensors&... tensors) {
   constexpr std::size_t count = sizeof...(Tensors);
   const std::array<const tensor*, count> all{&tensors...};
-  runs<count> at{run{tensors.data(), static_cast<std::ptrdiff_t>(dtype_size(tensors.dtype()))}...};
+  runs<count> at{adjacent(tensors.dtype(), tensors.const_data())...};
   if (all[0]->size() == 0) return true;
   if ((tensors.is_contiguous() && ...)) return what(at, all[0]->size());
   return walk(all[0]->shape(), all, 0, at, what);

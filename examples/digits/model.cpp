@@ -19,16 +19,16 @@ tensor room_for(Eigen::Index rows, Eigen::Index columns) {
 }
 
 Eigen::Index label_of(const tensor& labels, Eigen::Index row) {
-  return labels.span<std::int32_t>()[static_cast<std::size_t>(row)];
+  return labels.span<const std::int32_t>()[static_cast<std::size_t>(row)];
 }
 
 tensor layer(const tensor& x, const tensor& w, const tensor& b) {
-  const auto from = as_matrix<float>(x);
-  const auto by = as_matrix<float>(w);
+  const auto from = as_matrix<const float>(x);
+  const auto by = as_matrix<const float>(w);
   auto made = room_for(from.rows(), by.cols());
   auto to = as_matrix<float>(made);
   to.noalias() = from * by;
-  to.rowwise() += as_vector<float>(b).transpose();
+  to.rowwise() += as_vector<const float>(b).transpose();
   return made;
 }
 
@@ -92,14 +92,14 @@ private:
 };
 
 tensor gradient_of_w(const tensor& x, const tensor& gradient) {
-  const auto from = as_matrix<float>(x);
-  const auto by = as_matrix<float>(gradient);
+  const auto from = as_matrix<const float>(x);
+  const auto by = as_matrix<const float>(gradient);
   auto made = room_for(from.cols(), by.cols());
   as_matrix<float>(made).noalias() = from.transpose() * by;
   return made;
 }
 tensor gradient_of_b(const tensor& gradient) {
-  const auto from = as_matrix<float>(gradient);
+  const auto from = as_matrix<const float>(gradient);
   auto made = tensor::empty<float>({static_cast<std::size_t>(from.cols())});
   as_vector<float>(made) = from.colwise().sum();
   return made;
@@ -114,10 +114,10 @@ tensor hidden_layer(const tensor& x, const tensor& w1, const tensor& b1) {
 
 // By what went into the hidden layer's rectifiers.
 tensor gradient_back(const tensor& gradient, const tensor& w2, const tensor& hidden) {
-  const auto after = as_matrix<float>(hidden);
+  const auto after = as_matrix<const float>(hidden);
   auto made = room_for(after.rows(), after.cols());
   auto to = as_matrix<float>(made);
-  to.noalias() = as_matrix<float>(gradient) * as_matrix<float>(w2).transpose();
+  to.noalias() = as_matrix<const float>(gradient) * as_matrix<const float>(w2).transpose();
   to.array() *= (after.array() > 0).cast<float>();
   return made;
 }

@@ -143,7 +143,7 @@ std::vector<std::size_t> mistakes(const samples& on, const muster::tensor& guess
 }
 
 void draw_image(std::ostream& to, double x, double y, const muster::tensor& image) {
-  const auto ink = image.span<float>();
+  const auto ink = image.span<const float>();
   for (std::size_t each = 0; each < ink.size(); ++each) {
     const auto grey = std::to_string(std::lround(255 * (1 - ink[each])));
     const auto at = place_of(each, side);

@@ -27,8 +27,8 @@ muster::row_selection batch_order::next() {
 namespace {
 
 std::size_t count_right(const tensor& guesses, const tensor& labels) {
-  const auto found = guesses.span<std::int32_t>();
-  const auto expected = labels.span<std::int32_t>();
+  const auto found = guesses.span<const std::int32_t>();
+  const auto expected = labels.span<const std::int32_t>();
   return std::inner_product(found.begin(), found.end(), expected.begin(), std::size_t{0}, std::plus<>(),
                             [](auto a, auto b) -> std::size_t { return a == b ? 1 : 0; });
 }
@@ -111,7 +111,7 @@ bool trainer::replicas_are_the_same() const {
 
 bool same_bits(const std::vector<tensor>& a, const std::vector<tensor>& b) {
   return std::ranges::equal(a, b, [](const tensor& left, const tensor& right) {
-    return std::ranges::equal(std::as_bytes(left.span<float>()), std::as_bytes(right.span<float>()));
+    return std::ranges::equal(std::as_bytes(left.span<const float>()), std::as_bytes(right.span<const float>()));
   });
 }
 

@@ -80,6 +80,7 @@ private:
 };
 
 std::span<std::byte> bytes_of(const tensor& which) { return {which.data(), which.nbytes()}; }
+std::span<const std::byte> bytes_to_read(const tensor& which) { return {which.const_data(), which.nbytes()}; }
 
 }  // namespace
 
@@ -105,7 +106,7 @@ void apply(const update_rule& rule, const tensor& value, const tensor& gradient,
     require_whole(rule, "a state", each);
     bytes.add(bytes_of(each));
   }
-  detail::apply_to_elements(rule, value.dtype(), bytes_of(value), bytes_of(gradient.contiguous()), bytes, step);
+  detail::apply_to_elements(rule, value.dtype(), bytes_of(value), bytes_to_read(gradient.contiguous()), bytes, step);
 }
 
 void detail::apply_to_elements(const update_rule& rule, dtype type, std::span<std::byte> value,

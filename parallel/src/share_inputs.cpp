@@ -161,7 +161,7 @@ std::vector<tensor> share_inputs::take(row_range rows, std::vector<tensor>& buff
 
 tensor share_inputs::take_input(std::size_t index, row_range rows, tensor& buffer) const {
   if (!is_gathered(index)) return view_of(index, rows);
-  const auto chosen = call_.rows.list.span<std::int64_t>().subspan(share_.first + rows.first, rows.size());
+  const auto chosen = call_.rows.list.span<const std::int64_t>().subspan(share_.first + rows.first, rows.size());
   take_rows(call_.inputs[index].value, chosen, buffer);
   return buffer;
 }
@@ -184,7 +184,7 @@ tensor share_inputs::take_variable(std::size_t index, row_range rows, tensor& bu
   if (!use.is_sliceable) return value;
   const auto* const chosen = resident_rows(call_, rank_);
   if (chosen != nullptr && chosen->is_list) {
-    take_rows(value, chosen->list.span<std::int64_t>().subspan(rows.first, rows.size()), buffer);
+    take_rows(value, chosen->list.span<const std::int64_t>().subspan(rows.first, rows.size()), buffer);
     return buffer;
   }
   const auto first = (chosen != nullptr ? chosen->range.first : 0) + rows.first;

@@ -151,7 +151,7 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
   const auto offset = first * dtype_size(old_value.dtype());
   std::vector<const std::byte*> gradients;
   gradients.reserve(joined.values.size());
-  for (const auto* const each : joined.values) gradients.push_back(each->data());
+  for (const auto* const each : joined.values) gradients.push_back(each->const_data());
   advance(gradients, offset);
   std::vector<std::byte*> new_values;
   new_values.reserve(copies.size());
@@ -163,14 +163,14 @@ void share_run::reduce(std::size_t update, std::size_t which, std::span<const st
     const auto& state = around_.variables.at(how.states[index]).copies[0];
     const auto live_state = around_.call.live.at(place + 1 + index).here();
     const auto state_offset = first * dtype_size(state[0].dtype());
-    old_states.push_back(state[live_state].data() + state_offset);
+    old_states.push_back(state[live_state].const_data() + state_offset);
     new_states.push_back(state[1U - live_state].data() + state_offset);
   }
   apply(how.rule, {.type = old_value.dtype(),
                    .op = reduction_of(how.op),
                    .gradients = gradients,
                    .weights = joined.weights,
-                   .value = old_value.data() + offset,
+                   .value = old_value.const_data() + offset,
                    .new_values = new_values,
                    .old_states = old_states,
                    .new_states = new_states,

@@ -109,7 +109,7 @@ void share_run::update_here(std::size_t update) {
     return accumulate(copies.next, value);
   }
   const auto addend = value.contiguous();
-  const std::array<const std::byte*, 2> inputs = {copies.live.data(), addend.data()};
+  const std::array<const std::byte*, 2> inputs = {copies.live.const_data(), addend.const_data()};
   const std::array<std::byte*, 1> outputs = {copies.next.data()};
   combine(reduction_op::sum, value.dtype(), inputs, outputs, value.size(), stores::normal);
 }

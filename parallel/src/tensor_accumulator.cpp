@@ -52,7 +52,7 @@ tensor joined_here(output_op op, const tensor& a, const tensor& b, bool in_place
   const auto first = a.contiguous();
   const auto next = b.contiguous();
   auto out = in_place ? a : tensor::empty(b.dtype(), b.shape());
-  const std::array<const std::byte*, 2> inputs = {first.data(), next.data()};
+  const std::array<const std::byte*, 2> inputs = {first.const_data(), next.const_data()};
   const std::array<std::byte*, 1> outputs = {out.data()};
   combine(elementwise(op), b.dtype(), inputs, outputs, b.size(), stores::normal);
   return out;
@@ -143,7 +143,7 @@ void tensor_accumulator::sum_up(const tensor& value, double weight) {
     return axpy(is_average(op_) ? weight : 1.0, convert(value, type), sums_there_);
   }
   if (sums_.empty()) sums_.assign(numbers_of(value.dtype(), value.size()), 0.0);
-  add_scaled(sums_, value.contiguous().data(), value.dtype(), is_average(op_) ? weight : 1.0);
+  add_scaled(sums_, value.contiguous().const_data(), value.dtype(), is_average(op_) ? weight : 1.0);
 }
 
 tensor tensor_accumulator::value() const {

@@ -151,7 +151,7 @@ tensor joined(const variable& which, registered_variable& found, std::size_t ran
   auto made = tensor::empty(which.dtype(), live_copy(found, 0).shape());
   std::vector<const std::byte*> inputs;
   inputs.reserve(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) inputs.push_back(live_copy(found, rank).data());
+  for (std::size_t rank = 0; rank < ranks; ++rank) inputs.push_back(live_copy(found, rank).const_data());
   auto* const out = made.data();
   detail::combine(how, which.dtype(), inputs, {&out, 1}, made.size(), detail::stores::normal);
   return made;

@@ -80,7 +80,7 @@ tensor gradient_compression::compress(const tensor& gradient, const tensor& resi
   const auto width = width_of(kind);
   const auto limit = static_cast<float>(threshold);
   const auto from = gradient.contiguous();
-  const auto numbers = from.span<float>();
+  const auto numbers = from.span<const float>();
   const auto rest = residual.span<float>();
   const auto made = tensor::zeros(dtype::u8, {bytes_of(numbers.size())});
   const auto bytes = made.span<std::uint8_t>();
@@ -106,7 +106,7 @@ tensor gradient_compression::expand(const tensor& bytes, const tensor_shape& sha
                             " of a tensor of shape ", shape));
   }
   const auto from = bytes.contiguous();
-  const auto codes = from.span<std::uint8_t>();
+  const auto codes = from.span<const std::uint8_t>();
   const auto numbers = made.span<float>();
   const std::array<float, 4> of_two{0, 0, -limit, limit};
   const std::size_t in_byte = 8 / width;

@@ -2,6 +2,7 @@
 #include "kv_apply.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include <muster/base/error.hpp>
@@ -16,7 +17,13 @@ namespace {
 template <class Byte>
 std::vector<Byte*> places_of(std::span<const tensor> all) {
   std::vector<Byte*> places;
-  for (const auto& each : all) places.push_back(each.data());
+  for (const auto& each : all) {
+    if constexpr (std::is_const_v<Byte>) {
+      places.push_back(each.const_data());
+    } else {
+      places.push_back(each.data());
+    }
+  }
   return places;
 }
 
@@ -34,7 +41,7 @@ std::vector<std::int64_t> rows_of(std::span<const kv_gradient> all) {
   std::vector<std::int64_t> rows;
   for (const auto& each : all) {
     const auto some = each.rows().indices.contiguous();
-    const auto indices = some.span<std::int64_t>();
+    const auto indices = some.span<const std::int64_t>();
     rows.insert(rows.end(), indices.begin(), indices.end());
   }
   std::sort(rows.begin(), rows.end());
@@ -48,7 +55,8 @@ tensor sum_of_rows(std::span<const kv_gradient> all, std::span<const std::int64_
   for (const auto& each : all) {
     const auto some = each.rows();
     for (std::size_t row = 0; row < some.count(); ++row) {
-      const auto place = std::lower_bound(rows.begin(), rows.end(), some.indices.at<std::int64_t>(row)) - rows.begin();
+      const auto place =
+          std::lower_bound(rows.begin(), rows.end(), some.indices.at<const std::int64_t>(row)) - rows.begin();
       accumulate(sum.row(static_cast<std::size_t>(place)), some.rows.row(row));
     }
   }
@@ -89,7 +97,7 @@ void apply_rule(const rule_step& of, std::span<const tensor> gradients, double f
                   .op = reduction_op::sum,
                   .gradients = from,
                   .weights = weights,
-                  .value = of.value.data(),
+                  .value = of.value.const_data(),
                   .new_values = std::span(&to, 1),
                   .old_states = before,
                   .new_states = after,
@@ -120,7 +128,7 @@ void apply_updater(const kv_updater& by, const store_key& key, std::span<const k
                 text("the updater has made dtype ", stored.dtype(), " and shape ", stored.shape(), " of the value ",
                      key, ", which has dtype ", value.dtype(), " and shape ", value.shape()));
   }
-  if (stored.data() != next.data()) next.copy_from(stored);
+  if (stored.const_data() != next.const_data()) next.copy_from(stored);
 }
 
 }  // namespace muster::detail

@@ -52,6 +52,7 @@ kv_core::kv_core(const kv_ticket& ticket, std::size_t rank)
       values_(ticket.values()),
       members_(ticket, rank, values_, [this](int head, const std::string& body) { return run_command(head, body); }),
       sender_(members_, values_, rank),
+      files_(values_, [this](std::size_t bytes) { return members_.as_owner(choose_owner(bytes)); }),
       loads_(members_.owner_count()),
       async_(sender_, values_, members_.home(), how_.window, [this] { return end_of_call(); }) {
   align_barriers();
@@ -160,9 +161,11 @@ void kv_core::set_rule(const update_rule& rule) {
   rule.require();
   const auto key = key_of_all('r');
   for (;;) {
-    const auto now = values_.try_pull<update_rule>(key);
-    if (now && now->value == rule) break;
-    if (values_.push(key, rule, {.expected = now ? now->version : 0})) break;
+    const auto now = values_.try_pull<kv_rule>(key);
+    if (now && now->value.rule == rule) break;
+    kv_rule next{.rule = rule};
+    if (now) next.kind = now->value.kind + (next.goes_on_from(now->value.rule) ? 0 : 1);
+    if (values_.push(key, next, {.expected = now ? now->version : 0})) break;
   }
   const auto updater = key_of_all('u');
   for (;;) {

@@ -46,7 +46,7 @@ std::string kv_gradient::misfit_of_rows(const tensor& value) const {
                          std::equal(whole.begin() + 1, whole.end(), given.begin() + 1);
   if (!are_alike) return text("its rows do not fit: ", difference(values_, value));
   if (indices_->size() == 0) return {};
-  const auto last = indices_->at<std::int64_t>(indices_->size() - 1);
+  const auto last = indices_->at<const std::int64_t>(indices_->size() - 1);
   if (static_cast<std::size_t>(last) < whole[0]) return {};
   return text("it has row ", last, ", and the value has ", whole[0], " rows");
 }

@@ -116,6 +116,10 @@ tensor kv_store::broadcast(const store_key& key, const tensor& value) const {
   return pull(key);
 }
 
+void kv_store::save(const std::string& path) const { core_->files().save(path); }
+
+void kv_store::load(const std::string& path) const { core_->files().load(path, core_->end_of_call()); }
+
 void kv_store::set_optimizer(const update_rule& rule) const { core_->set_rule(rule); }
 
 void kv_store::set_gradient_compression(const gradient_compression& how) const { core_->set_compression(how); }

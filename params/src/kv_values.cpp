@@ -9,12 +9,9 @@
 
 #include "kv_apply.hpp"
 #include "kv_names.hpp"
+#include "store_parts.hpp"
 
 namespace muster::detail {
-
-struct store_parts {
-  static const store_ptr& core(const store& of) { return of.core_; }
-};
 
 namespace {
 
@@ -63,19 +60,19 @@ public:
   [[nodiscard]] const tensor& value() const noexcept { return value_.value; }
   [[nodiscard]] const tensor& next() const noexcept { return next_; }
 
-  void apply(const pulled<update_rule>& rule, std::span<const kv_gradient> gradients, kv_record& record) {
-    const bool goes_on = record.rule == rule.version;
+  void apply(const kv_rule& by, std::span<const kv_gradient> gradients, kv_record& record) {
+    const bool goes_on = record.rule == by.kind;
     record.step = goes_on ? record.step + 1 : 1;
-    record.rule = rule.version;
+    record.rule = by.kind;
     std::vector<tensor> before;
     std::vector<tensor> after;
-    for (std::size_t each = 0; each < rule.value.state_count(); ++each) {
+    for (std::size_t each = 0; each < by.rule.state_count(); ++each) {
       const auto name = key_beside(key_, state_names[each]);
       before.push_back(goes_on ? all_.pull<tensor>(name).value
                                : tensor::zeros(update_rule::state_type(value().dtype()), value().shape()));
       after.push_back(add(name, before.back()));
     }
-    apply_to_all({rule.value, value(), next_, before, after, record.step}, gradients);
+    apply_to_all({by.rule, value(), next_, before, after, record.step}, gradients);
   }
 
   /// Whether both were as they are known.
@@ -109,11 +106,11 @@ std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<co
   for (;;) {
     auto record = after;
     kv_draft draft(all_, key);
-    const auto rule = by ? std::nullopt : all_.try_pull<update_rule>(key_of_all('r'));
+    const auto rule = by ? std::nullopt : all_.try_pull<kv_rule>(key_of_all('r'));
     if (by) {
       apply_updater(by, key, gradients, draft.value(), draft.next());
     } else if (rule) {
-      draft.apply(*rule, gradients, record.value);
+      draft.apply(rule->value, gradients, record.value);
     } else {
       apply_to_all({assign_rule(), draft.value(), draft.next(), {}, {}}, gradients);
     }

@@ -49,9 +49,9 @@ void state_dict::require() const {
 }
 
 tensor state_dict::over(const place& which) const {
-  const auto begin = bytes_.data() - bytes_.storage()->bytes().data();
-  return tensor::over(bytes_.storage(), which.type, shape_of_sizes(which.shape),
-                      static_cast<std::size_t>(begin) + which.offset);
+  const auto& memory = bytes_.storage();
+  const auto begin = memory != nullptr ? bytes_.const_data() - memory->bytes().data() : 0;  // none: all are empty
+  return tensor::over(memory, which.type, shape_of_sizes(which.shape), static_cast<std::size_t>(begin) + which.offset);
 }
 
 std::vector<std::string> state_dict::names() const {

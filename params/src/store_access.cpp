@@ -29,6 +29,7 @@ struct new_version::parts {
   std::size_t line = 0;
   std::uint64_t type = 0;
   std::size_t bytes = 0;
+  std::uint64_t least = 0;
   snapshot made;  // none: it is short
   alignas(64) std::array<std::byte, short_room::most_bytes> room;
 };
@@ -49,6 +50,8 @@ std::span<std::byte> new_version::room() noexcept {
   return parts_->made ? parts_->made.value() : std::span(parts_->room).first(parts_->bytes);
 }
 
+void new_version::set_least(std::uint64_t version) noexcept { parts_->least = version; }
+
 push_result new_version::publish(std::optional<std::uint64_t> expected) {
   auto& self = *parts_;
   if (self.made) return self.store->push_block(self.line, self.made, expected);
@@ -61,12 +64,12 @@ namespace {
   throw error(errc::invalid_argument, text("the key ", key, " was given twice to push_all: give each key once"));
 }
 
-tensor over_elements(const shared_block& block) {
+tensor over_elements(const shared_block& block, std::shared_ptr<const storage> bytes) {
   const auto& head = snapshot(block).head();
   const auto sizes = std::span(head.sizes).first(std::min<std::size_t>(head.dimensions, head.sizes.size()));
   tensor_shape shape;
   for (const auto each : sizes) shape.push_back(static_cast<std::size_t>(each));
-  return tensor::over(storage::over(block), static_cast<dtype>(head.dtype), shape, sizeof(snapshot_head));
+  return tensor::over(std::move(bytes), static_cast<dtype>(head.dtype), shape, sizeof(snapshot_head));
 }
 
 }  // namespace
@@ -81,7 +84,10 @@ new_version new_version::like(store_ptr store, const store_key& key, const tenso
   return made;
 }
 
-tensor new_version::elements() const { return over_elements(parts_->made.block()); }
+tensor new_version::elements() const {
+  const auto& block = parts_->made.block();
+  return over_elements(block, storage::over(block));
+}
 
 new_version::new_version(store_ptr store, const store_key& key, const tensor& value)
     : new_version(like(std::move(store), key, value)) {
@@ -108,7 +114,7 @@ push_all_result new_version::publish_all(const store_ptr& store, std::span<new_v
   for (const auto each : order) {
     const auto& one = *all[each].parts_;
     if (!parts.empty() && parts.back().line == one.line) throw_twice(store->table().key_of(one.line));
-    parts.push_back({.line = one.line, .made = one.made, .expected = expected[each]});
+    parts.push_back({.line = one.line, .made = one.made, .expected = expected[each], .least = one.least});
   }
   const auto found = store->push_all(parts);
   push_all_result sorted{.ok = found.ok, .versions = std::vector<std::uint64_t>(all.size())};
@@ -119,7 +125,8 @@ push_all_result new_version::publish_all(const store_ptr& store, std::span<new_v
 // ---- what is found
 
 void read_tensor(const found_version& found, tensor& to) {
-  to = found.is_tensor ? over_elements(found.block) : codec<tensor>::decode_value(found.frame());
+  to = found.is_tensor ? over_elements(found.block, storage::read_only(found.block))
+                       : codec<tensor>::decode_value(found.frame()).as_read_only();
 }
 
 std::optional<found_version> find_version(const store_ptr& store, const store_key& key,
@@ -129,35 +136,54 @@ std::optional<found_version> find_version(const store_ptr& store, const store_ke
 
 namespace {
 
-// As all were at one moment: they are still so when the last has been read. Nothing where one was replaced meanwhile.
-std::optional<std::vector<found_version>> try_find_all(store_core& store, std::span<const store_key> keys) {
+enum class all_found { yes, changed, missing };
+
+// As all were at one moment: they are still so when the last has been read.
+all_found try_find_all(store_core& store, std::span<const store_key> keys, std::vector<found_version>& all,
+                       store_key& missing) {
   std::vector<std::pair<std::size_t, newest_version>> now;
   for (const auto& key : keys) {
     const auto line = store.find_line(key);
-    if (!line) throw_missing(key);
-    now.emplace_back(*line, store.look(*line));
-    if (now.back().second.version() == 0) throw_missing(key);
+    if (line) now.emplace_back(*line, store.look(*line));
+    if (line && now.back().second.version() != 0) continue;
+    missing = key;
+    return all_found::missing;
   }
-  std::vector<found_version> all;
+  all.clear();
   for (const auto& [line, each] : now) {
     auto found = store.read(line, each, std::nullopt);
-    if (!found) return std::nullopt;
+    if (!found) return all_found::changed;
     all.push_back(*std::move(found));
   }
   const bool are_so =
       std::all_of(now.begin(), now.end(), [&](const auto& each) { return store.is_still(each.first, each.second); });
-  if (!are_so) return std::nullopt;
-  return all;
+  return are_so ? all_found::yes : all_found::changed;
+}
+
+// Nothing where one is missing.
+std::optional<std::vector<found_version>> find_them(const store_ptr& store, std::span<const store_key> keys,
+                                                    deadline until, store_key& missing) {
+  std::vector<found_version> all;
+  for (;;) {
+    const auto found = try_find_all(*store, keys, all, missing);
+    if (found == all_found::yes) return all;
+    if (found == all_found::missing) return std::nullopt;
+    if (until.expired()) throw_too_busy(keys.front());
+  }
 }
 
 }  // namespace
 
 std::vector<found_version> find_all(const store_ptr& store, std::span<const store_key> keys) {
-  const auto until = store->end_of_wait({});
-  for (;;) {
-    if (auto found = try_find_all(*store, keys)) return *std::move(found);
-    if (until.expired()) throw_too_busy(keys.front());
-  }
+  store_key missing;
+  if (auto found = find_them(store, keys, store->end_of_wait({}), missing)) return *std::move(found);
+  throw_missing(missing);
+}
+
+std::optional<std::vector<found_version>> find_all_there(const store_ptr& store, std::span<const store_key> keys,
+                                                         deadline until) {
+  store_key missing;
+  return find_them(store, keys, until, missing);
 }
 
 void require_type(const store_key& key, const found_version& found, const type_mark& asked) {

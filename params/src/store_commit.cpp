@@ -100,13 +100,13 @@ push_all_result store_core::push_all(std::span<const part> all) {
     if (!found.ok) return found;
     for (std::size_t each = 0; each < all.size(); ++each) {
       auto& head = all[each].made.head();
-      head.version = found.versions[each] = before[each].number + 1;
+      head.version = found.versions[each] = std::max(before[each].number + 1, all[each].least);
       head.previous.store(before[each].word.is_block() ? before[each].word.bits() : 0, std::memory_order_relaxed);
     }
     std::vector<version_word> after;
     if (!commit(all, before, after)) continue;
     for (std::size_t each = 0; each < all.size(); ++each) {
-      const auto& [line, made, expected] = all[each];
+      const auto& [line, made, expected, least] = all[each];
       note_seen(line, after[each], made);
       version_chain::shorten(memory(), made, table_.shape().depth,
                              before[each].word.is_block() ? std::optional(before[each].block) : std::nullopt);

@@ -136,6 +136,43 @@ TEST_P(GroupOverlap, ResultsOfSeveralElementsInOnePlaceAreRefused) {
   });
 }
 
+TEST_P(GroupOverlap, ReadOnlyResultsAreRefused) {
+  run([](group& among) {
+    const auto own = numbers(rows());
+    const auto all = numbers(3 * rows());
+    const auto refused = [&](const tensor& out, const std::function<void(const tensor& out)>& call) {
+      const auto text = text_thrown_by<error>([&] { call(among.rank() == 1 ? out.as_read_only() : out.clone()); });
+      EXPECT_THAT(text, AllOf(HasSubstr("is read-only"), HasSubstr("clone() it")));
+    };
+    refused(own, [&](const tensor& out) { among.all_reduce(out); });
+    refused(own, [&](const tensor& out) { among.all_reduce(own, out); });
+    refused(own, [&](const tensor& out) { among.reduce(own, out, 1); });
+    refused(own, [&](const tensor& out) { among.broadcast(out, 0); });
+    refused(all, [&](const tensor& out) { among.gather(own, out, 1); });
+    refused(all, [&](const tensor& out) { among.all_gather(own, out); });
+    refused(own, [&](const tensor& out) { among.scatter(all, out, 0); });
+    refused(own, [&](const tensor& out) { among.reduce_scatter(all, out); });
+    refused(all, [&](const tensor& out) { among.all_to_all(all, out); });
+    refused(own, [&](const tensor& out) {
+      const std::vector<tensor> list = {out};
+      among.all_reduce(std::span(list));
+    });
+    EXPECT_EQ(own.to_vector<float>(), numbers(rows()).to_vector<float>());
+    // What is only read may be.
+    among.all_reduce(own.as_read_only(), own.clone());
+    among.broadcast(among.rank() == 0 ? own.as_read_only() : own.clone(), 0);
+    const auto gathered = among.all_gather(own.as_read_only());
+    EXPECT_FALSE(gathered.is_read_only());
+    if (among.rank() == 0) among.send(own.as_read_only(), 1);
+    if (among.rank() == 1) {
+      const auto room = tensor::zeros<float>({rows(), 2});
+      EXPECT_THAT(text_thrown_by<error>([&] { among.recv(room.as_read_only(), 0); }), HasSubstr("read-only"));
+      among.recv(room, 0);
+      EXPECT_EQ(room.to_vector<float>(), own.to_vector<float>());
+    }
+  });
+}
+
 TEST_P(GroupOverlap, SeveralTensorsThatOverlapAreRefused) {
   run([](group& among) {
     const auto all = numbers(3 * rows());

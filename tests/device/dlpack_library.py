@@ -20,7 +20,7 @@ def load(path):
     library.compare_arrays.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     library.holders.restype = ctypes.c_long
     library.text.restype = ctypes.c_char_p
-    for name in ("was_written", "take", "refuses", "take_versioned", "refuses_versioned", "take_bools"):
+    for name in ("was_written", "is_read_only", "take", "refuses", "take_versioned", "refuses_versioned", "take_bools"):
         getattr(library, name).restype = ctypes.c_bool
     for name in ("take", "take_versioned"):
         getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_int]

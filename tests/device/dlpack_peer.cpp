@@ -86,6 +86,8 @@ bool take_bools(dlpack_managed_tensor* theirs) {
 }
 bool take_versioned(dlpack_versioned_tensor* theirs, int type) { return take_any(theirs, type); }
 
+bool is_read_only() { return taken->is_read_only(); }
+
 bool refuses(dlpack_managed_tensor* theirs) { return refuses_any(theirs); }
 bool refuses_versioned(dlpack_versioned_tensor* theirs) { return refuses_any(theirs); }
 

@@ -251,7 +251,9 @@ TEST_F(ForgedTensor, AHeaderOutOfRangeIsRefused) {
   EXPECT_EQ(load(forged({f32_code, 1, 1, 0}, narrow{256})).nbytes(), 1024U);
   expect_corrupted(forged({15, 1, 1, 0}, narrow{1}), "dtype is 15");
   expect_corrupted(forged({f32_code, 9, 1, 0}, narrow(9, 1)), "9 of at most 8");
-  expect_corrupted(forged({f32_code, 1, 17, 0}, narrow{1}), "flags are 17");
+  expect_corrupted(forged({f32_code, 1, 33, 0}, narrow{1}), "flags are 33");
+  expect_corrupted(forged({f32_code, 1, 16, 0}, narrow{1}), "flags are 16");
+  EXPECT_TRUE(load(forged({f32_code, 1, 17, 0}, narrow{256})).is_read_only());
   expect_corrupted(forged({f32_code, 1, 1, 2}, narrow{1}), "kind of device is 2");
   expect_corrupted(forged({f32_code, 1, 0, 1}, narrow{1}), "kind of device is 1");
   expect_corrupted(forged({f32_code, 1, 2, 0}, narrow{1}), "flags are 2");

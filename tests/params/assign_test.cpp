@@ -97,7 +97,7 @@ struct instance {
 instance random_instance(std::mt19937_64& random) {
   const auto below = [&](std::uint64_t most) { return random() % most; };
   instance made;
-  for (auto count = 1 + below(6); made.sizes.size() < count;) made.sizes.push_back((1 + below(50)) * megabyte);
+  for (auto count = 1 + below(8); made.sizes.size() < count;) made.sizes.push_back((1 + below(50)) * megabyte);
   for (std::size_t a = 0; a < made.sizes.size(); ++a) {
     for (std::size_t b = 0; b < made.sizes.size(); ++b) {
       if (a != b && below(3) == 0) made.connections[{a, b}] = static_cast<double>(below(10));

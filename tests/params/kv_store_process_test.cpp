@@ -121,7 +121,7 @@ float undisturbed() {
   kv.init("w", ones(small, 0));
   kv.set_optimizer(sgd{.rate = 1, .momentum = 0.5});
   for (int round = 0; round < 200; ++round) kv.push("w", ones(small, 1));
-  return kv.pull("w").at<float>(0, 0);
+  return kv.pull("w").at<const float>(0, 0);
 }
 
 TEST(KvStoreSync, AnOwnerThatDiesLeavesWhatItsRuleRemembers) {
@@ -136,7 +136,7 @@ TEST(KvStoreSync, AnOwnerThatDiesLeavesWhatItsRuleRemembers) {
   all[3].join();
   all.erase(all.begin() + 2, all.end());
   join_all(all);
-  EXPECT_EQ(values.pull<tensor>("w").value.at<float>(1, 2), undisturbed());
+  EXPECT_EQ(values.pull<tensor>("w").value.at<const float>(1, 2), undisturbed());
 }
 
 // A worker that is put in the place of a dead one finds the values, and is waited for again.

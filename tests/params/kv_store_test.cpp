@@ -106,9 +106,9 @@ TEST(KvStore, KeysOf64BitsAreTold) {
   const kv_store kv(kv_kind::local);
   const std::int64_t far = (std::int64_t{1} << 32) + 2;
   kv.init({2, far, "2"}, {ones(small, 1), ones(small, 2), ones(small, 3)});
-  EXPECT_EQ(kv.pull(2).at<float>(0, 0), 1);
-  EXPECT_EQ(kv.pull(far).at<float>(0, 0), 2);
-  EXPECT_EQ(kv.pull("2").at<float>(0, 0), 3);
+  EXPECT_EQ(kv.pull(2).at<const float>(0, 0), 1);
+  EXPECT_EQ(kv.pull(far).at<const float>(0, 0), 2);
+  EXPECT_EQ(kv.pull("2").at<const float>(0, 0), 3);
 }
 
 TEST(KvStore, WhatWasPushedIsNeitherChangedNorKept) {
@@ -199,6 +199,22 @@ TEST(KvStore, ARuleForWholeNumbersIsRefusedAndTheStoreGoesOn) {
   kv.set_optimizer(assign_rule());
   kv.push("n", tensor::full<std::int32_t>(small, 2));
   EXPECT_THAT(kv.pull("n").to_vector<std::int32_t>(), Each(2));
+}
+
+// A rate that falls.
+TEST(KvStore, ARuleOfTheSameKindGoesOnAndAnotherBeginsAnew) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small, 0));
+  kv.set_optimizer(sgd{.rate = 1, .momentum = 0.5});
+  kv.push("w", ones(small));  // moment 1
+  kv.set_optimizer(sgd{.rate = 2, .momentum = 0.5});
+  kv.push("w", ones(small));  // moment 1.5
+  require_all(kv.pull("w"), -1 - 2 * 1.5F, "it goes on");
+  kv.set_optimizer(sgd{.rate = 1});
+  kv.push("w", ones(small));
+  kv.set_optimizer(sgd{.rate = 1, .momentum = 0.5});
+  kv.push("w", ones(small));
+  require_all(kv.pull("w"), -4 - 1 - 1, "it begins anew");
 }
 
 }  // namespace

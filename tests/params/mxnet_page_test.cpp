@@ -16,6 +16,7 @@
 #include <muster/pool/process.hpp>
 
 #include "page.hpp"
+#include "temporary_directory.hpp"
 
 namespace muster::mxnet_page_test {
 namespace {
@@ -33,7 +34,7 @@ void work(const muster::kv_ticket& ticket, std::size_t rank) {
   const auto a = full(static_cast<float>(rank + 1));
   kv.init(3, a);
   kv.push(3, a);
-  if (kv.pull(3).at<float>(0, 0) != 3) throw std::runtime_error("not the sum");
+  if (kv.pull(3).at<const float>(0, 0) != 3) throw std::runtime_error("not the sum");
   kv.barrier();
 }
 
@@ -75,9 +76,11 @@ TEST(MxnetPage, Values) {
   kv.pull(3, b);
   EXPECT_THAT(b.to_vector<float>(), Each(1));
   tensor now = kv.pull(3);
+  const float first = now.at<const float>(0, 0);
+  EXPECT_EQ(first, 1);
   kv.pull(3, {a, b});
   auto both = kv.pull({5, 7});
-  EXPECT_EQ(both[1].at<float>(0, 0), 2);
+  EXPECT_EQ(both[1].at<const float>(0, 0), 2);
   auto pulled = kv.pull_async(3, {.priority = 1});
   EXPECT_THAT(pulled.get().to_vector<float>(), Each(1));
   tensor made = kv.push_pull(3, a);
@@ -103,6 +106,7 @@ TEST(MxnetPage, WhatIsApplied) {
   kv.set_optimizer(muster::sgd{.rate = 0.1, .momentum = 0.9});
   kv.push(3, full(1));
   EXPECT_THAT(kv.pull(3).to_vector<float>(), Each(0.9F));
+  kv.set_optimizer(muster::sgd{.rate = 0.05, .momentum = 0.9});
   kv.set_updater([](const muster::store_key&, const tensor& input, tensor& stored) { axpy(2.0, input, stored); });
   kv.push(3, full(1));
   EXPECT_THAT(kv.pull(3).to_vector<float>(), Each(2.9F));
@@ -121,6 +125,20 @@ TEST(MxnetPage, WhatIsApplied) {
   EXPECT_EQ(told, "body7");
 }
 
+TEST(MxnetPage, Files) {
+  const test::temporary_directory where;
+  const std::string path = where.path() / "states";
+  const muster::kv_store kv(muster::kv_kind::local);
+  kv.init(3, full(1));
+  kv.set_optimizer(muster::sgd{.rate = 0.1, .momentum = 0.9});
+  kv.push(3, full(1));
+  kv.save(path);
+  kv.push(3, full(1));
+  kv.load(path);
+  kv.push(3, full(1));
+  EXPECT_THAT(kv.pull(3).to_vector<float>(), Each(testing::FloatNear(0.9F - 0.19F, 1e-6F)));
+}
+
 TEST(MxnetPage, WhatThereWasNot) {
   const muster::kv_ticket first_three(muster::kv_kind::sync, {.workers = 4, .enough = 3});
   EXPECT_EQ(first_three.options().enough, 3U);
@@ -135,7 +153,7 @@ TEST(MxnetPage, WhatThereWasNot) {
 }
 
 TEST(MxnetPage, SaysNothingThatIsNotCompiled) {
-  test::expect_compiled(MUSTER_DOCS "coming-from-mxnet.md", __FILE__, 35);
+  test::expect_compiled(MUSTER_DOCS "coming-from-mxnet.md", __FILE__, 39);
 }
 
 }  // namespace

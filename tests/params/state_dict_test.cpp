@@ -70,6 +70,12 @@ TEST(StateDict, GoesToAnotherProcessAndBack) {
   EXPECT_EQ(found.version(), 8);
 }
 
+TEST(StateDict, OfTensorsWithoutElements) {
+  const state_dict model({{"a", tensor::zeros<float>({0, 3})}, {"b", tensor::zeros<int>({0})}});
+  EXPECT_EQ(model.at("a").shape(), tensor_shape({0, 3}));
+  EXPECT_EQ(model.clone().at("b").dtype(), dtype::i32);
+}
+
 TEST(StateDict, OfNoTensors) {
   state_dict none;
   none.load(state_dict());

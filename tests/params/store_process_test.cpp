@@ -88,7 +88,7 @@ TEST(StoreProcess, UpdatesOfManyProcessesAreAllThere) {
       s.update<int>("short", [](int now) { return now + 1; });
       s.update<tensor>("long", [](const tensor& now) {
         auto next = now.clone();
-        next.fill(now.at<int>(0) + 1);
+        next.fill(now.at<const int>(0) + 1);
         return next;
       });
     }

@@ -84,11 +84,34 @@ TEST(Store, TensorsArePulledWithoutACopy) {
   const auto first = s.pull<tensor>("w").value;
   const auto second = s.pull<tensor>("w").value;
   EXPECT_EQ(first.shape(), tensor_shape({100, 1000}));
-  EXPECT_EQ(first.at<float>(99, 999), 99'999) << "what was pushed is a copy";
-  EXPECT_EQ(first.data(), second.data());
+  EXPECT_EQ(first.at<const float>(99, 999), 99'999) << "what was pushed is a copy";
+  EXPECT_EQ(first.const_data(), second.const_data());
   s.push("w", tensor::ones<float>({2, 2}));
-  EXPECT_EQ(first.at<float>(99, 999), 99'999) << "a version does not change";
+  EXPECT_EQ(first.at<const float>(99, 999), 99'999) << "a version does not change";
   EXPECT_THAT(s.pull<tensor>("w").value.to_vector<float>(), ElementsAre(1, 1, 1, 1));
+}
+
+TEST(Store, WhatIsPulledCannotBeWritten) {
+  const store s{store_ticket(store_options())};
+  s.push("long", tensor::arange<float>(100'000));
+  s.push("short", tensor::arange<float>(3));
+  for (const auto* const key : {"long", "short"}) {
+    const auto w = s.pull<tensor>(key).value;
+    EXPECT_TRUE(w.is_read_only()) << key;
+    EXPECT_THROW(w.fill(0.0F), error) << key;
+    EXPECT_THROW(w.slice(0, 1).copy_from(tensor::zeros<float>({1})), error) << key;
+    EXPECT_THROW(static_cast<void>(w.span<float>()), error) << key;
+    EXPECT_EQ(w.span<const float>()[2], 2) << key;
+    auto changed = w.clone();
+    changed.fill(7.0F);
+    s.push(key, changed);
+    EXPECT_EQ(w.at<const float>(2), 2) << key;
+  }
+  for (const auto& each : s.pull_all<tensor>({"long", "short"})) EXPECT_TRUE(each.value.is_read_only());
+  s.update<tensor>("long", [](const tensor& now) {
+    EXPECT_TRUE(now.is_read_only());
+    return now;
+  });
 }
 
 TEST(Store, TensorsOfAllFormsArePushed) {
@@ -96,10 +119,10 @@ TEST(Store, TensorsOfAllFormsArePushed) {
   s.push("none", tensor::zeros<double>({0, 3}));
   EXPECT_EQ(s.pull<tensor>("none").value.shape(), tensor_shape({0, 3}));
   s.push("scalar", tensor::full<std::int64_t>({}, 7));
-  EXPECT_EQ(s.pull<tensor>("scalar").value.item<std::int64_t>(), 7);
+  EXPECT_EQ(s.pull<tensor>("scalar").value.item<const std::int64_t>(), 7);
   const auto whole = tensor::arange<int>(0, 10'000).reshape({100, 100});
   s.push("strided", whole.transpose().slice(0, 50));
-  EXPECT_EQ(s.pull<tensor>("strided").value.at<int>(1, 2), whole.at<int>(2, 1));
+  EXPECT_EQ(s.pull<tensor>("strided").value.at<const int>(1, 2), whole.at<const int>(2, 1));
   EXPECT_TRUE(s.pull<tensor>("strided").value.is_contiguous());
 }
 
@@ -279,7 +302,7 @@ TEST(Store, SeveralValuesArePushedTogether) {
     EXPECT_THAT(made.versions, ElementsAre(1, 2, 1));
     EXPECT_EQ(s.pull<int>("a").value, 1);
     EXPECT_EQ(s.pull<std::string>("b").value, "two");
-    EXPECT_EQ(s.pull<tensor>(3).value.at<float>(99, 99), 1);
+    EXPECT_EQ(s.pull<tensor>(3).value.at<const float>(99, 99), 1);
     const auto refused = s.push_all({{"a", 5}, {"b", 5, 1}, {3, 5}});
     EXPECT_FALSE(refused.ok);
     EXPECT_THAT(refused.versions, ElementsAre(1, 2, 1));

@@ -55,6 +55,7 @@ class p2p_queue;
 // <muster/tensor.hpp>
 class device;
 class tensor;
+struct safetensors;
 struct sparse_rows;
 enum class dtype : std::uint8_t;
 

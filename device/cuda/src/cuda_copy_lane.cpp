@@ -47,6 +47,7 @@ void cuda_copy_lane::begin() {
 }
 
 void cuda_copy_lane::copy(const tensor& to, const tensor& from) {
+  to.require_writable();
   const auto target = address_of(to);
   const auto source = address_of(from);
   const cuda_device::scope current(*of_);
@@ -56,7 +57,7 @@ void cuda_copy_lane::copy(const tensor& to, const tensor& from) {
 // One of another process is opened when its address is first asked for: the stream compute() waits then for whoever
 // writes it, so the copies wait for that stream once more.
 CUdeviceptr cuda_copy_lane::address_of(const tensor& which) {
-  if (which.device().is_cpu()) return reinterpret_cast<CUdeviceptr>(which.data());
+  if (which.device().is_cpu()) return reinterpret_cast<CUdeviceptr>(which.const_data());
   const auto* const received = dynamic_cast<const received_block*>(&*which.storage()->on_device());
   const bool is_new = received != nullptr && !received->is_open();
   const auto address = which.device_address();

@@ -81,7 +81,8 @@ void cuda_device::copy_from_host(const tensor& to, const tensor& from) {
   if (!from.is_contiguous()) return copy_from_host(to, from.contiguous());
   if (!to.is_contiguous()) return copy_here(to, from.to(where_));
   const scope current(*this);
-  driver_->copy_async(to.device_address(), reinterpret_cast<CUdeviceptr>(from.data()), to.nbytes(), compute_->handle());
+  driver_->copy_async(to.device_address(), reinterpret_cast<CUdeviceptr>(from.const_data()), to.nbytes(),
+                      compute_->handle());
   compute_->synchronize();
 }
 

@@ -5,6 +5,7 @@
 
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/detail/convert.hpp>
+#include <muster/device/safetensors.hpp>
 #include <muster/device/sparse_rows.hpp>
 #include <muster/device/tensor.hpp>
 #include <muster/device/tensor_compare.hpp>

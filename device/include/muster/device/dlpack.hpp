@@ -92,13 +92,15 @@ using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_
 ///@}
 
 /// The same elements for another library. What it writes, all who have the tensor see. Of a tensor on a device, what
-/// was given to that device for it has been done.
+/// was given to that device for it has been done. A tensor that is read-only throws errc::invalid_argument:
+/// to_dlpack_versioned() can say so.
 ///
 /// Thread safety: as reading `what`; the deleter may be called from any thread.
 /// Lifetime: keeps the memory until its deleter is called.
 /// Cost: one allocation.
 [[nodiscard]] dlpack_handle to_dlpack(const tensor& what);
-/// The same for a library that asks for version 1 (Python: `__dlpack__(max_version=…)` of 1.0 or more).
+/// The same for a library that asks for version 1 (Python: `__dlpack__(max_version=…)` of 1.0 or more), which is told
+/// where the tensor is read-only.
 [[nodiscard]] dlpack_versioned_handle to_dlpack_versioned(const tensor& what);
 
 /// The same elements as a tensor, in local memory, or on a GPU: it goes to other processes by copy, and of a GPU's that
@@ -112,8 +114,8 @@ using dlpack_versioned_handle = std::unique_ptr<dlpack_versioned_tensor, dlpack_
 /// that is there: nobody can check that. Thread safety: safe to call from any thread. Cost: two allocations; of bools
 /// on the host one pass.
 [[nodiscard]] tensor from_dlpack(dlpack_managed_tensor* theirs);
-/// Throws errc::invalid_argument, besides, for elements that are read-only, and for another major version than 1, of
-/// which only the deleter is known.
+/// Elements that are read-only become a read-only tensor. Throws errc::invalid_argument, besides, for another major
+/// version than 1, of which only the deleter is known.
 [[nodiscard]] tensor from_dlpack(dlpack_versioned_tensor* theirs);
 
 /// As those; on failure `theirs` is deleted.

@@ -7,12 +7,13 @@
 //     as_matrix<float>(product).noalias() = as_matrix<float>(x) * as_matrix<float>(weights);
 //
 // Thread safety: all functions are safe to call from any thread. The elements need their own discipline.
-// Lifetime: a map borrows the tensor's memory: a tensor of it must outlive the map. It is not `const`, as a tensor's
-// elements never are.
+// Lifetime: a map borrows the tensor's memory: a tensor of it must outlive the map. Of `const float` it is a map of
+// constants, as a read-only tensor needs.
 // Cost: no allocation, no element touched.
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 #include <Eigen/Core>
 
@@ -22,13 +23,21 @@
 
 namespace muster {
 
+namespace detail {
+
+template <class T, class Mapped>
+using const_as = std::conditional_t<std::is_const_v<T>, const Mapped, Mapped>;
+
+}  // namespace detail
+
 /// Two dimensions, row-major as tensors are. The rows may be parts of longer ones.
 template <tensor_element T>
-using matrix_map = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, Eigen::Unaligned,
-                              Eigen::OuterStride<>>;
+using matrix_map = Eigen::Map<
+    detail::const_as<T, Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>,
+    Eigen::Unaligned, Eigen::OuterStride<>>;
 /// A column, as Eigen's vectors are; its transpose() is a row.
 template <tensor_element T>
-using vector_map = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>;
+using vector_map = Eigen::Map<detail::const_as<T, Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, 1>>>;
 
 namespace detail {
 
@@ -40,7 +49,7 @@ namespace detail {
 }  // namespace detail
 
 /// Of a tensor of two dimensions whose rows are contiguous, such as slice() leaves them. Throws errc::invalid_argument
-/// for others, and unless T is the dtype's type.
+/// for others, unless T is the dtype's type, and where the tensor is read-only and T not const.
 template <tensor_element T>
 [[nodiscard]] matrix_map<T> as_matrix(const tensor& what) {
   if (what.dimensions() != 2) detail::refuse_map("as_matrix", what, "have two dimensions");

@@ -45,11 +45,19 @@ public:
   /// Memory on a device.
   [[nodiscard]] static std::shared_ptr<const storage> over(std::shared_ptr<const device_block> block);
 
+  /// The same bytes, for tensors that cannot be written to. Null for null.
+  ///@{
+  [[nodiscard]] static std::shared_ptr<const storage> read_only(std::shared_ptr<const storage> of);
+  [[nodiscard]] static std::shared_ptr<const storage> read_only(shared_block block);
+  ///@}
+
   storage(const storage&) = delete;
   storage& operator=(const storage&) = delete;
 
   /// On a device there are as many, at addresses that nobody can read: device_block::address() is theirs.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  /// Whether tensors over it are read-only. bytes() are not guarded.
+  [[nodiscard]] bool is_read_only() const noexcept { return read_only_; }
   /// Null on the host.
   [[nodiscard]] const device_block* on_device() const noexcept { return on_device_.get(); }
   /// The block it is, or an empty handle where the memory is not shared.
@@ -63,15 +71,18 @@ private:
 public:
   /// For the functions above.
   storage(only_here, std::span<std::byte> bytes, std::shared_ptr<void> keeper, shared_block block,
-          std::shared_ptr<const device_block> on_device = nullptr) noexcept;
+          std::shared_ptr<const device_block> on_device = nullptr, bool is_read_only = false) noexcept;
 
 private:
+  [[nodiscard]] static std::shared_ptr<const storage> over_block(shared_block block, bool is_read_only);
+
   // The keeper is the domain, a piece of the heap or somebody else's; the block goes before it.
   std::shared_ptr<void> keeper_;
   shared_block block_;
   std::shared_ptr<const device_block> on_device_;
   std::span<std::byte> bytes_;
   fork_stamp stamp_;
+  bool read_only_ = false;
 };
 
 }  // namespace muster

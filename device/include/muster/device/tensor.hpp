@@ -80,8 +80,9 @@ concept elements_in_a_row = std::ranges::contiguous_range<R> && std::ranges::siz
 /// An array of numbers: a dtype, a shape, strides, and a share in the memory that the elements lie in.
 ///
 /// Elements are in row-major order when they are contiguous. As with a pointer, a const tensor has elements that can be
-/// assigned to. Members called with what does not fit throw errc::invalid_argument, whose text names what was given
-/// and what would fit.
+/// assigned to; one that is read-only (a version of a store, as_read_only()) has none, and neither has what is made of
+/// it without a copy, here and in other processes: what would write throws errc::invalid_argument. Members called with
+/// what does not fit throw errc::invalid_argument, whose text names what was given and what would fit.
 ///
 /// On a device: what fills, copies, converts or combines elements is given to the device, which does it in that order,
 /// and returns at once, except copies to and from the host, which are waited for. Members that give access to elements
@@ -246,30 +247,44 @@ public:
   [[nodiscard]] muster::device device() const noexcept;
   /// Whether it goes to other processes by reference.
   [[nodiscard]] bool is_shared() const noexcept;
+  /// Whether its elements cannot be written through it: ask for `const T`, or clone() it.
+  [[nodiscard]] bool is_read_only() const noexcept { return (limits_ & read_only) != 0; }
+  /// Throws errc::invalid_argument where it is.
+  void require_writable() const {
+    if (is_read_only()) refuse_writing();
+  }
   /// The memory; it may be null where there are no elements.
   [[nodiscard]] const std::shared_ptr<const muster::storage>& storage() const noexcept { return storage_; }
 
   // ---- the elements. Those with a T throw errc::invalid_argument unless T is the dtype's type, all of them where the
-  // elements are on a device.
+  // elements are on a device, and where the tensor is read-only and T is not const.
 
   /// The first element; without a T, whatever its type. The others are where the strides say.
   ///@{
   [[nodiscard]] std::byte* data() const {
-    if (on_device_ || !stamp_.is_here()) refuse_access();
+    if (limits_ != 0 || !stamp_.is_here()) refuse_access();
+    return data_;
+  }
+  [[nodiscard]] const std::byte* const_data() const {
+    if (is_on_device() || !stamp_.is_here()) refuse_access();
     return data_;
   }
   template <tensor_element T>
   [[nodiscard]] T* data() const {
     require(dtype_of<T>);
-    return reinterpret_cast<T*>(data());
+    if constexpr (std::is_const_v<T>)
+      return reinterpret_cast<T*>(const_data());
+    else
+      return reinterpret_cast<T*>(data());
   }
   ///@}
   /// On a device: where that has the first element, for kernels of the program's own. Throws errc::invalid_argument on
-  /// the host. A tensor that came from another process is mapped by the first call.
+  /// the host. A tensor that came from another process is mapped by the first call. The address alone is not guarded.
   ///@{
   template <tensor_element T>
   [[nodiscard]] T* device_data() const {
     require(dtype_of<T>);
+    if constexpr (!std::is_const_v<T>) require_writable();
     return reinterpret_cast<T*>(device_address());  // NOLINT(performance-no-int-to-ptr): the device's, not ours
   }
   [[nodiscard]] std::uintptr_t device_address() const;
@@ -321,6 +336,8 @@ public:
   [[nodiscard]] tensor broadcast_to(const tensor_shape& shape) const;
   /// Itself if it is contiguous, else a clone.
   [[nodiscard]] tensor contiguous() const;
+  /// The same elements, which cannot be written through it. Cost: an allocation, unless it is read-only already.
+  [[nodiscard]] tensor as_read_only() const;
   /// Itself if it is there already, else a contiguous copy there. Throws errc::no_device where there is none, or the
   /// program is not linked with its library.
   [[nodiscard]] tensor to(muster::device where) const;
@@ -362,6 +379,9 @@ public:
   ///@}
 
 private:
+  static constexpr std::uint8_t on_device = 1;
+  static constexpr std::uint8_t read_only = 2;
+
   /// Requires: the elements fit there.
   tensor(std::shared_ptr<const muster::storage> bytes, const detail::placement& where) noexcept;
 
@@ -375,7 +395,7 @@ private:
     std::swap(shape_, other.shape_);
     std::swap(strides_, other.strides_);
     std::swap(type_, other.type_);
-    std::swap(on_device_, other.on_device_);
+    std::swap(limits_, other.limits_);
     std::swap(stamp_, other.stamp_);
   }
   template <class T>
@@ -384,7 +404,10 @@ private:
       detail::make_bool(const_cast<std::remove_const_t<T>*>(element));
     return *element;
   }
+  [[nodiscard]] static std::uint8_t limits_of(const muster::storage* bytes) noexcept;
+  [[nodiscard]] bool is_on_device() const noexcept { return (limits_ & on_device) != 0; }
   [[noreturn]] void refuse_access() const;
+  [[noreturn]] void refuse_writing() const;
   void require(muster::dtype asked) const;
   void require_contiguous() const;
   void require_one_element() const;
@@ -399,7 +422,7 @@ private:
   tensor_shape shape_;
   tensor_strides strides_;
   muster::dtype type_ = muster::dtype::f32;
-  bool on_device_ = false;
+  std::uint8_t limits_ = 0;
   fork_stamp stamp_;
 };
 

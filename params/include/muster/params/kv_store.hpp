@@ -113,7 +113,7 @@ public:
   /// key are made in their order; those of different keys overtake one another.
   [[nodiscard]] future<void> push_async(const store_key& key, const tensor& value,
                                         const kv_async_options& how = {}) const;
-  /// Returns the newest value, without a copy.
+  /// Returns the newest value, without a copy; it is read-only (tensor::is_read_only).
   [[nodiscard]] tensor pull(const store_key& key) const;
   /// Returns the newest values, as they were at one moment.
   [[nodiscard]] std::vector<tensor> pull(const std::vector<store_key>& keys) const;
@@ -131,7 +131,8 @@ public:
   /// init(), and returns the value.
   [[nodiscard]] tensor broadcast(const store_key& key, const tensor& value) const;
 
-  /// Has pushes applied by a rule. All workers may call it: equal ones change nothing; another begins with new states.
+  /// Has pushes applied by a rule. All workers may call it: equal ones change nothing. One of the same kind with other
+  /// numbers, as a rate that falls, goes on with what that remembers; another kind begins anew.
   void set_optimizer(const update_rule& rule) const;
   /// Has pushes applied by `f(key, input, stored)`, which changes `stored`: any callable that can be sent. It runs at
   /// the owner of the key. All workers call it, with the same one.
@@ -152,6 +153,14 @@ public:
   /// Sends a command to all that own keys. Returns when all have run it; throws what one throws, and
   /// errc::invalid_argument, with its name, for one without on_command.
   void send_command(int head, const std::string& body) const;
+  /// Writes all values, as they were at one moment, with what the rule remembers of them and how often it has been
+  /// applied, in the format safetensors; any worker, whoever owns the keys. Throws as store::save.
+  void save(const std::string& path) const;
+  /// Goes on from such a file: values, and states of the rule, which is to be set before, become the newest at one
+  /// moment; values that are not there are initialized. One worker calls it, and the others push behind a barrier: a
+  /// round that is open goes on from what the file has. Throws as store::load; errc::invalid_argument for a value of
+  /// another dtype or shape, and for states of another rule than is set.
+  void load(const std::string& path) const;
   /// Returns the store that has the values. Its further keys begin with the byte 1, and are the library's.
   [[nodiscard]] const store& values() const noexcept;
   /// Serves as an owner until all workers have left.

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -132,8 +133,8 @@ public:
     return detail::new_version::publish_all(core_, made, expected);
   }
 
-  /// Returns the newest version. A tensor is the version itself: clone() it before you write to it. Throws
-  /// errc::invalid_argument where there is none.
+  /// Returns the newest version. A tensor is the version itself, and read-only (tensor::is_read_only), here and where
+  /// it is sent to: read it by `span<const float>()`, or clone() it. Throws errc::invalid_argument where there is none.
   template <class T>
   [[nodiscard]] pulled<T> pull(const store_key& key) const {
     auto found = try_pull<T>(key);
@@ -193,6 +194,15 @@ public:
   [[nodiscard]] std::vector<store_key> keys() const;
   /// Lets a value go, with all its versions; false where there is none.
   bool erase(const store_key& key) const;
+
+  /// Writes all values, as they were at one moment, with their versions, in the format safetensors
+  /// (write_safetensors()): tensors under their keys, others as bytes, which the same build of the program reads. Keys
+  /// that begin with the byte 1 are the library's and are left out. Throws as write_safetensors(), and as pull_all.
+  void save(const std::string& path) const;
+  /// Replaces the values that a file has, all at one moment; others stay. Each gets the version that it had, or the
+  /// next one where that is not higher. Of a file that another library has written, tensors become values under their
+  /// names. Throws as read_safetensors(), and errc::out_of_memory; then nothing has changed.
+  void load(const std::string& path) const;
 
 private:
   friend struct detail::store_parts;

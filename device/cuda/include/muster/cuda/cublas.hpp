@@ -128,6 +128,7 @@ inline void multiply(cublas& by, const factor& a, const factor& b, const tensor&
                      product.dtype(), ' ', product.shape(), ": (n, k) by (k, m) into (n, m) of one dtype are wanted"));
   }
   detail::require_on(by.where(), a.what, b.what, product);
+  product.require_writable();
   if (product.size() == 0) return;
   // Rows here are columns there, so that the product there is that of the transposed, in the other order.
   const auto type = detail::cublas_type(product.dtype());

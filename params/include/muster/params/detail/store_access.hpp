@@ -83,6 +83,8 @@ public:
   ~new_version();
 
   [[nodiscard]] std::span<std::byte> room() noexcept;
+  /// Has it be at least that version. Requires: not alone.
+  void set_least(std::uint64_t version) noexcept;
   /// The tensor, where it will lie: to be written to until it is published. Requires: it is one, in a block.
   [[nodiscard]] tensor elements() const;
   /// As store::push. To be called once.
@@ -119,6 +121,9 @@ void read_tensor(const found_version& found, tensor& to);
                                                         std::optional<std::uint64_t> version);
 /// All of them as they were at one moment. Throws errc::invalid_argument, with the key that is not there.
 [[nodiscard]] std::vector<found_version> find_all(const store_ptr& store, std::span<const store_key> keys);
+/// The same; nothing where one is not there. Throws errc::timed_out.
+[[nodiscard]] std::optional<std::vector<found_version>> find_all_there(const store_ptr& store,
+                                                                       std::span<const store_key> keys, deadline until);
 /// Throws errc::invalid_argument, with key and types, unless it is of that type.
 void require_type(const store_key& key, const found_version& found, const type_mark& asked);
 [[noreturn]] void throw_missing(const store_key& key);

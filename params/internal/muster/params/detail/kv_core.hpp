@@ -15,6 +15,7 @@
 
 #include <muster/base/detail/mutex.hpp>
 #include <muster/params/detail/kv_async.hpp>
+#include <muster/params/detail/kv_files.hpp>
 #include <muster/params/detail/kv_members.hpp>
 #include <muster/params/detail/kv_sender.hpp>
 #include <muster/params/gradient_compression.hpp>
@@ -58,6 +59,7 @@ public:
   void on_command(std::function<void(int, std::string)> run) MUSTER_EXCLUDES(mutex_);
   void set_timeout(std::chrono::nanoseconds timeout);
   void barrier(std::chrono::nanoseconds timeout);
+  [[nodiscard]] const kv_files& files() const noexcept { return files_; }
 
 private:
   [[nodiscard]] std::size_t choose_owner(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
@@ -76,6 +78,7 @@ private:
   std::function<void(int, std::string)> command_ MUSTER_GUARDED_BY(mutex_);
   kv_members members_;
   kv_sender sender_;
+  const kv_files files_;
   std::set<store_key> known_ MUSTER_GUARDED_BY(mutex_);       // initialized here
   std::vector<std::size_t> loads_ MUSTER_GUARDED_BY(mutex_);  // bytes by owner, as this worker has dealt them
   gradient_compression compression_ MUSTER_GUARDED_BY(mutex_);

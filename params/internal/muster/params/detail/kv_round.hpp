@@ -74,7 +74,7 @@ struct kv_record {
   std::vector<kv_rank_record> ranks;
   bool is_loss = false;    ///< whether the last push that had no effect had none because a worker died
   std::string why;         ///< … and the reason
-  std::uint64_t rule = 0;  ///< version of the rule that the states are of
+  std::uint64_t rule = 0;  ///< kind of the rule that the states are of; 0: of none
   std::uint64_t step = 0;  ///< how often that has been applied
 
   template <class Archive>

@@ -16,6 +16,18 @@
 
 namespace muster::detail {
 
+/// The rule that is set. Where it replaces one of its kind, with other numbers, what that remembers goes on.
+///
+/// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
+struct kv_rule {
+  update_rule rule;
+  std::uint64_t kind = 1;  ///< higher where it is of another kind than the one before
+
+  [[nodiscard]] bool goes_on_from(const update_rule& before) const noexcept {
+    return rule.name() == before.name() && rule.state_count() == before.state_count();
+  }
+};
+
 /// What an owner reads of the store, and makes there: value, states of the rule and record of a key become the newest
 /// at one moment.
 ///

@@ -79,11 +79,13 @@ public:
   /// A block for a value of so many bytes, whose head says what is given. Throws errc::out_of_memory.
   [[nodiscard]] snapshot make_block(std::uint64_t type, std::size_t bytes);
   bool erase(std::size_t line);
-  /// One of several new versions: which line, in which block, and which version is expected to be the newest.
+  /// One of several new versions: which line, in which block, which version is expected to be the newest, and which
+  /// it is to be at least.
   struct part {
     std::size_t line = 0;
     snapshot made{};
     std::optional<std::uint64_t> expected{};
+    std::uint64_t least = 0;
   };
   /// As store::push_all. Requires: sorted by line, each once.
   [[nodiscard]] push_all_result push_all(std::span<const part> all);

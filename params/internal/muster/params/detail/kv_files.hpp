@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <muster/base/clock.hpp>
+#include <muster/params/detail/kv_values.hpp>
+#include <muster/params/detail/store_file.hpp>
+#include <muster/params/store.hpp>
+
+namespace muster::detail {
+
+/// Files of a key-value store: its values, what its rule remembers of each, and how often that has been applied.
+///
+/// Thread safety: safe.
+class kv_files {
+public:
+  /// Which one is to own a value of so many bytes that nobody owns yet.
+  using choose_owner = std::function<kv_ownership(std::size_t bytes)>;
+
+  kv_files(const store& all, choose_owner choose) : all_(all), values_(all), choose_(std::move(choose)) {}
+
+  /// As kv_store::save.
+  void save(const std::string& path) const;
+  /// As kv_store::load.
+  void load(const std::string& path, deadline until) const;
+
+private:
+  /// What belongs to one value of a file.
+  struct part {
+    const store_file::entry* value = nullptr;
+    std::vector<const store_file::entry*> states{};  // in their order
+  };
+  class draft;
+
+  [[nodiscard]] std::vector<store_key> keys_to_save() const;
+  [[nodiscard]] static std::vector<part> parts_of(const store_file& file, const std::string& path);
+  [[nodiscard]] std::optional<std::uint64_t> rule_for(const std::vector<part>& parts, const std::string& path) const;
+  void require_like(const part& which, const std::string& path) const;
+
+  const store all_;
+  const kv_values values_;
+  const choose_owner choose_;
+};
+
+}  // namespace muster::detail
