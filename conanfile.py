@@ -27,7 +27,7 @@ class Muster(ConanFile):
         cmake_layout(self)
 
     def system_requirements(self):
-        Apt(self).check(["libboost1.81-dev", "libcereal-dev"])
+        Apt(self).check(["libboost1.81-dev", "libcereal-dev", "nlohmann-json3-dev"])
 
     def generate(self):
         toolchain = CMakeToolchain(self)

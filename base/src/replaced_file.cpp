@@ -30,23 +30,25 @@ std::string directory_of(const std::string& path) {
   return end == 0 ? "/" : path.substr(0, end);
 }
 
-// A rename is on the disk when its directory is.
-void flush_directory_of(const std::string& path) {
-  const auto name = directory_of(path);
-  const unique_fd directory(system_call("open", ::open, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  system_call("fsync", ::fsync, directory.get());
+unique_fd open_directory(const std::string& name) {
+  return unique_fd(system_call("open", ::open, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 }  // namespace
 
 // Another process may have had the same name in a namespace of its own.
-replaced_file::replaced_file(std::string path) : path_(std::move(path)) {
+replaced_file::replaced_file(std::string path)
+    : path_(std::move(path)), directory_(open_directory(directory_of(path_))) {
   constexpr int most_tries = 100;
-  for (int tried = 0; !file_; ++tried) {
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  for (int tried = 0;; ++tried) {
     beside_ = name_beside(path_);
-    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    file_ = unique_fd(try_system_call("open", ::open, beside_.c_str(), flags, mode_of_files));
-    if (!file_ && (errno != EEXIST || tried == most_tries)) throw_system_error_with(errno, "open", beside_);
+    const int opened = try_system_call("open", ::open, beside_.c_str(), flags, mode_of_files);
+    if (opened >= 0) {
+      file_ = unique_fd(opened);
+      return;
+    }
+    if (errno != EEXIST || tried == most_tries) throw_system_error_with(errno, "open", beside_);
   }
 }
 
@@ -67,7 +69,7 @@ void replaced_file::commit() {
   system_call("fsync", ::fsync, file_.get());
   system_call("rename", ::rename, beside_.c_str(), path_.c_str());
   file_.reset();
-  flush_directory_of(path_);
+  system_call("fsync", ::fsync, directory_.get());  // else the rename may be lost
 }
 
 }  // namespace muster::detail

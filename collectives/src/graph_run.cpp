@@ -8,6 +8,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/collectives/graph_plan.hpp>
+#include <muster/device/overlap.hpp>
 
 namespace muster {
 
@@ -40,7 +41,10 @@ std::string text_of(const std::exception_ptr& failure) {
   }
 }
 
-bool shares_memory(const tensor& a, const tensor& b) { return a.storage() != nullptr && a.storage() == b.storage(); }
+// Also by way of storages of their own.
+bool shares_memory(const tensor& a, const tensor& b) {
+  return (a.storage() != nullptr && a.storage() == b.storage()) || overlap_of(a, b) != overlap::none;
+}
 
 }  // namespace
 

@@ -25,9 +25,11 @@ std::shared_ptr<void> device_operations::pin(const tensor& /*what*/) { return nu
 
 std::unique_ptr<copy_lane> device_operations::make_copy_lane() { return nullptr; }
 
+device_kind* find_kind_of(device which) noexcept { return entry_of(which.type()).load(std::memory_order_acquire); }
+
 device_kind& kind_of(device which) {
   MUSTER_ASSERT(!which.is_cpu());
-  auto* const found = entry_of(which.type()).load(std::memory_order_acquire);
+  auto* const found = find_kind_of(which);
   if (found != nullptr) return *found;
   throw error(errc::no_device, text("this program has no memory of the device ", which,
                                     ": link it with muster::cuda, or use the device cpu"));

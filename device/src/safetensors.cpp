@@ -33,6 +33,7 @@ using named_tensor = std::pair<std::string, tensor>;
 // So that all lie at multiples of their sizes.
 std::vector<const named_tensor*> larger_first(const safetensors& what) {
   std::vector<const named_tensor*> order;
+  order.reserve(what.tensors.size());
   for (const auto& each : what.tensors) order.push_back(&each);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     const auto size_of = [](const auto* each) { return dtype_size(each->second.dtype()); };

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include <boost/json/src.hpp>  // this source has the library
+#include <nlohmann/json.hpp>
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
@@ -17,7 +17,7 @@ namespace muster::detail {
 
 namespace {
 
-namespace json = boost::json;
+using json = nlohmann::ordered_json;
 
 constexpr std::string_view metadata_name = "__metadata__";
 
@@ -37,26 +37,28 @@ std::optional<dtype> type_of(std::string_view name) {
 
 // ---- written
 
-json::object entry_to_json(const safetensors_entry& each) {
-  json::array shape;
-  for (const auto size : each.shape) shape.emplace_back(static_cast<std::uint64_t>(size));
+json to_json(const safetensors_entry& each) {
   return {{"dtype", type_names[static_cast<std::size_t>(each.type)]},
-          {"shape", std::move(shape)},
+          {"shape", std::vector<std::uint64_t>(each.shape.begin(), each.shape.end())},
           {"data_offsets", {each.begin, each.end}}};
 }
 
-json::object to_json(const safetensors_header& what, std::string_view path) {
-  json::object all;
-  if (!what.metadata.empty()) {
-    json::object texts;
-    for (const auto& [name, value] : what.metadata) texts[name] = value;
-    all[metadata_name] = std::move(texts);
-  }
+json to_json(const safetensors_header& what, std::string_view path) {
+  auto all = json::object();
+  for (const auto& [name, value] : what.metadata) all[std::string(metadata_name)][name] = value;
   for (const auto& each : what.entries) {
     if (each.name == metadata_name) refuse_header(path, text("no tensor can be named '", metadata_name, "'"));
-    all[each.name] = entry_to_json(each);
+    all[each.name] = to_json(each);
   }
   return all;
+}
+
+std::string text_of(const json& what, std::string_view path) {
+  try {
+    return what.dump();
+  } catch (const json::exception& failure) {
+    refuse_header(path, text("its names and texts are to be UTF-8: ", failure.what()));
+  }
 }
 
 // ---- read
@@ -68,39 +70,37 @@ class header_reader {
 public:
   explicit header_reader(std::string_view path) : path_(path) {}
 
-  [[nodiscard]] json::object parse(std::string_view encoded) const {
-    json::error_code problem;
-    auto value = json::parse(encoded, problem);
-    if (problem) refuse_file(path_, text("its header is no JSON: ", problem.message()));
-    if (!value.is_object()) refuse_file(path_, "its header is no object");
-    return std::move(value.as_object());
+  [[nodiscard]] json parse(std::string_view encoded) const {
+    try {
+      auto value = json::parse(encoded);
+      if (value.is_object()) return value;
+    } catch (const json::exception& failure) {
+      refuse_file(path_, text("its header is no JSON: ", failure.what()));
+    }
+    refuse_file(path_, "its header is no object");
   }
 
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> metadata(const json::value& given) const {
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> metadata(const json& given) const {
     std::vector<std::pair<std::string, std::string>> texts;
     if (!given.is_object()) refuse_file(path_, text(metadata_name, " is no object"));
-    for (const auto& [name, value] : given.get_object()) {
-      if (!value.is_string())
-        refuse_file(path_, text("of ", metadata_name, " '", std::string_view(name), "' is no text"));
-      texts.emplace_back(std::string_view(name), std::string_view(value.get_string()));
+    for (const auto& [name, value] : given.items()) {
+      if (!value.is_string()) refuse_file(path_, text("of ", metadata_name, " '", name, "' is no text"));
+      texts.emplace_back(name, value.get<std::string>());
     }
     return texts;
   }
 
-  [[nodiscard]] safetensors_entry entry(std::string_view name, const json::value& given) const {
+  [[nodiscard]] safetensors_entry entry(std::string_view name, const json& given) const {
     safetensors_entry made{.name = std::string(name), .shape = {}};
-    if (!given.is_object()) refuse_entry(name, "is no object");
-    const auto& all = given.get_object();
-    const auto* const type = all.if_contains("dtype");
-    if (type == nullptr || !type->is_string()) refuse_entry(name, "has no dtype");
-    const auto known = type_of(std::string_view(type->get_string()));
-    if (!known)
-      refuse_entry(name, text("is of dtype ", std::string_view(type->get_string()), ", which muster has not"));
+    const auto type = given.find("dtype");
+    if (!given.is_object() || type == given.end() || !type->is_string()) refuse_entry(name, "has no dtype");
+    const auto known = type_of(type->get_ref<const std::string&>());
+    if (!known) refuse_entry(name, text("is of dtype ", type->get<std::string>(), ", which muster has not"));
     made.type = *known;
-    const auto sizes = numbers(name, all, "shape");
+    const auto sizes = numbers(name, given, "shape");
     if (sizes.size() > tensor_shape::most) refuse_entry(name, text("has ", sizes.size(), " dimensions of at most 8"));
     for (const auto size : sizes) made.shape.push_back(static_cast<std::size_t>(size));
-    const auto offsets = numbers(name, all, "data_offsets");
+    const auto offsets = numbers(name, given, "data_offsets");
     if (offsets.size() != 2) refuse_entry(name, "has not two data_offsets");
     made.begin = offsets[0];
     made.end = offsets[1];
@@ -113,15 +113,13 @@ private:
     refuse_file(path_, text("its tensor '", name, "' ", why));
   }
 
-  [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view name, const json::object& all,
-                                                   std::string_view which) const {
-    const auto* const found = all.if_contains(which);
-    if (found == nullptr || !found->is_array()) refuse_entry(name, text("has no ", which));
+  [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view name, const json& all, const char* which) const {
+    const auto found = all.find(which);
+    if (found == all.end() || !found->is_array()) refuse_entry(name, text("has no ", which));
     std::vector<std::uint64_t> made;
-    for (const auto& each : found->get_array()) {
-      json::error_code problem;
-      made.push_back(each.to_number<std::uint64_t>(problem));
-      if (problem || each.is_double()) refuse_entry(name, text("has a number in ", which, " that is no size"));
+    for (const auto& each : *found) {
+      if (!each.is_number_unsigned()) refuse_entry(name, text("has a number in ", which, " that is no size"));
+      made.push_back(each.get<std::uint64_t>());
     }
     return made;
   }
@@ -157,12 +155,8 @@ void refuse_file(std::string_view path, const std::string& why) {
   throw error(errc::corrupted, text("the file ", path, " is no whole safetensors file: ", why));
 }
 
-// What cannot be read again is not written: names that are no UTF-8, and too many of them.
 std::string safetensors_header::encode(std::string_view path) const {
-  auto made = json::serialize(to_json(*this, path));
-  json::error_code problem;
-  static_cast<void>(json::parse(made, problem));
-  if (problem) refuse_header(path, text("its names cannot be written: ", problem.message(), "; they are to be UTF-8"));
+  auto made = text_of(to_json(*this, path), path);
   made.resize((made.size() + 7) / 8 * 8, ' ');
   if (made.size() > most_bytes) refuse_header(path, text("its header takes ", made.size(), " bytes of ", most_bytes));
   std::string all;
@@ -170,11 +164,13 @@ std::string safetensors_header::encode(std::string_view path) const {
   return all + made;
 }
 
+// Of two tensors of one name the parser keeps one: the other leaves a gap, or has no elements.
 safetensors_header safetensors_header::decode(std::string_view encoded, std::uint64_t bytes, std::string_view path) {
   const header_reader reader(path);
+  const auto all = reader.parse(encoded);
   safetensors_header made;
-  for (const auto& [name, value] : reader.parse(encoded)) {
-    if (std::string_view(name) == metadata_name) {
+  for (const auto& [name, value] : all.items()) {
+    if (name == metadata_name) {
       made.metadata = reader.metadata(value);
     } else {
       made.entries.push_back(reader.entry(name, value));

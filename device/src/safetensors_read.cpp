@@ -27,7 +27,9 @@ namespace {
 class read_file {
 public:
   explicit read_file(const std::string& path)
-      : path_(path), file_(system_call("open", ::open, path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : path_(path),
+        file_(
+            system_call("open", ::open, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // of a pipe it would wait
     struct stat found{};
     system_call("fstat", ::fstat, file_.get(), &found);
     if (!S_ISREG(found.st_mode)) detail::refuse_file(path, "it is no regular file");
@@ -66,8 +68,8 @@ std::uint64_t read_length(read_file& file, const std::string& path) {
   detail::refuse_file(path, text("its header would take ", length, " bytes, and ", file.left(), " are there"));
 }
 
-tensor read_tensor(read_file& file, const detail::safetensors_entry& what) {
-  auto made = tensor::empty(what.type, what.shape);
+tensor read_tensor(read_file& file, const detail::safetensors_entry& what, memory where) {
+  auto made = tensor::empty(what.type, what.shape, where);
   if (made.size() == 0) return made;
   const std::span<std::byte> room(made.data(), made.nbytes());
   file.read(room);
@@ -77,13 +79,13 @@ tensor read_tensor(read_file& file, const detail::safetensors_entry& what) {
 
 }  // namespace
 
-safetensors read_safetensors(const std::string& path) {
+safetensors read_safetensors(const std::string& path, memory where) {
   read_file file(path);
   std::string encoded(static_cast<std::size_t>(read_length(file, path)), '\0');
   file.read(std::as_writable_bytes(std::span(encoded)));
   auto header = detail::safetensors_header::decode(encoded, file.left(), path);
   safetensors made{.tensors = {}, .metadata = std::move(header.metadata)};
-  for (auto& each : header.entries) made.tensors.emplace_back(std::move(each.name), read_tensor(file, each));
+  for (auto& each : header.entries) made.tensors.emplace_back(std::move(each.name), read_tensor(file, each, where));
   return made;
 }
 

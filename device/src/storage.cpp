@@ -70,7 +70,10 @@ std::shared_ptr<const storage> storage::over(std::shared_ptr<const device_block>
 
 std::shared_ptr<const storage> storage::read_only(std::shared_ptr<const storage> of) {
   if (of == nullptr || of->is_read_only()) return of;
-  return std::make_shared<const storage>(only_here{}, of->bytes_, of->keeper_, of->block_, of->on_device_, true);
+  const auto& from = *of;
+  auto keeper = std::const_pointer_cast<storage>(std::move(of));
+  return std::make_shared<const storage>(only_here{}, from.bytes_, std::move(keeper), from.block_, from.on_device_,
+                                         true);
 }
 
 }  // namespace muster

@@ -253,7 +253,6 @@ tensor tensor::to(muster::device where) const {
 
 tensor tensor::as_read_only() const {
   auto same = *this;
-  same.storage_ = muster::storage::read_only(std::move(same.storage_));
   same.limits_ |= read_only;
   return same;
 }

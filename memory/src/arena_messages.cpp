@@ -91,4 +91,9 @@ bool arena::is_sole(const shared_block& which) const {
   return mine.how == detail::holding::manner::held && found.count() == 1;
 }
 
+std::size_t arena::capacity_of(const shared_block& which) const noexcept {
+  const auto found = blocks_.read(which.holding_->block.descriptor);
+  return is_run(found) ? std::max<std::size_t>(which.size(), found.capacity) : which.size();
+}
+
 }  // namespace muster

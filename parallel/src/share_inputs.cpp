@@ -215,8 +215,8 @@ void take_rows(const tensor& from, std::span<const std::int64_t> rows, tensor& b
   }
   const auto how = stores_for(buffer.nbytes());
   for (std::size_t index = 0; index < rows.size(); ++index) {
-    copy(buffer.data() + index * row_bytes, from.data() + static_cast<std::size_t>(rows[index]) * row_bytes, row_bytes,
-         how);
+    copy(buffer.data() + index * row_bytes, from.const_data() + static_cast<std::size_t>(rows[index]) * row_bytes,
+         row_bytes, how);
   }
 }
 

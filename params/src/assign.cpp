@@ -6,6 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 #include "placement_search.hpp"
 
@@ -15,12 +16,35 @@ std::uint64_t size_of(const state_dict& model, double multiplier) {
   return static_cast<std::uint64_t>(static_cast<double>(model.nbytes()) * multiplier);
 }
 
-std::vector<device_room> rooms_here() {
+std::vector<state_dict> placement::move(const std::vector<state_dict>& models) const {
+  if (models.size() != devices.size()) {
+    detail::refuse_assignment(text(models.size(), " models are to be moved, and ", devices.size(), " were assigned"));
+  }
+  std::vector<state_dict> moved;
+  moved.reserve(models.size());
+  for (std::size_t each = 0; each < models.size(); ++each) moved.push_back(models[each].to(devices[each]));
+  return moved;
+}
+
+namespace {
+
+std::uint64_t free_bytes_of_host() {
   std::ifstream in("/proc/meminfo");
   std::string name;
   std::uint64_t kibibytes = 0;
   for (std::string rest; in >> name >> kibibytes && name != "MemAvailable:";) std::getline(in, rest);
-  return {{.device = device::cpu(), .free_bytes = kibibytes << 10U}};
+  return kibibytes << 10U;
+}
+
+}  // namespace
+
+std::vector<device_room> rooms_here() {
+  std::vector<device_room> all;
+  if (auto* const gpus = find_kind_of(device::cuda())) {
+    for (const auto& [which, bytes] : gpus->free_memory()) all.push_back({.device = which, .free_bytes = bytes});
+  }
+  all.push_back({.device = device::cpu(), .free_bytes = free_bytes_of_host()});
+  return all;
 }
 
 placement_cost cost_of(std::span<const std::size_t> where, std::span<const std::uint64_t> sizes,
@@ -46,6 +70,7 @@ placement assign(std::span<const std::uint64_t> sizes, const model_connections& 
 placement assign(const std::vector<state_dict>& models, const model_connections& connections,
                  std::span<const device_room> devices, const assign_options& how) {
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(models.size());
   for (const auto& each : models) sizes.push_back(size_of(each));
   return assign(sizes, connections, devices, how);
 }

@@ -111,15 +111,12 @@ void apply_to_all(const rule_step& of, std::span<const kv_gradient> gradients) {
   apply_rule(of, wholes);
 }
 
-// It changes the next value where it lies.
+// It changes the next value where it lies, and may change the sum, which is never a worker's own tensor.
 void apply_updater(const kv_updater& by, const store_key& key, std::span<const kv_gradient> gradients,
                    const tensor& value, const tensor& next) {
   const auto wholes = wholes_of(gradients, value);
-  auto sum = wholes.front();
-  if (wholes.size() > 1) {
-    sum = tensor::empty(value.dtype(), value.shape());
-    apply_rule({assign_rule(), value, sum, {}, {}}, wholes);
-  }
+  auto sum = tensor::empty(value.dtype(), value.shape());
+  apply_rule({assign_rule(), value, sum, {}, {}}, wholes);
   next.copy_from(value);
   auto stored = next;
   by(key, sum, stored);

@@ -228,13 +228,14 @@ void kv_core::set_compression(const gradient_compression& how) {
 }
 
 kv_gradient kv_core::gradient_of(const store_key& key, const tensor& value) {
-  kv_gradient whole(value);
+  const auto here = value.to(device::cpu());
+  kv_gradient whole(here);
   const scoped_lock lock(mutex_);
   if (compression_.kind == gradient_compression::bits::all) return whole;
   whole.require_like(values_.pull<tensor>(key).value, key, rank_);
   auto& residual = residuals_[key];
-  if (residual.shape() != value.shape()) residual = tensor::zeros(dtype::f32, value.shape());
-  return {compression_.compress(value, residual), compression_};
+  if (residual.shape() != here.shape()) residual = tensor::zeros(dtype::f32, here.shape());
+  return {compression_.compress(here, residual), compression_};
 }
 
 // All are sent before any is waited for, also where some fail. Where there are asynchronous ones too, these are behind

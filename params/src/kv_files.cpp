@@ -15,6 +15,7 @@ namespace muster::detail {
 
 namespace {
 
+// Requires: a rule has that many.
 constexpr char state_name(std::size_t state) { return static_cast<char>('0' + state); }
 
 /// Values that were found at one moment.
@@ -22,8 +23,8 @@ constexpr char state_name(std::size_t state) { return static_cast<char>('0' + st
 /// Thread safety: belongs to its thread. Lifetime: borrows them.
 class found_values {
 public:
-  found_values(const std::vector<store_key>& keys, const std::vector<found_version>& found) {
-    for (std::size_t each = 0; each < keys.size(); ++each) all_.emplace(keys[each], &found[each]);
+  explicit found_values(const std::vector<stored_version>& all) {
+    for (const auto& each : all) all_.emplace(each.key, &each.found);
   }
 
   [[nodiscard]] const found_version* find(const store_key& key) const {
@@ -66,30 +67,18 @@ std::string form_of(const tensor& value) { return text(value.dtype(), ' ', value
 
 }  // namespace
 
-std::vector<store_key> kv_files::keys_to_save() const {
-  auto all = keys_of_program(all_);
-  const auto count = all.size();
-  for (std::size_t each = 0; each < count; ++each) {
-    for (const char what : {'c', state_name(0), state_name(1)}) {
-      auto key = key_beside(all[each], what);
-      if (all_.contains(key)) all.push_back(std::move(key));
-    }
-  }
-  if (all_.contains(key_of_all('r'))) all.push_back(key_of_all('r'));
-  return all;
-}
-
+// What it looks at it keeps no longer than this takes.
 void kv_files::save(const std::string& path) const {
-  const auto [keys, versions] = find_all_listed(store_parts::core(all_), [this] { return keys_to_save(); });
-  const found_values found(keys, versions);
+  const auto all = find_everything(store_parts::core(store_parts::opened_again(all_)));
+  const found_values found(all);
   store_file file;
-  for (const auto& key : keys) {
-    if (!key.text().starts_with(own_byte)) add_value(file, key, found);
+  for (const auto& each : all) {
+    if (!each.key.text().starts_with(own_byte)) add_value(file, each.key, found);
   }
   file.write(path);
 }
 
-std::vector<kv_files::part> kv_files::parts_of(const store_file& file, const std::string& path) {
+std::vector<kv_files::part> kv_files::parts_of(const store_file& file, const std::string& path) const {
   std::map<store_key, part> by_key;
   std::map<std::pair<store_key, std::uint64_t>, const store_file::entry*> states;
   for (const auto& each : file.entries()) {
@@ -102,73 +91,58 @@ std::vector<kv_files::part> kv_files::parts_of(const store_file& file, const std
   for (const auto& [of, each] : states) {
     const auto found = by_key.find(of.first);
     if (found == by_key.end()) refuse_part(path, of.first, "it has a state, and no value");
-    if (found->second.states.size() != of.second)
-      refuse_part(path, of.first, text("it lacks a state before ", of.second));
-    found->second.states.push_back(each);
+    auto& so_far = found->second.states;
+    if (so_far.size() != of.second) refuse_part(path, of.first, text("it lacks a state before ", of.second));
+    if (of.second >= update_rule::most_states) refuse_part(path, of.first, text("no rule has a state ", of.second));
+    so_far.push_back(each);
   }
   std::vector<part> all;
-  for (auto& [key, each] : by_key) all.push_back(std::move(each));
+  for (auto& [key, each] : by_key) {
+    const auto& [entry, value] = *each.value;
+    if (entry.rule.empty() && !each.states.empty()) refuse_part(path, key, "it has states of no rule");
+    each.owner = choose_(entry.type ? 0 : value.nbytes());
+    all.push_back(std::move(each));
+  }
   return all;
 }
 
-// Workers have gradients of the value's form.
-void kv_files::require_like(const part& which, const std::string& path) const {
-  const auto& [entry, value] = *which.value;
-  if (entry.type) return;
-  const auto now = values_.find(entry.key);
-  if (now && (now->dtype() != value.dtype() || now->shape() != value.shape())) {
-    refuse_part(path, entry.key, text("it has ", form_of(value), ", and the store has ", form_of(*now)));
-  }
-  for (const auto* const each : which.states) {
-    const auto& state = each->second;
-    if (state.dtype() == update_rule::state_type(value.dtype()) && state.shape() == value.shape()) continue;
-    refuse_part(path, entry.key, text("a state is ", form_of(state), ", and the value ", form_of(value)));
-  }
-}
-
-// The kind of the rule that the states are of, where a value has any.
-std::optional<std::uint64_t> kv_files::rule_for(const std::vector<part>& parts, const std::string& path) const {
-  std::optional<std::uint64_t> kind;
-  for (const auto& each : parts) {
-    const auto& entry = each.value->first;
-    if (entry.rule.empty()) continue;
-    const auto now = all_.try_pull<kv_rule>(key_of_all('r'));
-    const bool fits =
-        now && now->value.rule.name() == entry.rule && now->value.rule.state_count() == each.states.size();
-    if (!fits) {
-      refuse_part(path, entry.key,
-                  text("it has ", each.states.size(), " states of the rule ", entry.rule, ", and the store's is ",
-                       now ? now->value.rule.name() : "none", ": call set_optimizer with that rule first"));
-    }
-    kind = now->value.kind;
-  }
-  return kind;
-}
-
-/// New versions of what a file has, which become the newest together.
+/// New versions of what a file has, which become the newest together: where what they were compared with is still so.
 ///
 /// Thread safety: belongs to its thread.
 class kv_files::draft {
 public:
-  explicit draft(const kv_files& of) : of_(of), core_(store_parts::core(of.all_)) {}
+  draft(const store& all, const std::string& path)
+      : core_(store_parts::core(all)),
+        all_(all),
+        values_(all),
+        path_(path),
+        rule_(all.try_pull<kv_rule>(key_of_all('r'))) {
+    if (rule_) add(version_of<kv_rule>(core_, key_of_all('r'), rule_->value), rule_->version);
+  }
 
-  void add(const part& which, std::optional<std::uint64_t> rule) {
+  void add(const part& which) {
     const auto& [entry, value] = *which.value;
-    add(version_of_entry(core_, *which.value), std::nullopt);
+    const auto now = all_.version(entry.key);
+    if (entry.type) {
+      require_no_tensor(entry.key);
+    } else if (now != 0) {
+      require_like(which);
+    }
+    add(version_of_entry(core_, *which.value), now);
     if (entry.type) return;
-    auto record = of_.values_.record(entry.key);
-    record.value.rule = entry.rule.empty() ? 0 : rule.value();
+    auto record = values_.record(entry.key);
+    record.value.rule = entry.rule.empty() ? 0 : require_rule(which);
     record.value.step = entry.step;
     add(version_of<kv_record>(core_, key_beside(entry.key, 'c'), record.value), record.version);
     for (std::size_t each = 0; each < which.states.size(); ++each) {
+      require_state(which, which.states[each]->second);
       add(new_version(core_, key_beside(entry.key, state_name(each)), which.states[each]->second), std::nullopt);
     }
     const auto owner = key_beside(entry.key, 'o');
-    if (of_.all_.contains(owner)) return;
-    add(version_of<kv_ownership>(core_, owner, of_.choose_(value.nbytes())), 0);
+    if (!all_.contains(owner)) add(version_of<kv_ownership>(core_, owner, which.owner), 0);
   }
 
-  /// False where an owner has published a record meanwhile.
+  /// False where something has changed meanwhile.
   [[nodiscard]] bool publish() { return new_version::publish_all(core_, made_, expected_).ok; }
 
 private:
@@ -177,20 +151,69 @@ private:
     expected_.push_back(expected);
   }
 
-  const kv_files& of_;
+  // Workers have gradients of the value's form.
+  void require_like(const part& which) const {
+    const auto& [entry, value] = *which.value;
+    const auto now = all_.try_pull<tensor>(entry.key);
+    if (!now || (now->value.dtype() == value.dtype() && now->value.shape() == value.shape())) return;
+    refuse_part(path_, entry.key, text("it has ", form_of(value), ", and the store has ", form_of(now->value)));
+  }
+  void require_no_tensor(const store_key& key) const {
+    const auto owner = key_beside(key, 'o');
+    if (owner.text().size() > store_key::most_bytes || !all_.contains(owner)) return;
+    refuse_part(path_, key, "it has a value of another type, and the store a tensor that workers push to");
+  }
+  void require_state(const part& which, const tensor& state) const {
+    const auto& [entry, value] = *which.value;
+    if (state.dtype() == update_rule::state_type(value.dtype()) && state.shape() == value.shape()) return;
+    refuse_part(path_, entry.key, text("a state is ", form_of(state), ", and the value ", form_of(value)));
+  }
+  // The kind of the rule that is set.
+  [[nodiscard]] std::uint64_t require_rule(const part& which) const {
+    const auto& entry = which.value->first;
+    const bool fits =
+        rule_ && rule_->value.rule.name() == entry.rule && rule_->value.rule.state_count() == which.states.size();
+    if (fits) return rule_->value.kind;
+    refuse_part(path_, entry.key,
+                text("it has ", which.states.size(), " states of the rule ", entry.rule, ", and the store's is ",
+                     rule_ ? rule_->value.rule.name() : "none", ": call set_optimizer with that rule first"));
+  }
+
   const store_ptr& core_;
+  const store& all_;
+  const kv_values values_;
+  const std::string& path_;
+  const std::optional<pulled<kv_rule>> rule_;
   std::vector<new_version> made_;
   std::vector<std::optional<std::uint64_t>> expected_;
 };
 
+namespace {
+
+// With what belongs to them.
+std::vector<store_key> keys_for(const store_file& file) {
+  std::vector<store_key> all;
+  for (const auto& [entry, value] : file.entries()) {
+    all.push_back(entry.state ? key_beside(entry.key, state_name(*entry.state)) : entry.key);
+    if (entry.state || entry.type) continue;
+    all.push_back(key_beside(entry.key, 'c'));
+    all.push_back(key_beside(entry.key, 'o'));
+  }
+  return all;
+}
+
+}  // namespace
+
+// Again where a round was applied, or a value or a rule set, meanwhile.
 void kv_files::load(const std::string& path, deadline until) const {
   const store_file file(path);
   const auto parts = parts_of(file, path);
-  for (const auto& each : parts) require_like(each, path);
-  const auto rule = rule_for(parts, path);
-  while (!parts.empty()) {
-    draft next(*this);
-    for (const auto& each : parts) next.add(each, rule);
+  if (parts.empty()) return;
+  const auto all = store_parts::opened_again(all_);  // what it looks at it keeps no longer than this takes
+  require_room_for(store_parts::core(all), keys_for(file));
+  for (;;) {
+    draft next(all, path);
+    for (const auto& each : parts) next.add(each);
     if (next.publish()) return;
     if (until.expired()) throw_too_busy(parts.front().value->first.key);
   }

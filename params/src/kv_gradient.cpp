@@ -24,9 +24,16 @@ tensor kv_gradient::whole(const tensor& like) const {
 }
 
 void kv_gradient::require_like(const tensor& value, const store_key& key, std::size_t rank) const {
-  const auto why = is_sparse() ? misfit_of_rows(value) : misfit(value);
+  const auto why = reason_against(value);
   if (why.empty()) return;
   throw error(errc::invalid_argument, text("a push of ", key, " by worker ", rank, " was refused: ", why));
+}
+
+void kv_gradient::require_still_like(const tensor& value, const store_key& key) const {
+  const auto why = reason_against(value);
+  if (why.empty()) return;
+  throw error(errc::invalid_argument, text("a push of ", key, " cannot be applied to the value that has replaced ",
+                                           "its value meanwhile: ", why));
 }
 
 std::string kv_gradient::misfit(const tensor& value) const {

@@ -29,7 +29,7 @@ tensor sum_of(const std::vector<tensor>& all) {
   if (all.empty()) throw error(errc::invalid_argument, "a push of no values");
   if (all.size() == 1) return all.front();
   const auto sum = all.front().clone();
-  for (const auto& each : std::span(all).subspan(1)) accumulate(sum, each);
+  for (const auto& each : std::span(all).subspan(1)) accumulate(sum, each.to(sum.device()));
   return sum;
 }
 
@@ -59,8 +59,9 @@ void kv_store::push(const store_key& key, const tensor& value) const {
 void kv_store::push(const store_key& key, const std::vector<tensor>& values) const { push(key, sum_of(values)); }
 
 void kv_store::push_rows(const store_key& key, const sparse_rows& value) const {
-  value.require();
-  core_->push({key}, {detail::kv_gradient(value)});
+  const sparse_rows here{.indices = value.indices.to(device::cpu()), .rows = value.rows.to(device::cpu())};
+  here.require();
+  core_->push({key}, {detail::kv_gradient(here)});
 }
 
 void kv_store::push(const std::vector<store_key>& keys, const std::vector<tensor>& values) const {

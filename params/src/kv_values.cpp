@@ -61,7 +61,7 @@ public:
   [[nodiscard]] const tensor& next() const noexcept { return next_; }
 
   void apply(const kv_rule& by, std::span<const kv_gradient> gradients, kv_record& record) {
-    const bool goes_on = record.rule == by.kind;
+    const bool goes_on = record.rule == by.kind && has_states(by.rule);
     record.step = goes_on ? record.step + 1 : 1;
     record.rule = by.kind;
     std::vector<tensor> before;
@@ -85,6 +85,16 @@ public:
   }
 
 private:
+  // Of the value as it is: the program may have pushed one of another form.
+  [[nodiscard]] bool has_states(const update_rule& rule) const {
+    for (std::size_t each = 0; each < rule.state_count(); ++each) {
+      const auto state = all_.try_pull<tensor>(key_beside(key_, state_names[each]));
+      const bool fits = state && state->value.dtype() == update_rule::state_type(value().dtype()) &&
+                        state->value.shape() == value().shape();
+      if (!fits) return false;
+    }
+    return true;
+  }
   tensor add(const store_key& name, const tensor& like) {
     made_.push_back(new_version::like(core_, name, like));
     return made_.back().elements();
@@ -106,6 +116,7 @@ std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<co
   for (;;) {
     auto record = after;
     kv_draft draft(all_, key);
+    for (const auto& each : gradients) each.require_still_like(draft.value(), key);
     const auto rule = by ? std::nullopt : all_.try_pull<kv_rule>(key_of_all('r'));
     if (by) {
       apply_updater(by, key, gradients, draft.value(), draft.next());

@@ -77,8 +77,9 @@ public:
     best_.look_at(where_);
   }
 
-  /// Ends where nothing makes it better. Returns how many placements were looked at.
-  std::size_t run() {
+  /// Ends where nothing makes it better, or so many placements have been looked at. Returns how many were.
+  std::size_t run(std::size_t most) {
+    most_ = most;
     while (move_each() || exchange_each()) {
     }
     return looks_;
@@ -110,6 +111,7 @@ private:
     return is_better;
   }
   bool take(placing next) {
+    if (looks_ == most_) return false;
     ++looks_;
     if (!best_.look_at(next)) return false;
     where_ = std::move(next);
@@ -120,6 +122,7 @@ private:
   placing where_;
   best_found best_;
   std::size_t looks_ = 0;
+  std::size_t most_ = 0;
 };
 
 }  // namespace
@@ -151,7 +154,7 @@ placing best_of_some(const placement_judge& by, std::uint64_t seed) {
   std::size_t looks = 0;
   for (std::size_t each = 0; each <= attempts && looks < most_looks; ++each) {
     descent one(from, by);
-    looks += one.run();
+    looks += one.run(most_looks - looks);
     if (one.best().is_there()) best.look_at(one.best().get());
     for (auto& to : from) to = static_cast<std::size_t>(random() % by.devices());
   }

@@ -6,6 +6,7 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
+#include <muster/device/detail/device_block.hpp>
 
 namespace muster {
 
@@ -48,14 +49,21 @@ void state_dict::require() const {
   for (const auto& each : places_) static_cast<void>(over(each));
 }
 
-tensor state_dict::over(const place& which) const {
+// Where the first byte lies in its memory; there is none where all tensors are empty.
+std::size_t state_dict::begin() const {
   const auto& memory = bytes_.storage();
-  const auto begin = memory != nullptr ? bytes_.const_data() - memory->bytes().data() : 0;  // none: all are empty
-  return tensor::over(memory, which.type, shape_of_sizes(which.shape), static_cast<std::size_t>(begin) + which.offset);
+  if (memory == nullptr) return 0;
+  if (const auto* const there = memory->on_device()) return bytes_.device_address() - there->address();
+  return static_cast<std::size_t>(bytes_.const_data() - memory->bytes().data());
+}
+
+tensor state_dict::over(const place& which) const {
+  return tensor::over(bytes_.storage(), which.type, shape_of_sizes(which.shape), begin() + which.offset);
 }
 
 std::vector<std::string> state_dict::names() const {
   std::vector<std::string> all;
+  all.reserve(places_.size());
   for (const auto& each : places_) all.push_back(each.name);
   return all;
 }
@@ -93,6 +101,12 @@ void state_dict::load(const state_dict& other) {
 state_dict state_dict::clone() const {
   state_dict made = *this;
   made.bytes_ = bytes_.clone();
+  return made;
+}
+
+state_dict state_dict::to(device where) const {
+  state_dict made = *this;
+  made.bytes_ = bytes_.to(where);
   return made;
 }
 

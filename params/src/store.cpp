@@ -3,11 +3,26 @@
 
 #include <algorithm>
 
+#include <muster/device/tensor.hpp>
 #include <muster/params/detail/store_core.hpp>
+
+#include "store_parts.hpp"
 
 namespace muster {
 
 store::store(const store_ticket& ticket) : core_(detail::store_core::open(ticket)) {}
+
+push_result store::push(const store_key& key, tensor&& value, const push_options& how) const {
+  return detail::push_given(core_, key, value, how.expected);
+}
+
+tensor store::empty_like(const tensor& other) const { return detail::empty_like(core_, other); }
+
+store detail::store_parts::opened_again(const store& of) {
+  auto same = of;
+  same.core_ = of.core_->open_again();
+  return same;
+}
 
 std::uint64_t store::version(const store_key& key) const {
   const auto line = core_->find_line(key);

@@ -16,7 +16,7 @@ namespace muster::detail {
 
 std::span<const std::byte> found_version::frame() const noexcept {
   if (!block) return std::span<const std::byte>(copied).first(bytes);
-  return block.bytes().subspan(sizeof(snapshot_head)).first(bytes);
+  return {block.data(), bytes};
 }
 
 // ---- what is pushed
@@ -64,30 +64,47 @@ namespace {
   throw error(errc::invalid_argument, text("the key ", key, " was given twice to push_all: give each key once"));
 }
 
-tensor over_elements(const shared_block& block, std::shared_ptr<const storage> bytes) {
-  const auto& head = snapshot(block).head();
+tensor over_elements(const snapshot& which, std::shared_ptr<const storage> bytes) {
+  const auto& head = which.head();
   const auto sizes = std::span(head.sizes).first(std::min<std::size_t>(head.dimensions, head.sizes.size()));
   tensor_shape shape;
   for (const auto each : sizes) shape.push_back(static_cast<std::size_t>(each));
-  return tensor::over(std::move(bytes), static_cast<dtype>(head.dtype), shape, sizeof(snapshot_head));
+  return tensor::over(std::move(bytes), static_cast<dtype>(head.dtype), shape);
+}
+
+}  // namespace
+
+namespace {
+
+void set_form(const snapshot& made, const tensor& of) {
+  auto& head = made.head();
+  head.is_tensor = 1;
+  head.dtype = static_cast<std::uint32_t>(of.dtype());
+  head.dimensions = of.dimensions();
+  std::copy(of.shape().begin(), of.shape().end(), head.sizes.begin());
+}
+
+// Whether it can be a version where it lies: nobody else has it, and behind it there is room for the head. Bools may be
+// of any bytes, which copies are not.
+bool can_be_given(const store_core& store, const tensor& value) {
+  const auto& where = value.storage();
+  if (where == nullptr || where->on_device() != nullptr || where->block().owner() != &store.memory()) return false;
+  const auto& block = where->block();
+  const bool is_whole = value.is_contiguous() && !value.is_read_only() && value.dtype() != dtype::boolean &&
+                        value.const_data() == block.data();
+  return is_whole && value.nbytes() <= snapshot::place_of_head(store.memory().capacity_of(block)) &&
+         where.use_count() == 1 && store.memory().is_sole(block);
 }
 
 }  // namespace
 
 new_version new_version::like(store_ptr store, const store_key& key, const tensor& other) {
   new_version made(std::move(store), key, mark_of<tensor>(), other.nbytes(), false);
-  auto& head = made.parts_->made.head();
-  head.is_tensor = 1;
-  head.dtype = static_cast<std::uint32_t>(other.dtype());
-  head.dimensions = other.dimensions();
-  std::copy(other.shape().begin(), other.shape().end(), head.sizes.begin());
+  set_form(made.parts_->made, other);
   return made;
 }
 
-tensor new_version::elements() const {
-  const auto& block = parts_->made.block();
-  return over_elements(block, storage::over(block));
-}
+tensor new_version::elements() const { return over_elements(parts_->made, storage::over(parts_->made.block())); }
 
 new_version::new_version(store_ptr store, const store_key& key, const tensor& value)
     : new_version(like(std::move(store), key, value)) {
@@ -101,6 +118,25 @@ push_result push_tensor(const store_ptr& store, const store_key& key, const tens
   new_version made(store, key, mark_of<tensor>(), encoded);
   codec<tensor>::encode(made.room(), value);
   return made.publish(expected);
+}
+
+tensor empty_like(const store_ptr& store, const tensor& other) {
+  if (other.nbytes() == 0) return tensor::empty(other.dtype(), other.shape());
+  return tensor::over(storage::over(store->make_room(other.nbytes())), other.dtype(), other.shape());
+}
+
+// The head lies where nothing of the tensor does: a push that is refused has changed nothing.
+push_result push_given(const store_ptr& store, const store_key& key, tensor& value,
+                       std::optional<std::uint64_t> expected) {
+  const auto line = store->require_line(key);
+  if (store->is_short(codec<tensor>::size(value)) || !can_be_given(*store, value)) {
+    return push_tensor(store, key, value, expected);
+  }
+  const auto made = store->make_snapshot(value.storage()->block(), mark_of<tensor>().fingerprint, value.nbytes());
+  set_form(made, value);
+  const auto found = store->push_block(line, made, expected);
+  if (found) value = tensor();
+  return found;
 }
 
 // In the order of their lines, as all processes have it; the answer in that in which they were given.
@@ -125,7 +161,7 @@ push_all_result new_version::publish_all(const store_ptr& store, std::span<new_v
 // ---- what is found
 
 void read_tensor(const found_version& found, tensor& to) {
-  to = found.is_tensor ? over_elements(found.block, storage::read_only(found.block))
+  to = found.is_tensor ? over_elements(snapshot(found.block, found.capacity), storage::read_only(found.block))
                        : codec<tensor>::decode_value(found.frame()).as_read_only();
 }
 
@@ -136,54 +172,35 @@ std::optional<found_version> find_version(const store_ptr& store, const store_ke
 
 namespace {
 
-enum class all_found { yes, changed, missing };
-
-// As all were at one moment: they are still so when the last has been read.
-all_found try_find_all(store_core& store, std::span<const store_key> keys, std::vector<found_version>& all,
-                       store_key& missing) {
+// As all were at one moment: they are still so when the last has been read. Nothing where one was replaced meanwhile.
+std::optional<std::vector<found_version>> try_find_all(store_core& store, std::span<const store_key> keys) {
   std::vector<std::pair<std::size_t, newest_version>> now;
   for (const auto& key : keys) {
     const auto line = store.find_line(key);
-    if (line) now.emplace_back(*line, store.look(*line));
-    if (line && now.back().second.version() != 0) continue;
-    missing = key;
-    return all_found::missing;
+    if (!line) throw_missing(key);
+    now.emplace_back(*line, store.look(*line));
+    if (now.back().second.version() == 0) throw_missing(key);
   }
-  all.clear();
+  std::vector<found_version> all;
   for (const auto& [line, each] : now) {
     auto found = store.read(line, each, std::nullopt);
-    if (!found) return all_found::changed;
+    if (!found) return std::nullopt;
     all.push_back(*std::move(found));
   }
   const bool are_so =
       std::all_of(now.begin(), now.end(), [&](const auto& each) { return store.is_still(each.first, each.second); });
-  return are_so ? all_found::yes : all_found::changed;
-}
-
-// Nothing where one is missing.
-std::optional<std::vector<found_version>> find_them(const store_ptr& store, std::span<const store_key> keys,
-                                                    deadline until, store_key& missing) {
-  std::vector<found_version> all;
-  for (;;) {
-    const auto found = try_find_all(*store, keys, all, missing);
-    if (found == all_found::yes) return all;
-    if (found == all_found::missing) return std::nullopt;
-    if (until.expired()) throw_too_busy(keys.front());
-  }
+  if (!are_so) return std::nullopt;
+  return all;
 }
 
 }  // namespace
 
 std::vector<found_version> find_all(const store_ptr& store, std::span<const store_key> keys) {
-  store_key missing;
-  if (auto found = find_them(store, keys, store->end_of_wait({}), missing)) return *std::move(found);
-  throw_missing(missing);
-}
-
-std::optional<std::vector<found_version>> find_all_there(const store_ptr& store, std::span<const store_key> keys,
-                                                         deadline until) {
-  store_key missing;
-  return find_them(store, keys, until, missing);
+  const auto until = store->end_of_wait({});
+  for (;;) {
+    if (auto found = try_find_all(*store, keys)) return *std::move(found);
+    if (until.expired()) throw_too_busy(keys.front());
+  }
 }
 
 void require_type(const store_key& key, const found_version& found, const type_mark& asked) {

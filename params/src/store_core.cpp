@@ -196,6 +196,7 @@ std::optional<found_version> store_core::read(std::size_t line, const newest_ver
   found.is_tensor = which->head().is_tensor != 0;
   found.bytes = static_cast<std::size_t>(which->head().bytes);
   found.block = which->block();
+  found.capacity = which->capacity();
   return found;
 }
 

@@ -71,9 +71,10 @@ bool read_key(std::string_view value, store_file_entry& to) {
 }
 
 bool read_text(std::string_view value, store_file_entry& to) {
-  auto found = bytes_of(value);
-  if (found) to.key = store_key(*std::move(found));
-  return found.has_value();
+  const auto found = bytes_of(value);
+  if (!found) return false;
+  to.key = store_key(*found);
+  return true;
 }
 
 // A field that is not known is another version's of the library.
@@ -83,7 +84,7 @@ bool read_field(std::string_view name, std::string_view value, store_file_entry&
   if (name == "text") return read_text(value, to);
   if (name == "type") return read_number(value, to.type.emplace(), 16);
   if (name == "state") return read_number(value, to.state.emplace());
-  if (name == "step") return read_number(value, to.step);
+  if (name == "step") return read_number(value, to.step) && to.step <= store_file_entry::most_version;
   if (name == "rule") to.rule = value;
   return true;
 }

@@ -32,10 +32,22 @@ void write_short(short_room& room, std::uint64_t type, std::span<const std::byte
 
 publishing& process_publishing() noexcept { return publishings.get(); }
 
-snapshot store_core::make_block(std::uint64_t type, std::size_t bytes) {
+namespace {
+
+// Its alignment may take as much again.
+constexpr std::size_t room_for_head = sizeof(snapshot_head) + alignof(snapshot_head);
+
+}  // namespace
+
+shared_block store_core::make_room(std::size_t bytes) {
   require_here();
-  snapshot made(memory().allocate_shared(sizeof(snapshot_head) + bytes));
-  auto& head = *new (made.block().data()) snapshot_head;
+  return memory().allocate_shared(bytes + room_for_head);
+}
+
+snapshot store_core::make_snapshot(const shared_block& of, std::uint64_t type, std::size_t bytes) const {
+  const auto capacity = memory().capacity_of(of);
+  snapshot made(of, capacity);
+  auto& head = *new (of.data() + snapshot::place_of_head(capacity)) snapshot_head;
   head.previous.store(0, std::memory_order_relaxed);
   head.type = type;
   head.bytes = bytes;

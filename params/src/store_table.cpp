@@ -14,7 +14,7 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x0001'726f'7453'736dULL;  // "msStor", layout version 1
+constexpr std::uint64_t magic = 0x0002'726f'7453'736dULL;  // "msStor", layout version 2
 constexpr std::size_t bells = store_table::bells;
 
 struct alignas(64) own_line {
@@ -175,6 +175,11 @@ std::optional<std::size_t> store_table::find_or_add(const store_key& key, std::o
     if (has_key(found, hash, key)) return line_in(found);
   }
   return std::nullopt;
+}
+
+std::size_t store_table::keys_left() const noexcept {
+  const auto added = header_at(header_).added.load(std::memory_order_relaxed);
+  return added < shape_.keys ? shape_.keys - static_cast<std::size_t>(added) : 0;
 }
 
 store_key store_table::key_of(std::size_t line) const {

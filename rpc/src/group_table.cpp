@@ -50,7 +50,7 @@ bool is_possible(const table_shape& shape) noexcept {
 }  // namespace
 
 std::size_t table_shape::total_bytes() const noexcept {
-  return calls_offset(*this) + members * calls * sizeof(call_line);
+  return calls_offset(*this) + members * calls * sizeof(rpc_call_line);
 }
 
 group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) noexcept
@@ -59,13 +59,13 @@ group_table::group_table(std::span<std::byte> bytes, const table_shape& shape) n
       modules_(lines_at<module_entry>(header_ + modules_offset())),
       members_(lines_at<member_line>(header_ + members_offset())),
       names_(lines_at<name_line>(header_ + names_offset(shape))),
-      calls_(lines_at<call_line>(header_ + calls_offset(shape))),
+      calls_(lines_at<rpc_call_line>(header_ + calls_offset(shape))),
       names_used_(&lines_at<table_header>(header_)->names_used),
       changes_(&lines_at<table_header>(header_)->changes),
       news_(&lines_at<table_header>(header_)->news) {}
 
 group_table group_table::make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept {
-  std::memset(bytes.data(), 0, calls_offset(shape) + shape.named * shape.calls * sizeof(call_line));
+  std::memset(bytes.data(), 0, calls_offset(shape) + shape.named * shape.calls * sizeof(rpc_call_line));
   auto& header = *lines_at<table_header>(bytes.data());
   header.shape = shape;
   header.name_bytes = std::min(name.size(), table_header::most_name_bytes);
@@ -93,7 +93,7 @@ std::string group_table::name() const {
 }
 
 void group_table::clear_calls_of(std::size_t member) const noexcept {
-  for (auto& each : calls_of(member)) new (&each) call_line{};
+  for (auto& each : calls_of(member)) new (&each) rpc_call_line{};
 }
 
 std::string group_table::name_of(std::size_t member) const {

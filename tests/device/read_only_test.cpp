@@ -93,7 +93,8 @@ TEST(ReadOnlyTensor, WhatIsMadeOfItWithoutACopyIsToo) {
       {"contiguous", whole.contiguous()},
       {"to", whole.to(device::cpu())},
       {"as_read_only", whole.as_read_only()},
-      {"over its storage", tensor::over(whole.storage(), dtype::f32, {6})},
+      {"over a read-only storage",
+       tensor::over(storage::read_only(tensor::ones<float>({6}).storage()), dtype::f32, {6})},
   };
   for (const auto& [name, each] : all) EXPECT_TRUE(each.is_read_only()) << name;
   EXPECT_FALSE(whole.clone().is_read_only());
@@ -132,6 +133,23 @@ TEST(ReadOnlyTensor, IsExportedAsSuch) {
   const auto back = from_dlpack(std::move(exported));
   EXPECT_TRUE(back.is_read_only());
   EXPECT_EQ(back.const_data(), whole.data());
+}
+
+// A byte that is no bool is read as true, and stays.
+TEST(ReadOnlyTensor, ReadingABoolWritesNothing) {
+  const auto bytes = tensor::full<std::uint8_t>({2}, 7);
+  const auto bools = tensor::over(bytes.storage(), dtype::boolean, {2}).as_read_only();
+  EXPECT_TRUE(bools.at<const bool>(1));
+  EXPECT_TRUE(bools.slice(0, 1).item<const bool>());
+  EXPECT_EQ(bytes.at<std::uint8_t>(1), 7);
+  EXPECT_EQ(bytes.at<std::uint8_t>(0), 7);
+}
+
+TEST(ReadOnlyTensor, CountsAsAHandleOfItsMemory) {
+  const auto whole = tensor::ones<float>({6});
+  const auto same = whole.as_read_only();
+  EXPECT_EQ(whole.storage().use_count(), 2);
+  EXPECT_EQ(whole.storage(), same.storage());
 }
 
 }  // namespace

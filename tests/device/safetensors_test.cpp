@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/device/safetensors.hpp>
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <complex>
 #include <cstdint>
 #include <filesystem>
@@ -167,6 +170,10 @@ TEST_F(Safetensors, AForeignFileIsRefusedWithWhatIsWrong) {
   expect_refused_file("two data_offsets");
   set_header(R"({"__metadata__":{"a":1}})");
   expect_refused_file("'a' is no text");
+  set_header(
+      R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+      "1234");
+  expect_refused_file("");
 }
 
 TEST_F(Safetensors, AMissingFileIsTheSystemsError) {
@@ -178,6 +185,9 @@ TEST_F(Safetensors, AMissingFileIsTheSystemsError) {
     EXPECT_NE(std::string(failure.what()).find(path_), std::string::npos);
   }
   path_ = where_.path();
+  expect_refused_file("no regular file");
+  path_ = where_.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   expect_refused_file("no regular file");
 }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/setup.sh
-install_missing python3-venv python3-pip libboost1.81-dev libcereal-dev libgtest-dev
+install_missing python3-venv python3-pip libboost1.81-dev libcereal-dev libgtest-dev nlohmann-json3-dev
 make_peer_environment conan conan || fail "conan: cannot be had from PyPI"
 export CONAN_HOME=$PWD/out/conan
 rm -rf "$CONAN_HOME"

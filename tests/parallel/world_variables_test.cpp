@@ -147,6 +147,26 @@ TEST(WorldVariables, RowsOfAListAreDealtOutAndSetInItsOrderWithRepeats) {
   });
 }
 
+// As what a store has is.
+TEST(WorldVariables, ReadOnlyTensorsAreTakenForInputsAndValues) {
+  for_every_master([](world& w) {
+    const auto x = noise({30, 4});
+    const auto same = x.as_read_only();
+    const std::vector<std::int64_t> chosen = {7, 29, 0, 7, 3};
+    const auto rows_chosen = w.gather(w.scattered("chosen", x, chosen), 0).to_vector<float>();
+    EXPECT_EQ(w.gather(w.scattered("made", same, chosen), 0).to_vector<float>(), rows_chosen);
+    const auto v = w.scattered("v", same);
+    EXPECT_EQ(w.gather(v, 0).to_vector<float>(), x.to_vector<float>());
+    w.set_value(0, v, same, chosen);
+    EXPECT_EQ(w.get_value(0, v).to_vector<float>(), rows_chosen);
+    auto f = w.function([](const tensor& share) { return share.clone(); }, rows("x"), outputs(gather("share")));
+    EXPECT_EQ(f(same).to_vector<float>(), x.to_vector<float>());
+    EXPECT_EQ(f.with({.batch = chosen})(same).to_vector<float>(), rows_chosen);
+    auto sums = w.function([](const tensor& share) { return share; }, rows("x"), outputs(sum("share")));
+    EXPECT_EQ(sums.with({.batch = row_range{0, w.ranks()}})(same).size(), 4U);
+  });
+}
+
 TEST(WorldVariables, RowsThatAreNotThereAreRefusedAndNothingChanges) {
   in_worlds({1, 3}, [](world& w) {
     const auto x = noise({9, 2});

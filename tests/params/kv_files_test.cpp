@@ -98,6 +98,37 @@ TEST_F(KvFiles, WhatDoesNotFitIsSaidAndChangesNothing) {
   EXPECT_FALSE(shaped.values().contains(7)) << "all or nothing";
 }
 
+TEST_F(KvFiles, KeysOfTheProgramsOwnAreSavedHoweverLongTheyAre) {
+  const kv_store kv(kv_kind::local);
+  begin(kv);
+  const std::string longest(store_key::most_bytes, 'x');
+  kv.values().push(longest, 5);
+  kv.save(path_);
+  const kv_store after(kv_kind::local);
+  after.set_optimizer(adam_rule);
+  after.load(path_);
+  EXPECT_EQ(after.values().pull<int>(longest).value, 5);
+}
+
+TEST_F(KvFiles, ATensorThatWorkersPushToIsNotReplacedByAnotherType) {
+  const store all{store_ticket(store_options())};
+  all.push("w", 5);
+  all.save(path_);
+  const kv_store kv(kv_kind::local);
+  begin(kv);
+  EXPECT_THAT(text_of([&] { kv.load(path_); }), HasSubstr("another type"));
+  step(kv, 0);
+}
+
+TEST_F(KvFiles, StatesWithoutARuleAreRefused) {
+  write_safetensors(
+      path_, {.tensors = {{"w", ones(small)}, {"s", ones(small)}},
+              .metadata = {{"muster", "store 1"}, {"value w", "version=1"}, {"value s", "version=1 text=77 state=0"}}});
+  const kv_store kv(kv_kind::local);
+  begin(kv);
+  EXPECT_THAT(text_of([&] { kv.load(path_); }), HasSubstr("states of no rule"));
+}
+
 // Another rule begins with new states, and the old ones are worth nothing.
 TEST_F(KvFiles, StatesOfARuleThatHasBeenReplacedAreNotSaved) {
   const kv_store kv(kv_kind::local);

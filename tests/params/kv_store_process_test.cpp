@@ -390,5 +390,32 @@ TEST(KvStoreAsync, AWorkerIsNoFurtherAheadThanTheStaleness) {
   join_all(start(ticket, 2, push_ahead));
 }
 
+// A value is replaced by one of another form while a round is open.
+void push_to_another_form(const kv_ticket& ticket, std::size_t rank) {
+  const kv_store kv(ticket, rank);
+  kv.init("w", ones(small, 0));
+  if (rank == 0) {
+    auto first = kv.push_async("w", ones(small));
+    kv.values().push("pushed", 1);
+    if (text_of([&] { first.get(); }).find("'w'") == std::string::npos) throw std::runtime_error("it was applied");
+    kv.push("w", ones(odd));
+  } else {
+    if (!kv.values().wait_for("pushed", 1)) throw std::runtime_error("not pushed");
+    kv.values().push("w", ones(odd, 0));
+    try {
+      kv.push("w", ones(odd));
+    } catch (const error&) {  // the other one's was in that round
+      kv.push("w", ones(odd));
+    }
+  }
+  kv.barrier();
+  require_all(kv.pull("w"), 2, "of the new form");
+}
+
+TEST(KvStoreSync, ARoundOfGradientsThatFitNoMoreIsRefused) {
+  const kv_ticket ticket(kv_kind::sync, {.workers = 2, .owners = 1});
+  join_all(start(ticket, 2, push_to_another_form));
+}
+
 }  // namespace
 }  // namespace muster::kv_store_test

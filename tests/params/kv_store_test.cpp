@@ -217,5 +217,32 @@ TEST(KvStore, ARuleOfTheSameKindGoesOnAndAnotherBeginsAnew) {
   require_all(kv.pull("w"), -4 - 1 - 1, "it begins anew");
 }
 
+// The program pushes what it likes into the store of the values.
+TEST(KvStore, AValueOfAnotherFormBeginsWithNewStates) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small, 0));
+  kv.set_optimizer(sgd{.rate = 1, .momentum = 0.5});
+  kv.push("w", ones(small));
+  kv.values().push("w", ones({300, 300}, 0));
+  kv.push("w", ones({300, 300}));
+  require_all(kv.pull("w"), -1, "new states");
+  kv.push("w", ones({300, 300}));
+  require_all(kv.pull("w"), -2.5, "which go on");
+}
+
+TEST(KvStore, WhatAnUpdaterDoesToItsInputNobodySees) {
+  const kv_store kv(kv_kind::local);
+  kv.init("w", ones(small, 0));
+  kv.set_updater([](const store_key&, const tensor& input, tensor& stored) {
+    scale(input, 2);
+    axpy(1.0, input, stored);
+  });
+  const auto mine = ones(small);
+  kv.push("w", mine);
+  require_all(mine, 1, "what was pushed");
+  kv.push("w", kv.pull("w"));  // which is read-only
+  require_all(kv.pull("w"), 2 + 2 * 2, "both pushes");
+}
+
 }  // namespace
 }  // namespace muster::kv_store_test

@@ -2,6 +2,7 @@
 // Stores in files.
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,8 +14,10 @@
 #include <gtest/gtest.h>
 
 #include <muster/base/error.hpp>
+#include <muster/base/text.hpp>
 #include <muster/device/safetensors.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/memory/domain.hpp>
 #include <muster/params/detail/store_file_entry.hpp>
 #include <muster/params/ordered_server.hpp>
 #include <muster/params/store.hpp>
@@ -51,9 +54,9 @@ TEST(StoreFileEntry, ComesBackFromItsLine) {
 TEST(StoreFileEntry, WhatIsNotKnownIsPassedOverAndWhatCannotBeIsRefused) {
   EXPECT_EQ(store_file_entry::parse("w", "version=3 color=red"), (store_file_entry{.key = "w", .version = 3}));
   EXPECT_EQ(store_file_entry::parse("w", ""), store_file_entry{.key = "w"});
-  for (const auto* const line :
-       {"version", "version=", "version=x", "version=-1", "version=1x", "version=99999999999999999",
-        "number=", "number=9999999999999999999", "text=6", "text=zz", "type=xyz", "step=a"}) {
+  for (const auto* const line : {"version", "version=", "version=x", "version=-1", "version=1x",
+                                 "version=99999999999999999", "number=", "number=9999999999999999999", "text=6",
+                                 "text=zz", "type=xyz", "step=a", "step=18446744073709551615"}) {
     EXPECT_EQ(store_file_entry::parse("w", line), std::nullopt) << line;
   }
   EXPECT_EQ(store_file_entry::parse(std::string(store_key::most_bytes + 1, 'x'), "version=1"), std::nullopt);
@@ -181,6 +184,13 @@ TEST_F(StoreFile, TheMomentIsOneAlsoAmongPushes) {
     store_.save(path_);
     const auto read = read_safetensors(path_);
     EXPECT_EQ(read.at("a").to_vector<float>(), read.at("b").to_vector<float>());
+    const auto round = static_cast<int>(read.at("a").at<float>(0));
+    if (round == 0 || round % 3 == 0) continue;
+    const auto name = text("new ", round % 50);
+    ASSERT_TRUE(read.contains(name)) << "a key that came with them";
+    int found = 0;
+    std::memcpy(&found, read.at(name).data(), sizeof found);
+    EXPECT_EQ(found, round);
   }
   ends = true;
   pusher.join();
@@ -200,6 +210,48 @@ TEST_F(StoreFile, AnOrderedServerGoesOnFromIt) {
   EXPECT_EQ(after.pull<int>("k", 10)->value, 1);
   EXPECT_FALSE(after.push<int>("k", 3, 6, 10));
   EXPECT_TRUE(after.push<int>("k", 3, 6, 5));
+}
+
+TEST_F(StoreFile, ALoadThatFailsUsesUpNoKeys) {
+  for (int each = 0; each < 5; ++each) store_.push(each, each);
+  store_.save(path_);
+  const store few{store_ticket({.most_keys = 3})};
+  few.push(0, 7);
+  EXPECT_THROW(few.load(path_), error);
+  EXPECT_EQ(few.pull<int>(0).value, 7);
+  EXPECT_TRUE(few.push("one", 1));
+  EXPECT_TRUE(few.push("two", 2));
+}
+
+TEST_F(StoreFile, WhatIsSavedIsNotKept) {
+  const auto blocks = [] { return domain::of_program()->blocks().read_statistics().live_blocks; };
+  store_.push("w", tensor::ones<float>({100'000}));
+  const auto before = blocks();
+  store_.save(path_);
+  store_.load(path_);
+  store_.push("w", tensor::ones<float>({100'000}));
+  EXPECT_LE(blocks(), before);
+}
+
+TEST_F(StoreFile, OfStatesAloneNothingIsLoaded) {
+  write_safetensors(path_, {.tensors = {{"w.state0", tensor::ones<float>({1})}},
+                            .metadata = {{"muster", "store 1"}, {"value w.state0", "version=1 text=77 state=0"}}});
+  other_.load(path_);
+  EXPECT_TRUE(other_.keys().empty());
+}
+
+TEST_F(StoreFile, AKeyThatIsThereTwiceIsRefused) {
+  write_safetensors(
+      path_,
+      {.tensors = {{"3", tensor::ones<float>({1})}, {"3'", tensor::zeros<float>({1})}},
+       .metadata = {{"muster", "store 1"}, {"value 3", "version=1 number=3"}, {"value 3'", "version=1 number=3"}}});
+  try {
+    other_.load(path_);
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), make_error_code(errc::corrupted));
+    EXPECT_THAT(failure.what(), HasSubstr("there twice"));
+  }
 }
 
 }  // namespace

@@ -114,6 +114,67 @@ TEST(Store, WhatIsPulledCannotBeWritten) {
   });
 }
 
+TEST(Store, ATensorThatIsGivenAwayIsNotCopied) {
+  for (const std::size_t depth : {1U, 3U}) {
+    const store s{store_ticket({.depth = depth})};
+    for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 18U}) {
+      auto made = s.empty_like(tensor::empty<float>({count}));
+      made.fill(static_cast<float>(count));
+      const auto* const place = made.const_data();
+      EXPECT_TRUE(s.push(count, std::move(made)));
+      EXPECT_EQ(made.size(), 0U);  // NOLINT(bugprone-use-after-move): it is tensor()
+      const auto found = s.pull<tensor>(count);
+      EXPECT_EQ(found.value.const_data(), place);
+      EXPECT_TRUE(found.value.is_read_only());
+      EXPECT_EQ(found.value.at<const float>(count - 1), static_cast<float>(count));
+    }
+    auto ordinary = tensor::ones<float>({3, 100});
+    const auto* const place = ordinary.const_data();
+    EXPECT_TRUE(s.push("ordinary", std::move(ordinary)));
+    EXPECT_EQ(s.pull<tensor>("ordinary").value.const_data(), place);
+    EXPECT_EQ(s.pull<tensor>("ordinary").value.shape(), tensor_shape({3, 100}));
+    EXPECT_EQ(s.update<tensor>("ordinary", [&](const tensor& now) { return s.empty_like(now); }), 2U);
+  }
+}
+
+TEST(Store, ATensorThatOthersHaveIsCopiedThoughItIsGivenAway) {
+  const store s{store_ticket(store_options())};
+  const auto expect_copied = [&](tensor value, const char* why) {
+    const auto* const place = value.const_data();
+    const auto before = value.to_vector<float>();
+    EXPECT_TRUE(s.push("w", std::move(value))) << why;
+    const auto found = s.pull<tensor>("w").value;
+    EXPECT_NE(found.const_data(), place) << why;
+    EXPECT_EQ(found.to_vector<float>(), before) << why;
+  };
+  const auto kept = tensor::ones<float>({1000});
+  expect_copied(tensor(kept), "another handle");
+  kept.fill(7.0F);
+  EXPECT_EQ(s.pull<tensor>("w").value.at<const float>(0), 1);
+  expect_copied(tensor::ones<float>({1000}).slice(1, 1000), "not from its beginning on");
+  expect_copied(tensor::ones<float>({100, 100}).transpose(), "not in a row");
+  expect_copied(tensor::ones<float>({1000}, memory::local), "not shared");
+  expect_copied(tensor::ones<float>({1U << 14U}), "no room for more");
+  expect_copied(tensor::ones<float>({1000}).as_read_only(), "read-only");
+  expect_copied(tensor(s.pull<tensor>("w").value), "a version of the store");
+  auto bytes = tensor::full<std::uint8_t>({1000}, 2);
+  s.push("b", tensor::over(std::exchange(bytes, tensor()).storage(), dtype::boolean, {1000}));
+  EXPECT_EQ(tensor::over(s.pull<tensor>("b").value.storage(), dtype::u8, {1000}).at<const std::uint8_t>(999), 1)
+      << "bools are 0 or 1";
+}
+
+TEST(Store, ATensorThatIsRefusedStaysTheCallers) {
+  const store s{store_ticket(store_options())};
+  s.push("w", 1);
+  auto value = tensor::ones<float>({1000});
+  EXPECT_FALSE(s.push("w", std::move(value), {.expected = 7}));
+  EXPECT_EQ(value.size(), 1000U);  // NOLINT(bugprone-use-after-move): it was refused
+  EXPECT_EQ(value.at<float>(999), 1);
+  value.fill(2.0F);
+  EXPECT_TRUE(s.push("w", std::move(value), {.expected = 1}));
+  EXPECT_EQ(s.pull<tensor>("w").value.at<const float>(999), 2);
+}
+
 TEST(Store, TensorsOfAllFormsArePushed) {
   const store s{store_ticket(store_options())};
   s.push("none", tensor::zeros<double>({0, 3}));

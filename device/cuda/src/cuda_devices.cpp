@@ -217,6 +217,16 @@ unsigned cuda_devices::count() {
   return static_cast<unsigned>(count);
 }
 
+std::vector<std::pair<device, std::uint64_t>> cuda_devices::free_memory() {
+  std::vector<std::pair<device, std::uint64_t>> all;
+  const auto devices = count();
+  for (unsigned index = 0; index < devices; ++index) {
+    const auto which = device::cuda(static_cast<std::uint16_t>(index));
+    all.emplace_back(which, open_one(which)->memory().free_bytes);
+  }
+  return all;
+}
+
 void cuda_devices::log_to(log_sink where) {
   const scoped_lock lock(log_mutex_);
   log_ = std::move(where);

@@ -52,6 +52,7 @@ public:
                                                          std::shared_ptr<void> keeper) override;
   [[nodiscard]] std::shared_ptr<const device_block> read_from(frame_reader& in) override;
 
+  [[nodiscard]] std::vector<std::pair<device, std::uint64_t>> free_memory() override MUSTER_EXCLUDES(mutex_);
   void synchronize() override MUSTER_EXCLUDES(mutex_);
   /// Waits until all have done what they were given: cuda_device::settle().
   void settle() noexcept MUSTER_EXCLUDES(mutex_);

@@ -23,12 +23,14 @@ public:
   ~replaced_file();
 
   void write(std::span<const std::byte> bytes);
-  /// Returns when it is on the disk, in the other's place.
+  /// Returns when it is on the disk, in the other's place. Where the disk fails at the very end it throws, and is
+  /// there.
   void commit();
 
 private:
   std::string path_;
   std::string beside_;
+  unique_fd directory_;
   unique_fd file_;
 };
 

@@ -39,10 +39,10 @@ struct safetensors {
 /// Thread safety: as reading the tensors. Cost: what is not contiguous, or not on the host, is copied, one by one.
 void write_safetensors(const std::string& path, const safetensors& what);
 
-/// Reads a file: tensors in shared memory, in the order in which they lie in the file. Throws errc::corrupted for one
-/// that is not whole, or not of this format, with what is wrong; what the system says; errc::out_of_memory.
+/// Reads a file: tensors in memory of that kind, in the order in which they lie in the file. Throws errc::corrupted for
+/// one that is not whole, or not of this format, with what is wrong; what the system says; errc::out_of_memory.
 ///
 /// Thread safety: safe.
-[[nodiscard]] safetensors read_safetensors(const std::string& path);
+[[nodiscard]] safetensors read_safetensors(const std::string& path, memory where = memory::shared);
 
 }  // namespace muster

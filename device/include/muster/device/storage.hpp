@@ -45,7 +45,8 @@ public:
   /// Memory on a device.
   [[nodiscard]] static std::shared_ptr<const storage> over(std::shared_ptr<const device_block> block);
 
-  /// The same bytes, for tensors that cannot be written to. Null for null.
+  /// The same bytes, for tensors that cannot be written to: all of them, where tensor::as_read_only() is one. Null for
+  /// null.
   ///@{
   [[nodiscard]] static std::shared_ptr<const storage> read_only(std::shared_ptr<const storage> of);
   [[nodiscard]] static std::shared_ptr<const storage> read_only(shared_block block);

@@ -48,6 +48,14 @@ inline void make_bool(void* place) noexcept {
   if (byte > 1) byte = 1;
 }
 
+/// Whether it is a byte that is neither 0 nor 1, which is not to be changed where it lies; and what is read for it.
+///@{
+[[nodiscard]] inline bool is_no_bool(const void* place) noexcept {
+  return *static_cast<const unsigned char*>(place) > 1;
+}
+inline constexpr bool true_element = true;
+///@}
+
 /// The same number, also below the least normal one, whatever the thread's floating-point state.
 [[nodiscard]] double widened(float value) noexcept;
 
@@ -300,7 +308,8 @@ public:
   template <tensor_element T, std::size_t N>
   [[nodiscard]] tensor_view<T, N> view() const;
   /// One element. Throws errc::invalid_argument for an index out of range, and unless there is one for each dimension.
-  /// A bool whose byte is neither 0 nor 1 becomes true first, as C++ has it; so with item().
+  /// A bool whose byte is neither 0 nor 1 becomes true first, as C++ has it; so with item(). Of a `const bool` it stays
+  /// as it is, and true is read.
   template <tensor_element T, std::convertible_to<std::size_t>... Index>
   [[nodiscard]] T& at(Index... index) const {
     auto* const first = data<T>();
@@ -336,7 +345,7 @@ public:
   [[nodiscard]] tensor broadcast_to(const tensor_shape& shape) const;
   /// Itself if it is contiguous, else a clone.
   [[nodiscard]] tensor contiguous() const;
-  /// The same elements, which cannot be written through it. Cost: an allocation, unless it is read-only already.
+  /// The same elements, which cannot be written through it.
   [[nodiscard]] tensor as_read_only() const;
   /// Itself if it is there already, else a contiguous copy there. Throws errc::no_device where there is none, or the
   /// program is not linked with its library.
@@ -400,8 +409,10 @@ private:
   }
   template <class T>
   static T& usable(T* element) noexcept {
-    if constexpr (std::is_same_v<std::remove_const_t<T>, bool>)
-      detail::make_bool(const_cast<std::remove_const_t<T>*>(element));
+    if constexpr (std::is_same_v<T, bool>) detail::make_bool(element);
+    if constexpr (std::is_same_v<T, const bool>) {
+      if (detail::is_no_bool(element)) return detail::true_element;
+    }
     return *element;
   }
   [[nodiscard]] static std::uint8_t limits_of(const muster::storage* bytes) noexcept;

@@ -60,6 +60,10 @@ struct placement {
   std::vector<muster::device> devices{};  ///< by model
   placement_cost cost{};                  ///< of that
   bool is_optimal = false;                ///< whether all placements were looked at
+
+  /// Returns the models, each on its device: copied there, or as it is where it lies there already. Throws
+  /// errc::invalid_argument unless there are as many as were assigned; as tensor::to.
+  [[nodiscard]] std::vector<state_dict> move(const std::vector<state_dict>& models) const;
 };
 
 /// Connections between models: from which to which, and how much. Models are counted from 0.
@@ -67,7 +71,8 @@ using model_connections = std::map<std::pair<std::size_t, std::size_t>, double>;
 
 /// Returns how many bytes a model takes, times `multiplier`, as for gradients.
 [[nodiscard]] std::uint64_t size_of(const state_dict& model, double multiplier = 2);
-/// Returns the host, with the memory that is available.
+/// Returns the GPUs of this process, if the program is linked with muster::cuda, and the host, each with the memory
+/// that is free. How busy they are is not known: `load` is 0. Opens the GPUs.
 [[nodiscard]] std::vector<device_room> rooms_here();
 
 /// Returns the placement of least cost of models of so many bytes, the first of equal ones, in the order of devices;

@@ -97,7 +97,8 @@ public:
   void init(const store_key& key, const tensor& value) const;
   void init(const std::vector<store_key>& keys, const std::vector<tensor>& values) const;
   ///@}
-  /// Pushes a gradient, and waits until it has been applied; it is read where it lies until then.
+  /// Pushes a gradient, and waits until it has been applied; it is read where it lies until then. One on a GPU is
+  /// copied to the host, where values lie; several are summed on the device of the first one before.
   void push(const store_key& key, const tensor& value) const;
   /// The sum of several, as of several devices.
   void push(const store_key& key, const std::vector<tensor>& values) const;

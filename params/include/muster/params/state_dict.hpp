@@ -55,6 +55,9 @@ public:
   void load(const state_dict& other);
   /// Returns a copy, with elements of its own.
   [[nodiscard]] state_dict clone() const;
+  /// Returns one with elements on that device: itself where they lie there already, else a copy, of the same version.
+  /// Throws as tensor::to.
+  [[nodiscard]] state_dict to(device where) const;
   /// Returns one that is like it, of zeros, of version 0.
   [[nodiscard]] state_dict zeros_like() const;
 
@@ -87,6 +90,7 @@ private:
 
   void make(const std::vector<std::pair<std::string, tensor>>& tensors);
   void require() const;
+  [[nodiscard]] std::size_t begin() const;
   [[nodiscard]] tensor over(const place& which) const;
 
   std::vector<place> places_;

@@ -84,7 +84,7 @@ private:
   detail::new_version (*encode_)(const detail::store_ptr&, const store_key&, const void*);
 };
 
-/// Values under keys, for any number of processes. Each push makes a version, whose number is one higher than that of
+/// Values under keys, for any number of processes. Each push makes a version, whose number is higher than that of
 /// the one before, and which does not change any more; a pull finds the newest, without a message to anybody, and, of a
 /// tensor, without a copy. Versions go on after erase().
 ///
@@ -119,6 +119,15 @@ public:
     detail::require_transportable<sent>();
     return detail::push_value<sent>(core_, key, value, how.expected);
   }
+
+  /// The same, of a tensor that is given away: it becomes the version itself, without a copy, and `value` is tensor()
+  /// then, if nobody else has it, here or in another process, and it is all that its block has, but for 128 bytes at
+  /// the end (64 KiB in all, or a multiple): empty_like() makes such ones. Otherwise, and of bools, it is copied. What
+  /// still points to its elements is not to write to them.
+  push_result push(const store_key& key, tensor&& value, const push_options& how = {}) const;
+  /// Returns a tensor of that dtype and shape, in shared memory, for what is to be pushed without a copy. Elements are
+  /// undefined. Throws errc::out_of_memory.
+  [[nodiscard]] tensor empty_like(const tensor& other) const;
 
   /// Makes new versions of several values at one moment, or of none: where one is not the version that is expected, and
   /// also where this process is killed or stopped on the way. Throws errc::invalid_argument for a key that is given
@@ -201,7 +210,8 @@ public:
   void save(const std::string& path) const;
   /// Replaces the values that a file has, all at one moment; others stay. Each gets the version that it had, or the
   /// next one where that is not higher. Of a file that another library has written, tensors become values under their
-  /// names. Throws as read_safetensors(), and errc::out_of_memory; then nothing has changed.
+  /// names. Throws as read_safetensors(), and errc::out_of_memory; then nothing has changed. Cost: each value takes a
+  /// block of 64 KiB at least, short ones too.
   void load(const std::string& path) const;
 
 private:

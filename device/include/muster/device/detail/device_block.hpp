@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include <muster/device/detail/arithmetic_op.hpp>
 #include <muster/device/detail/rule_step.hpp>
@@ -119,6 +121,8 @@ public:
                                                                  std::size_t bytes, std::shared_ptr<void> keeper) = 0;
   /// Does not open the device. Throws errc::corrupted for what cannot be a reference.
   [[nodiscard]] virtual std::shared_ptr<const device_block> read_from(frame_reader& in) = 0;
+  /// Those that this process sees, and how many bytes are free on each; none where there is no driver. Opens them.
+  [[nodiscard]] virtual std::vector<std::pair<device, std::uint64_t>> free_memory() = 0;
   /// Returns when all has been done that this process has given to those devices that it has opened. Throws
   /// errc::device_lost. Opens none.
   virtual void synchronize() = 0;
@@ -127,6 +131,8 @@ public:
 /// The library for a kind of device; it is there when the program is linked with it. Throws errc::no_device, with what
 /// to link, when it is not. Requires: not the host.
 [[nodiscard]] device_kind& kind_of(device which);
+/// The same; null when it is not there.
+[[nodiscard]] device_kind* find_kind_of(device which) noexcept;
 
 namespace detail {
 

@@ -175,6 +175,8 @@ public:
   void entrust(std::uint64_t name, const shared_block& carrier) noexcept MUSTER_EXCLUDES(mutex_);
   /// Whether no other handle of the block exists, in this process or in another.
   [[nodiscard]] bool is_sole(const shared_block& which) const MUSTER_EXCLUDES(mutex_);
+  /// How many bytes a block has, as those see it that receive it: its maker has asked for as many, or for fewer.
+  [[nodiscard]] std::size_t capacity_of(const shared_block& which) const noexcept;
 
   /// The bytes of a block that somebody else keeps alive meanwhile.
   /// Throws errc::corrupted when `ref` names no live block.

@@ -62,6 +62,7 @@ public:
   bool is_tensor = false;                                 ///< its elements, in a block
   std::size_t bytes = 0;                                  ///< of the value
   shared_block block{};                                   ///< that it lies in; of a short one none
+  std::size_t capacity = 0;                               ///< of the block
   alignas(64) std::array<std::byte, most_copied> copied;  // indeterminate beyond bytes, and where there is a block
 
   [[nodiscard]] std::span<const std::byte> frame() const noexcept;
@@ -113,6 +114,11 @@ template <class T>
 /// As store::push, of a tensor.
 [[nodiscard]] push_result push_tensor(const store_ptr& store, const store_key& key, const tensor& value,
                                       std::optional<std::uint64_t> expected);
+/// The same of a tensor that is given away: without a copy, where it can be a version as it lies. Then it is tensor().
+[[nodiscard]] push_result push_given(const store_ptr& store, const store_key& key, tensor& value,
+                                     std::optional<std::uint64_t> expected);
+/// A tensor like that one, with undefined elements, which can be given away so.
+[[nodiscard]] tensor empty_like(const store_ptr& store, const tensor& other);
 /// The elements where they lie, or a copy of short ones. Requires: the type fits.
 void read_tensor(const found_version& found, tensor& to);
 
@@ -121,9 +127,6 @@ void read_tensor(const found_version& found, tensor& to);
                                                         std::optional<std::uint64_t> version);
 /// All of them as they were at one moment. Throws errc::invalid_argument, with the key that is not there.
 [[nodiscard]] std::vector<found_version> find_all(const store_ptr& store, std::span<const store_key> keys);
-/// The same; nothing where one is not there. Throws errc::timed_out.
-[[nodiscard]] std::optional<std::vector<found_version>> find_all_there(const store_ptr& store,
-                                                                       std::span<const store_key> keys, deadline until);
 /// Throws errc::invalid_argument, with key and types, unless it is of that type.
 void require_type(const store_key& key, const found_version& found, const type_mark& asked);
 [[noreturn]] void throw_missing(const store_key& key);

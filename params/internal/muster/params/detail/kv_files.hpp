@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ public:
   /// Which one is to own a value of so many bytes that nobody owns yet.
   using choose_owner = std::function<kv_ownership(std::size_t bytes)>;
 
-  kv_files(const store& all, choose_owner choose) : all_(all), values_(all), choose_(std::move(choose)) {}
+  kv_files(const store& all, choose_owner choose) : all_(all), choose_(std::move(choose)) {}
 
   /// As kv_store::save.
   void save(const std::string& path) const;
@@ -30,20 +29,17 @@ public:
   void load(const std::string& path, deadline until) const;
 
 private:
-  /// What belongs to one value of a file.
+  /// What belongs to one value of a file, and which one is to own it where nobody does.
   struct part {
     const store_file::entry* value = nullptr;
     std::vector<const store_file::entry*> states{};  // in their order
+    kv_ownership owner{};
   };
   class draft;
 
-  [[nodiscard]] std::vector<store_key> keys_to_save() const;
-  [[nodiscard]] static std::vector<part> parts_of(const store_file& file, const std::string& path);
-  [[nodiscard]] std::optional<std::uint64_t> rule_for(const std::vector<part>& parts, const std::string& path) const;
-  void require_like(const part& which, const std::string& path) const;
+  [[nodiscard]] std::vector<part> parts_of(const store_file& file, const std::string& path) const;
 
   const store all_;
-  const kv_values values_;
   const choose_owner choose_;
 };
 

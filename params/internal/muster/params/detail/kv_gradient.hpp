@@ -19,7 +19,8 @@ namespace muster::detail {
 class kv_gradient {
 public:
   kv_gradient() = default;
-  explicit kv_gradient(tensor whole) : values_(std::move(whole)) {}
+  /// What lies on a device is copied to the host.
+  explicit kv_gradient(const tensor& whole) : values_(whole.to(device::cpu())) {}
   explicit kv_gradient(sparse_rows some) : values_(std::move(some.rows)), indices_(std::move(some.indices)) {}
   kv_gradient(tensor bytes, const gradient_compression& how) : values_(std::move(bytes)), how_(how) {}
 
@@ -30,6 +31,8 @@ public:
   [[nodiscard]] tensor whole(const tensor& like) const;
   /// Throws errc::invalid_argument, with key, worker and reason, unless it fits a value like that.
   void require_like(const tensor& value, const store_key& key, std::size_t rank) const;
+  /// The same, when it is applied: the program may have replaced the value by one of another form.
+  void require_still_like(const tensor& value, const store_key& key) const;
 
   template <class Archive>
   void serialize(Archive& archive) {
@@ -37,6 +40,9 @@ public:
   }
 
 private:
+  [[nodiscard]] std::string reason_against(const tensor& value) const {
+    return is_sparse() ? misfit_of_rows(value) : misfit(value);
+  }
   [[nodiscard]] std::string misfit(const tensor& value) const;
   [[nodiscard]] std::string misfit_of_rows(const tensor& value) const;
 

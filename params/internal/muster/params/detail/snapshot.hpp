@@ -11,7 +11,7 @@
 
 namespace muster::detail {
 
-/// What a version in a block begins with. But for `previous` it does not change once the version is published.
+/// What lies at the end of a version's block. But for `previous` it does not change once the version is published.
 struct alignas(64) snapshot_head {
   static constexpr std::size_t most_dimensions = 8;
 
@@ -26,28 +26,41 @@ struct alignas(64) snapshot_head {
 };
 static_assert(sizeof(snapshot_head) == 128);
 
-/// A version in a block, as one process sees it.
+/// A version in a block, as one process sees it: the value, from the block's beginning on, and the head at its end. So
+/// a tensor that has been made before, and leaves that much room, can become a version where it lies.
 ///
 /// Thread safety: as a shared_block. Lifetime: keeps the block.
 class snapshot {
 public:
   snapshot() noexcept = default;
-  explicit snapshot(shared_block block) noexcept : block_(std::move(block)) {}
+  /// One that was found: what was received is as long as it is.
+  explicit snapshot(shared_block block) noexcept : snapshot(block, block.size()) {}
+  /// One that is made; `capacity`: of the block (arena::capacity_of).
+  snapshot(shared_block block, std::size_t capacity) noexcept : block_(std::move(block)), capacity_(capacity) {}
+
+  /// Where the head lies in a block of so many bytes. Requires: it is larger.
+  [[nodiscard]] static constexpr std::size_t place_of_head(std::size_t block_bytes) noexcept {
+    return (block_bytes - sizeof(snapshot_head)) / alignof(snapshot_head) * alignof(snapshot_head);
+  }
 
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(block_); }
   /// Requires: there is one, of at least sizeof(snapshot_head).
-  [[nodiscard]] snapshot_head& head() const noexcept { return *reinterpret_cast<snapshot_head*>(block_.data()); }
+  [[nodiscard]] snapshot_head& head() const noexcept {
+    return *reinterpret_cast<snapshot_head*>(block_.data() + place_of_head(capacity_));
+  }
   [[nodiscard]] std::span<std::byte> value() const noexcept {
-    return block_.bytes().subspan(sizeof(snapshot_head)).first(static_cast<std::size_t>(head().bytes));
+    return {block_.data(), static_cast<std::size_t>(head().bytes)};
   }
   /// Whether what its head says lies in the block.
   [[nodiscard]] bool is_possible() const noexcept {
-    return block_.size() >= sizeof(snapshot_head) && head().bytes <= block_.size() - sizeof(snapshot_head);
+    return capacity_ >= sizeof(snapshot_head) && head().bytes <= place_of_head(capacity_);
   }
   [[nodiscard]] const shared_block& block() const noexcept { return block_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
 private:
   shared_block block_;
+  std::size_t capacity_ = 0;
 };
 
 }  // namespace muster::detail

@@ -46,6 +46,8 @@ struct newest_version {
 class store_core {
 public:
   [[nodiscard]] static store_ptr open(const store_ticket& ticket);
+  /// The same store again, for what looks at many keys once: what it has seen goes with it.
+  [[nodiscard]] store_ptr open_again() const { return open(ticket_); }
   store_core(const store_core&) = delete;
   store_core& operator=(const store_core&) = delete;
   ~store_core();
@@ -76,8 +78,14 @@ public:
                                        std::optional<std::uint64_t> expected);
   [[nodiscard]] push_result push_block(std::size_t line, const snapshot& made, std::optional<std::uint64_t> expected);
   ///@}
-  /// A block for a value of so many bytes, whose head says what is given. Throws errc::out_of_memory.
-  [[nodiscard]] snapshot make_block(std::uint64_t type, std::size_t bytes);
+  /// A block for a value of so many bytes and its head. Throws errc::out_of_memory.
+  [[nodiscard]] shared_block make_room(std::size_t bytes);
+  /// Writes the head of a value that lies, or will lie, at the beginning of that block. Requires: there is room.
+  [[nodiscard]] snapshot make_snapshot(const shared_block& of, std::uint64_t type, std::size_t bytes) const;
+  /// Both. Throws errc::out_of_memory.
+  [[nodiscard]] snapshot make_block(std::uint64_t type, std::size_t bytes) {
+    return make_snapshot(make_room(bytes), type, bytes);
+  }
   bool erase(std::size_t line);
   /// One of several new versions: which line, in which block, which version is expected to be the newest, and which
   /// it is to be at least.

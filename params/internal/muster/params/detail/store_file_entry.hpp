@@ -16,7 +16,7 @@ namespace muster::detail {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct store_file_entry {
-  /// Larger ones are no version of a store.
+  /// Larger ones are no version of a store, and no step.
   static constexpr std::uint64_t most_version = std::uint64_t{1} << 48U;
 
   store_key key;

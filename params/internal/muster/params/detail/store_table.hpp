@@ -158,6 +158,8 @@ public:
   /// needs is taken from there, and one that was not needed is left there. Nothing when there are no more lines.
   [[nodiscard]] std::optional<std::size_t> find_or_add(const store_key& key, std::optional<std::size_t>& spare) const;
   [[nodiscard]] store_key key_of(std::size_t line) const;
+  /// How many more keys there may be.
+  [[nodiscard]] std::size_t keys_left() const noexcept;
   /// Calls `what(line)` for each key that there is.
   template <class What>
   void for_each(const What& what) const {

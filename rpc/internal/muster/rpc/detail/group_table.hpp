@@ -76,13 +76,13 @@ struct alignas(64) name_line {
 static_assert(sizeof(name_line) == 256);
 
 /// A line of each call that a member may have under way.
-struct alignas(32) call_line {
+struct alignas(32) rpc_call_line {
   std::atomic<std::uint64_t> word;       ///< call_word.hpp
   std::atomic<std::uint64_t> waits_for;  ///< wait_graph.hpp
   std::atomic<std::uint64_t> object;     ///< what is called: request_head::object; for messages
   std::uint64_t unused;
 };
-static_assert(sizeof(call_line) == 32);
+static_assert(sizeof(rpc_call_line) == 32);
 
 /// The shared memory of an RPC group: header, modules, a line of each member, lines of names, lines of calls. Layout:
 /// docs/formats/rpc.md.
@@ -92,7 +92,7 @@ static_assert(sizeof(call_line) == 32);
 /// Lifetime: borrows the memory.
 class group_table {
 public:
-  using call_lines = std::span<call_line>;
+  using call_lines = std::span<rpc_call_line>;
 
   /// Makes one in `bytes`. Requires: they are aligned to 64, and as many as shape.total_bytes().
   static group_table make(std::span<std::byte> bytes, const table_shape& shape, std::string_view name) noexcept;
@@ -134,7 +134,7 @@ private:
   module_entry* modules_;
   member_line* members_;
   name_line* names_;
-  call_line* calls_;
+  rpc_call_line* calls_;
   std::atomic<std::uint64_t>* names_used_;
   std::atomic<std::uint64_t>* changes_;
   std::atomic<std::uint32_t>* news_;
