@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# conan create . : muster as a Conan 2 package, with the system's Boost and cereal. test_package builds examples/template.
+# conan create . : muster as a Conan 2 package, with the system's Boost, cereal and nlohmann-json. test_package builds examples/template.
 import re
 
 from conan import ConanFile

@@ -90,37 +90,36 @@ row store_push_large(const effort& how) {
 
 // ---- beside stores that copy
 
+// Lifetime: borrows the store.
+side pulls_of(const muster::store& store) {
+  return {.name = "store.pull", .run = [&store](std::size_t count) {
+            for (std::size_t each = 0; each < count; ++each) {
+              if (store.pull<muster::tensor>("large").value.size() == 0) std::abort();
+            }
+          }};
+}
+
 row store_pull_beside_redis(const effort& how) {
   const filled_store store;
   redis_peer redis(static_cast<std::size_t>(large_bytes));
-  const side ours{.name = "store.pull", .run = [&](std::size_t count) {
-                    for (std::size_t each = 0; each < count; ++each) {
-                      if (store.here.pull<muster::tensor>("large").value.size() == 0) std::abort();
-                    }
-                  }};
   const side peer{.name = "Redis " + redis_peer::version() + " GET over a Unix socket",
                   .run = [&](std::size_t count) { redis.get(count); }};
-  return compare("store_pull_vs_redis", how, ours, peer);
+  return compare("store_pull_vs_redis", how, pulls_of(store.here), peer);
 }
 
 row store_pull_beside_mxnet(const effort& how) {
   const filled_store store;
   python_peer mxnet(with_mxnet(static_cast<std::size_t>(large_bytes),
                                "for _ in range(count): kv.pull('w', out=out); out.wait_to_read()"));
-  const side ours{.name = "store.pull", .run = [&](std::size_t count) {
-                    for (std::size_t each = 0; each < count; ++each) {
-                      if (store.here.pull<muster::tensor>("large").value.size() == 0) std::abort();
-                    }
-                  }};
   const side peer{.name = "MXNet 1.9.1 kvstore.pull", .run = [&](std::size_t count) { mxnet.run(count); }};
-  return compare("store_pull_vs_mxnet", how, ours, peer);
+  return compare("store_pull_vs_mxnet", how, pulls_of(store.here), peer);
 }
 
-/// Processes that pull a value of 64 MiB all the time, each for itself, and say how long a pull took.
+/// Processes that pull a value of 1 KiB again and again, each for itself, and say how long a pull took.
 class readers {
 public:
   readers(const muster::store_ticket& ticket, std::size_t count) {
-    for (std::size_t each = 0; each < count; ++each) all_.emplace_back(pull_all_the_time, ticket, each);
+    for (std::size_t each = 0; each < count; ++each) all_.emplace_back(pull_again_and_again, ticket, each);
   }
   readers(const readers&) = delete;
   readers& operator=(const readers&) = delete;
@@ -129,7 +128,7 @@ public:
   }
 
 private:
-  static void pull_all_the_time(const muster::store_ticket& ticket, std::size_t rank) {
+  static void pull_again_and_again(const muster::store_ticket& ticket, std::size_t rank) {
     const muster::store store(ticket);
     constexpr std::size_t calls = 20'000;
     std::vector<double> times(calls);

@@ -140,7 +140,7 @@ install_cuda() {
 need_commands() {
   local each missing=()
   for each in g++ cmake ninja git; do command -v "$each" >/dev/null || missing+=("$each"); done
-  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81 and cereal; its examples CLI11, Eigen, nlohmann-json and xxHash; its tests GoogleTest, Clang 19 and its linker lld; its benchmarks Google Benchmark and TBB"
+  [ "${#missing[@]}" = 0 ] || fail "not found: ${missing[*]}. muster needs GCC 12 or newer, CMake 3.25, Ninja, Boost 1.81, cereal and nlohmann-json; its examples CLI11, Eigen and xxHash; its tests GoogleTest, Clang 19 and its linker lld; its benchmarks Google Benchmark and TBB"
 }
 
 # quietly LOG COMMAND… : runs it with its output in LOG; shows the end of that if it fails.

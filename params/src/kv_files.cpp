@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/params/detail/kv_files.hpp>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -15,31 +17,37 @@ namespace muster::detail {
 
 namespace {
 
-// Requires: a rule has that many.
-constexpr char state_name(std::size_t state) { return static_cast<char>('0' + state); }
-
-/// Values that were found at one moment.
+/// Values that were found at one moment, in the order of keys.
 ///
 /// Thread safety: belongs to its thread. Lifetime: borrows them.
 class found_values {
 public:
-  explicit found_values(const std::vector<stored_version>& all) {
-    for (const auto& each : all) all_.emplace(each.key, &each.found);
-  }
+  explicit found_values(const std::vector<stored_version>& all) : all_(all) {}
 
   [[nodiscard]] const found_version* find(const store_key& key) const {
-    const auto found = all_.find(key);
-    return found != all_.end() ? found->second : nullptr;
+    const auto found = std::lower_bound(all_.begin(), all_.end(), key,
+                                        [](const auto& each, const auto& wanted) { return each.key < wanted; });
+    return found != all_.end() && found->key == key ? &found->found : nullptr;
   }
   template <class T>
-  [[nodiscard]] std::optional<pulled<T>> find_value(const store_key& key) const {
+  [[nodiscard]] std::optional<T> find_value(const store_key& key) const {
     const auto* const found = find(key);
-    if (found == nullptr) return std::nullopt;
-    return pulled<T>{.value = value_of_version<T>(key, *found), .version = found->version};
+    return found != nullptr ? std::optional(value_of_version<T>(key, *found)) : std::nullopt;
+  }
+  /// All states of that rule; none where one is missing.
+  [[nodiscard]] std::optional<std::vector<const found_version*>> find_states(const store_key& key,
+                                                                             const update_rule& of) const {
+    std::vector<const found_version*> states;
+    for (std::size_t each = 0; each < of.state_count(); ++each) {
+      const auto* const found = find(key_of_state(key, each));
+      if (found == nullptr) return std::nullopt;
+      states.push_back(found);
+    }
+    return states;
   }
 
 private:
-  std::map<store_key, const found_version*> all_;
+  const std::vector<stored_version>& all_;
 };
 
 // What a rule that has been replaced since remembers is worth nothing.
@@ -47,15 +55,15 @@ void add_value(store_file& to, const store_key& key, const found_values& found) 
   store_file_entry what{.key = key};
   const auto record = found.find_value<kv_record>(key_beside(key, 'c'));
   const auto rule = found.find_value<kv_rule>(key_of_all('r'));
-  const bool has_states = record && rule && record->value.step != 0 && record->value.rule == rule->value.kind;
-  if (has_states) {
-    what.rule = rule->value.rule.name();
-    what.step = record->value.step;
+  const bool goes_on = record && rule && record->step != 0 && record->rule == rule->kind;
+  const auto states = goes_on ? found.find_states(key, rule->rule) : std::nullopt;
+  if (states) {
+    what.rule = rule->rule.name();
+    what.step = record->step;
   }
   to.add(what, *found.find(key));
-  for (std::size_t each = 0; has_states && each < rule->value.rule.state_count(); ++each) {
-    const auto* const state = found.find(key_beside(key, state_name(each)));
-    if (state != nullptr) to.add({.key = key, .state = each}, *state);
+  for (std::size_t each = 0; states && each < states->size(); ++each) {
+    to.add({.key = key, .state = each}, *(*states)[each]);
   }
 }
 
@@ -136,7 +144,7 @@ public:
     add(version_of<kv_record>(core_, key_beside(entry.key, 'c'), record.value), record.version);
     for (std::size_t each = 0; each < which.states.size(); ++each) {
       require_state(which, which.states[each]->second);
-      add(new_version(core_, key_beside(entry.key, state_name(each)), which.states[each]->second), std::nullopt);
+      add(new_version(core_, key_of_state(entry.key, each), which.states[each]->second), std::nullopt);
     }
     const auto owner = key_beside(entry.key, 'o');
     if (!all_.contains(owner)) add(version_of<kv_ownership>(core_, owner, which.owner), 0);
@@ -194,7 +202,7 @@ namespace {
 std::vector<store_key> keys_for(const store_file& file) {
   std::vector<store_key> all;
   for (const auto& [entry, value] : file.entries()) {
-    all.push_back(entry.state ? key_beside(entry.key, state_name(*entry.state)) : entry.key);
+    all.push_back(entry.state ? key_of_state(entry.key, *entry.state) : entry.key);
     if (entry.state || entry.type) continue;
     all.push_back(key_beside(entry.key, 'c'));
     all.push_back(key_beside(entry.key, 'o'));

@@ -35,4 +35,9 @@ inline constexpr std::size_t keys_of_a_value = 5;
   return std::string{own_byte, what} + (key.is_number() ? text('#', key.number()) : text('\'', key.text()));
 }
 
+/// That of a state of the value's rule. Requires: a rule has that many.
+[[nodiscard]] inline store_key key_of_state(const store_key& key, std::size_t state) {
+  return key_beside(key, static_cast<char>('0' + state));
+}
+
 }  // namespace muster::detail

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/params/detail/kv_values.hpp>
 
-#include <iterator>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -12,13 +11,6 @@
 #include "store_parts.hpp"
 
 namespace muster::detail {
-
-namespace {
-
-constexpr char state_names[] = {'0', '1'};
-static_assert(std::size(state_names) == update_rule::most_states);
-
-}  // namespace
 
 std::optional<tensor> kv_values::find(const store_key& key) const {
   auto found = all_.try_pull<tensor>(key);
@@ -67,7 +59,7 @@ public:
     std::vector<tensor> before;
     std::vector<tensor> after;
     for (std::size_t each = 0; each < by.rule.state_count(); ++each) {
-      const auto name = key_beside(key_, state_names[each]);
+      const auto name = key_of_state(key_, each);
       before.push_back(goes_on ? all_.pull<tensor>(name).value
                                : tensor::zeros(update_rule::state_type(value().dtype()), value().shape()));
       after.push_back(add(name, before.back()));
@@ -88,7 +80,7 @@ private:
   // Of the value as it is: the program may have pushed one of another form.
   [[nodiscard]] bool has_states(const update_rule& rule) const {
     for (std::size_t each = 0; each < rule.state_count(); ++each) {
-      const auto state = all_.try_pull<tensor>(key_beside(key_, state_names[each]));
+      const auto state = all_.try_pull<tensor>(key_of_state(key_, each));
       const bool fits = state && state->value.dtype() == update_rule::state_type(value().dtype()) &&
                         state->value.shape() == value().shape();
       if (!fits) return false;

@@ -72,10 +72,6 @@ tensor over_elements(const snapshot& which, std::shared_ptr<const storage> bytes
   return tensor::over(std::move(bytes), static_cast<dtype>(head.dtype), shape);
 }
 
-}  // namespace
-
-namespace {
-
 void set_form(const snapshot& made, const tensor& of) {
   auto& head = made.head();
   head.is_tensor = 1;
@@ -84,8 +80,8 @@ void set_form(const snapshot& made, const tensor& of) {
   std::copy(of.shape().begin(), of.shape().end(), head.sizes.begin());
 }
 
-// Whether it can be a version where it lies: nobody else has it, and behind it there is room for the head. Bools may be
-// of any bytes, which copies are not.
+// Whether it can be a version where it lies: this is the only handle, and behind it there is room for the head. Bools
+// may be of any bytes, which copies are not.
 bool can_be_given(const store_core& store, const tensor& value) {
   const auto& where = value.storage();
   if (where == nullptr || where->on_device() != nullptr || where->block().owner() != &store.memory()) return false;

@@ -155,7 +155,6 @@ void store::save(const std::string& path) const {
   file.write(path);
 }
 
-// States of a key-value store's rules are values there.
 void store::load(const std::string& path) const {
   const detail::store_file file(path);
   const auto core = core_->open_again();

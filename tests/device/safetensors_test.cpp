@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <muster/base/text.hpp>
 #include <muster/device/float16.hpp>
 #include <muster/device/tensor_compare.hpp>
 
@@ -139,41 +141,43 @@ TEST_F(Safetensors, AForeignFileIsRefusedWithWhatIsWrong) {
   expect_refused_file("is no object");
   set_header("{\"w\": ");
   expect_refused_file("is no JSON");
-  const auto entry = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    set_header(R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", "1234");
-  };
-  entry(R"("F32")", "[1]", "[0,4]");
-  EXPECT_EQ(read_safetensors(path_).tensors.size(), 1U);
-  entry(R"("F8_E4M3")", "[4]", "[0,4]");
-  expect_refused_file("'w' is of dtype F8_E4M3");
-  entry("3", "[1]", "[0,4]");
-  expect_refused_file("has no dtype");
-  entry(R"("F32")", "[2]", "[0,4]");
-  expect_refused_file("is not what f32 (2,) takes");
-  entry(R"("F32")", "[1]", "[4,0]");
-  expect_refused_file("bytes 4 to 0");
-  entry(R"("F32")", "[-1]", "[0,4]");
-  expect_refused_file("that is no size");
-  entry(R"("F32")", "[1.0]", "[0,4]");
-  expect_refused_file("that is no size");
-  entry(R"("F32")", "[4294967296,4294967296,4294967296]", "[0,4]");
-  expect_refused_file("bytes 0 to 4");
-  entry(R"("F32")", "[1,1,1,1,1,1,1,1,1]", "[0,4]");
-  expect_refused_file("9 dimensions");
-  entry(R"("U8")", "[2]", "[2,4]");
-  expect_refused_file("begins at byte 2");
-  entry(R"("U8")", "[2]", "[0,2]");
-  expect_refused_file("more than its header says");
-  entry(R"("F32")", "1", "[0,4]");
-  expect_refused_file("has no shape");
-  entry(R"("F32")", "[1]", "[0,4,4]");
-  expect_refused_file("two data_offsets");
   set_header(R"({"__metadata__":{"a":1}})");
   expect_refused_file("'a' is no text");
   set_header(
       R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
       "1234");
   expect_refused_file("");
+}
+
+TEST_F(Safetensors, AnEntryThatCannotBeIsRefusedWithWhatIsWrong) {
+  struct forged_entry {
+    const char* dtype;
+    const char* shape;
+    const char* offsets;
+    const char* why;
+  };
+  const auto set_entry = [&](const forged_entry& of) {
+    set_header(text(R"({"w":{"dtype":)", of.dtype, R"(,"shape":)", of.shape, R"(,"data_offsets":)", of.offsets, "}}"),
+               "1234");
+  };
+  set_entry({R"("F32")", "[1]", "[0,4]", "nothing"});
+  EXPECT_EQ(read_safetensors(path_).tensors.size(), 1U);
+  for (const auto& each :
+       std::initializer_list<forged_entry>{{R"("F8_E4M3")", "[4]", "[0,4]", "'w' is of dtype F8_E4M3"},
+                                           {"3", "[1]", "[0,4]", "has no dtype"},
+                                           {R"("F32")", "[2]", "[0,4]", "is not what f32 (2,) takes"},
+                                           {R"("F32")", "[1]", "[4,0]", "bytes 4 to 0"},
+                                           {R"("F32")", "[-1]", "[0,4]", "that is no size"},
+                                           {R"("F32")", "[1.0]", "[0,4]", "that is no size"},
+                                           {R"("F32")", "[4294967296,4294967296,4294967296]", "[0,4]", "bytes 0 to 4"},
+                                           {R"("F32")", "[1,1,1,1,1,1,1,1,1]", "[0,4]", "9 dimensions"},
+                                           {R"("U8")", "[2]", "[2,4]", "begins at byte 2"},
+                                           {R"("U8")", "[2]", "[0,2]", "more than its header says"},
+                                           {R"("F32")", "1", "[0,4]", "has no shape"},
+                                           {R"("F32")", "[1]", "[0,4,4]", "two data_offsets"}}) {
+    set_entry(each);
+    expect_refused_file(each.why);
+  }
 }
 
 TEST_F(Safetensors, AMissingFileIsTheSystemsError) {

@@ -46,6 +46,13 @@ const std::vector<kept_key>& kept_keys() {
   return all;
 }
 
+void run_in_all_numbers(kv_kind kind, void (*run)(const kv_ticket&, std::size_t)) {
+  for (const std::size_t workers : {1U, 2U, 4U, 7U}) {
+    const kv_ticket ticket(kind, {.workers = workers});
+    join_all(start(ticket, workers, run));
+  }
+}
+
 // Values pushed by rank r are (r + 1), the store begins at 1: 1 + 2·(i + 1)·n(n + 1)/2 after round i.
 void push_all_kinds(const kv_ticket& ticket, std::size_t rank) {
   const kv_store kv(ticket, rank);
@@ -94,12 +101,7 @@ void init_many(const kv_ticket& ticket, std::size_t rank) {
   }
 }
 
-TEST(KvAcceptance, TwoHundredKeysAreThereRightAfterInit) {
-  for (const std::size_t workers : {2U, 4U, 7U}) {
-    const kv_ticket ticket(kv_kind::sync, {.workers = workers});
-    join_all(start(ticket, workers, init_many));
-  }
-}
+TEST(KvAcceptance, TwoHundredKeysAreThereRightAfterInit) { run_in_all_numbers(kv_kind::sync, init_many); }
 
 constexpr std::size_t times = 50;
 
@@ -117,12 +119,7 @@ void push_alone(const kv_ticket& ticket, std::size_t rank) {
   kv.barrier();
 }
 
-TEST(KvAcceptance, PushesAloneAllCount) {
-  for (const std::size_t workers : {1U, 2U, 4U, 7U}) {
-    const kv_ticket ticket(kv_kind::async, {.workers = workers});
-    join_all(start(ticket, workers, push_alone));
-  }
-}
+TEST(KvAcceptance, PushesAloneAllCount) { run_in_all_numbers(kv_kind::async, push_alone); }
 
 // Worker r pushes row r mod 10, as r + 1.
 void push_some_rows(const kv_ticket& ticket, std::size_t rank) {
@@ -145,12 +142,7 @@ void push_some_rows(const kv_ticket& ticket, std::size_t rank) {
   kv.barrier();
 }
 
-TEST(KvAcceptance, RowsOfAllWorkersAreThere) {
-  for (const std::size_t workers : {1U, 2U, 4U, 7U}) {
-    const kv_ticket ticket(kv_kind::sync, {.workers = workers});
-    join_all(start(ticket, workers, push_some_rows));
-  }
-}
+TEST(KvAcceptance, RowsOfAllWorkersAreThere) { run_in_all_numbers(kv_kind::sync, push_some_rows); }
 
 void push_at_any_time(const kv_ticket& ticket, std::size_t rank) {
   const kv_store kv(ticket, rank);

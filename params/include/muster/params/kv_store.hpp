@@ -155,7 +155,7 @@ public:
   /// errc::invalid_argument, with its name, for one without on_command.
   void send_command(int head, const std::string& body) const;
   /// Writes all values, as they were at one moment, with what the rule remembers of them and how often it has been
-  /// applied, in the format safetensors; any worker, whoever owns the keys. Throws as store::save.
+  /// applied, in the format safetensors; by any worker, also one that owns none of the keys. Throws as store::save.
   void save(const std::string& path) const;
   /// Goes on from such a file: values, and states of the rule, which is to be set before, become the newest at one
   /// moment; values that are not there are initialized. One worker calls it, and the others push behind a barrier: a

@@ -121,9 +121,9 @@ public:
   }
 
   /// The same, of a tensor that is given away: it becomes the version itself, without a copy, and `value` is tensor()
-  /// then, if nobody else has it, here or in another process, and it is all that its block has, but for 128 bytes at
-  /// the end (64 KiB in all, or a multiple): empty_like() makes such ones. Otherwise, and of bools, it is copied. What
-  /// still points to its elements is not to write to them.
+  /// then, if there is no other handle of it, here or in another process, and it is all that its block has, but for 128
+  /// bytes at the end (64 KiB in all, or a multiple): empty_like() makes such ones. Otherwise, and of bools, it is
+  /// copied. What still points to its elements is not to write to them.
   push_result push(const store_key& key, tensor&& value, const push_options& how = {}) const;
   /// Returns a tensor of that dtype and shape, in shared memory, for what is to be pushed without a copy. Elements are
   /// undefined. Throws errc::out_of_memory.
@@ -210,7 +210,8 @@ public:
   void save(const std::string& path) const;
   /// Replaces the values that a file has, all at one moment; others stay. Each gets the version that it had, or the
   /// next one where that is not higher. Of a file that another library has written, tensors become values under their
-  /// names. Throws as read_safetensors(), and errc::out_of_memory; then nothing has changed. Cost: each value takes a
+  /// names; of a file of a key-value store (kv_store::save), what its rule remembers is passed over. Throws as
+  /// read_safetensors(), and errc::out_of_memory; then nothing has changed. Cost: each value takes a
   /// block of 64 KiB at least, short ones too.
   void load(const std::string& path) const;
 

@@ -18,7 +18,7 @@ namespace muster::detail {
 /// Thread safety: safe.
 class kv_files {
 public:
-  /// Which one is to own a value of so many bytes that nobody owns yet.
+  /// Which member is to own a value of so many bytes that has no owner yet.
   using choose_owner = std::function<kv_ownership(std::size_t bytes)>;
 
   kv_files(const store& all, choose_owner choose) : all_(all), choose_(std::move(choose)) {}
@@ -29,7 +29,7 @@ public:
   void load(const std::string& path, deadline until) const;
 
 private:
-  /// What belongs to one value of a file, and which one is to own it where nobody does.
+  /// What belongs to one value of a file, and which member is to own it where it has no owner.
   struct part {
     const store_file::entry* value = nullptr;
     std::vector<const store_file::entry*> states{};  // in their order
