@@ -38,6 +38,13 @@ void require_within(std::span<const std::int64_t> sorted, std::size_t rows) {
   if (static_cast<std::size_t>(sorted.back()) >= rows) refuse_rows(text("row ", sorted.back(), " of ", rows, " rows"));
 }
 
+// A copy to or from a device takes as long as a copy of some hundred KiB more does.
+constexpr std::size_t bytes_of_a_copy = std::size_t{256} << 10U;
+
+bool goes_as_a_whole(const tensor& whole, const tensor& rows) {
+  return whole.device() != rows.device() && rows.size() != 0 && whole.nbytes() / rows.shape()[0] < bytes_of_a_copy;
+}
+
 tensor indices_of(const std::vector<std::int64_t>& all) { return tensor::from(all, {all.size()}); }
 
 }  // namespace
@@ -62,8 +69,9 @@ sparse_rows sparse_rows::pick(const tensor& whole, std::span<const std::int64_t>
   sparse_rows made{.indices = indices_of(sorted),
                    .rows = tensor::empty(whole.dtype(), shape_of_rows(whole, sorted.size()))};
   require_within(sorted, whole.shape()[0]);
+  const auto here = goes_as_a_whole(whole, made.rows) ? whole.to(device::cpu()) : whole;
   for (std::size_t each = 0; each < sorted.size(); ++each) {
-    made.rows.row(each).copy_from(whole.row(static_cast<std::size_t>(sorted[each])));
+    made.rows.row(each).copy_from(here.row(static_cast<std::size_t>(sorted[each])));
   }
   return made;
 }
@@ -83,9 +91,13 @@ void sparse_rows::copy_into(const tensor& whole) const {
   }
   const auto places = indices.contiguous();
   require_within(places.span<const std::int64_t>(), whole.shape()[0]);
+  const bool by_way_of_the_host = goes_as_a_whole(whole, rows);
+  const auto to = by_way_of_the_host ? whole.to(device::cpu()) : whole;
+  const auto from = by_way_of_the_host ? rows.to(device::cpu()) : rows;
   for (std::size_t each = 0; each < count(); ++each) {
-    whole.row(static_cast<std::size_t>(places.at<const std::int64_t>(each))).copy_from(rows.row(each));
+    to.row(static_cast<std::size_t>(places.at<const std::int64_t>(each))).copy_from(from.row(each));
   }
+  if (by_way_of_the_host) whole.copy_from(to);
 }
 
 void sparse_rows::require() const {

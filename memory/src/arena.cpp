@@ -150,7 +150,7 @@ std::uint32_t arena::fresh_run(std::size_t bytes, unsigned copies) {
 }
 
 std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
-  const auto descriptor = blocks_.bind(options_.self, offset, capacity, block_hint_);
+  const auto descriptor = bind_free(offset, capacity);
   if (!descriptor)
     throw_exhausted(capacity, 0,
                     text("all ", blocks_.size(), " descriptors of blocks are taken (domain_options::max_blocks)"));
@@ -162,12 +162,20 @@ std::uint32_t arena::bind(std::uint64_t offset, std::uint64_t capacity) {
   return *descriptor;
 }
 
+// Those that were freed here last are free, unless another process has them by now: where many are taken, a hint that
+// lies before them all would be looked on from each time.
+std::optional<std::uint32_t> arena::bind_free(std::uint64_t offset, std::uint64_t capacity) noexcept {
+  const auto hint = freed_count_ != 0 ? std::size_t{freed_[--freed_count_]} : block_hint_;
+  const bool is_freed = hint != block_hint_;
+  const auto found = blocks_.bind(options_.self, offset, capacity, hint);
+  if (found && (!is_freed || *found != hint)) block_hint_ = *found + 1;
+  return found;
+}
+
 // Of one that was free until now, and is again where this process has no memory to keep a record of it.
 arena::record& arena::record_of_bound(std::uint32_t descriptor) {
   try {
-    auto& made = record_of(descriptor);
-    block_hint_ = descriptor + 1;
-    return made;
+    return record_of(descriptor);
   } catch (const std::exception&) {
     blocks_.unbind(descriptor);
     throw;
@@ -187,6 +195,10 @@ bool arena::is_within(const block_snapshot& found) const noexcept {
 bool arena::is_run(const block_snapshot& found) const noexcept {
   return is_within(found) && found.capacity != 0 && found.capacity % extent_bytes == 0 &&
          found.offset % extent_bytes == 0;
+}
+
+bool arena::is_cell(const block_snapshot& found) noexcept {
+  return found.capacity == 0 && found.offset == offset_of_cells;
 }
 
 // The same of allocate_small().
@@ -269,6 +281,7 @@ void arena::release_live(block_ref ref) noexcept {
   auto& known = record_of(ref.descriptor);
   MUSTER_ASSERT(known.state == block_state::live && known.generation == ref.generation);
   --live_blocks_;
+  if (known.capacity == 0) return forget(ref.descriptor);
   if (!known.is_own && !known.is_small()) demand_.count_release();
   end_use(known);
   if (known.home == options_.self) {
@@ -310,7 +323,11 @@ void arena::forget(std::uint32_t descriptor) {
     records_[descriptor] = {};
   }
   blocks_.unbind(descriptor);
-  block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
+  if (freed_count_ != freed_.size()) {
+    freed_[freed_count_++] = descriptor;
+  } else {
+    block_hint_ = std::min<std::size_t>(block_hint_, descriptor);
+  }
 }
 
 void arena::drop_run(std::uint32_t descriptor) noexcept {

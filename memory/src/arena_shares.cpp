@@ -48,6 +48,17 @@ shared_block arena::allocate_shared(std::size_t bytes) {
   return shared_block(made.release());
 }
 
+shared_block arena::allocate_cell() {
+  auto made = std::make_unique<detail::holding>();
+  const scoped_lock lock(mutex_);
+  reach(offset_of_cells);  // which may throw, once
+  auto taken = make_live(bind(offset_of_cells, 0), 0);
+  made->owner = std::exchange(taken.arena_, nullptr);
+  made->data = taken.data();
+  made->block = taken.ref();
+  return shared_block(made.release());
+}
+
 // A process that works for another, or has joined it, takes part in that one's domain, and is the host of a second one
 // where it needs one without it: before it takes part, and for pools of its own.
 std::string_view detail::why_apart(const arena& here, const arena& there) noexcept {
@@ -191,7 +202,7 @@ block_snapshot arena::find_shared(std::uint64_t name) const {
   if (!ref || found.owner.state != block_state::shared || found.owner.generation != ref.generation) {
     throw_no_block("memory", name, "nobody holds such a block");
   }
-  if (!is_run(found)) {
+  if (!is_run(found) && !is_cell(found)) {
     throw_no_block("memory", name,
                    text("its descriptor has been overwritten: it would lie at ", found.offset, " and take ",
                         found.capacity, " of ", bytes_.size(), " bytes"));
@@ -228,7 +239,7 @@ void arena::share(detail::holding& alone) {
 
 std::uint32_t arena::bind_hold(std::uint64_t target) {
   if (options_.members.empty()) throw error(errc::invalid_argument, "this arena has no table of participants");
-  const auto hold = blocks_.bind(options_.self, 0, 0, block_hint_);
+  const auto hold = bind_free(0, 0);
   if (!hold)
     throw_exhausted(
         0, 0, text("all ", blocks_.size(), " descriptors of blocks and holds are taken (domain_options::max_blocks)"));
@@ -304,6 +315,7 @@ void arena::take_over(std::uint64_t target) noexcept {
   const bool is_it =
       found.owner.state == block_state::shared && found.owner.generation == block_ref::of_handle(target).generation;
   if (!is_it || !blocks_.change(descriptor, found.owner, mine)) return;
+  if (is_cell(found)) return forget(descriptor);
   const auto run = run_of(found);
   if (!is_run(found) || extents_.shared_count(descriptor, run) != run.count) {
     free_marked(descriptor);

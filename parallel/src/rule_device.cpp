@@ -8,9 +8,9 @@
 #include <muster/device/arithmetic.hpp>
 #include <muster/device/detail/convert.hpp>
 #include <muster/device/detail/device_block.hpp>
+#include <muster/parallel/detail/device_rule_pass.hpp>
 
 #include "rule_kernel.hpp"
-#include "share_device.hpp"
 
 namespace muster::detail {
 

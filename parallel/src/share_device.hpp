@@ -6,16 +6,15 @@
 // Thread safety: pure functions; safe.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include <muster/collectives/reduction.hpp>
 #include <muster/device/tensor.hpp>
+#include <muster/parallel/detail/device_rule_pass.hpp>
 #include <muster/parallel/detail/rank_variable.hpp>
 #include <muster/parallel/detail/share_run.hpp>
 #include <muster/parallel/output_op.hpp>
-#include <muster/parallel/rules.hpp>
 
 namespace muster::detail {
 
@@ -35,22 +34,5 @@ struct joined_contributions {
 
 /// Elements [first, last) of a contiguous tensor, in one dimension.
 [[nodiscard]] tensor elements(const tensor& which, row_range part);
-
-/// A range of a variable on a device, and all that becomes of it: rule_pass, for tensors in one dimension that lie on
-/// one device. Lifetime: borrows the weights.
-struct device_rule_pass {
-  reduction_op op = reduction_op::sum;
-  std::vector<tensor> gradients = {};
-  std::span<const double> weights = {};
-  tensor value{};
-  tensor new_value{};
-  std::vector<tensor> old_states = {};
-  std::vector<tensor> new_states = {};
-  std::uint64_t step = 1;
-};
-
-/// As `apply` of rule_kernels.hpp, with the same bits. Returns when the device has been given it.
-/// Requires: what that does; there are elements.
-void apply_there(const update_rule& rule, const device_rule_pass& pass);
 
 }  // namespace muster::detail

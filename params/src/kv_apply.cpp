@@ -8,6 +8,7 @@
 #include <muster/base/error.hpp>
 #include <muster/base/text.hpp>
 #include <muster/device/arithmetic.hpp>
+#include <muster/parallel/detail/device_rule_pass.hpp>
 #include <muster/parallel/detail/rule_kernels.hpp>
 
 namespace muster::detail {
@@ -33,7 +34,7 @@ bool are_all_sparse(std::span<const kv_gradient> all) {
 
 std::vector<tensor> wholes_of(std::span<const kv_gradient> all, const tensor& like) {
   std::vector<tensor> wholes;
-  for (const auto& each : all) wholes.push_back(each.whole(like));
+  for (const auto& each : all) wholes.push_back(each.whole(like).to(like.device()));
   return wholes;
 }
 
@@ -85,9 +86,33 @@ void apply_to_rows(rule_step of, std::span<const kv_gradient> gradients) {
   }
 }
 
+std::vector<tensor> flat(std::span<const tensor> all) {
+  std::vector<tensor> made;
+  for (const auto& each : all) made.push_back(each.reshape({each.size()}));
+  return made;
+}
+
+void apply_on_device(const rule_step& of, std::span<const tensor> gradients, double factor) {
+  if (of.value.size() == 0) return;
+  const std::vector<double> weights(gradients.size(), factor);
+  apply_there(of.rule, {.gradients = flat(gradients),
+                        .weights = weights,
+                        .value = of.value.reshape({of.value.size()}),
+                        .new_value = of.next.reshape({of.next.size()}),
+                        .old_states = flat(of.before),
+                        .new_states = flat(of.after),
+                        .step = of.step});
+}
+
+bool is_same_place(const tensor& a, const tensor& b) {
+  if (a.storage() != b.storage() || a.strides() != b.strides()) return false;
+  return a.device().is_cpu() ? a.const_data() == b.const_data() : a.device_address() == b.device_address();
+}
+
 }  // namespace
 
 void apply_rule(const rule_step& of, std::span<const tensor> gradients, double factor) {
+  if (!of.value.device().is_cpu()) return apply_on_device(of, gradients, factor);
   const auto from = places_of<const std::byte>(gradients);
   const std::vector<double> weights(from.size(), factor);
   const auto before = places_of<const std::byte>(of.before);
@@ -115,7 +140,7 @@ void apply_to_all(const rule_step& of, std::span<const kv_gradient> gradients) {
 void apply_updater(const kv_updater& by, const store_key& key, std::span<const kv_gradient> gradients,
                    const tensor& value, const tensor& next) {
   const auto wholes = wholes_of(gradients, value);
-  auto sum = tensor::empty(value.dtype(), value.shape());
+  auto sum = tensor::empty(value.dtype(), value.shape(), value.device());
   apply_rule({assign_rule(), value, sum, {}, {}}, wholes);
   next.copy_from(value);
   auto stored = next;
@@ -125,7 +150,7 @@ void apply_updater(const kv_updater& by, const store_key& key, std::span<const k
                 text("the updater has made dtype ", stored.dtype(), " and shape ", stored.shape(), " of the value ",
                      key, ", which has dtype ", value.dtype(), " and shape ", value.shape()));
   }
-  if (stored.const_data() != next.const_data()) next.copy_from(stored);
+  if (!is_same_place(stored, next)) next.copy_from(stored.to(next.device()));
 }
 
 }  // namespace muster::detail

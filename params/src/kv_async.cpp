@@ -8,10 +8,10 @@
 
 namespace muster::detail {
 
-kv_async::kv_async(kv_sender& sender, const store& values, std::shared_ptr<future_home> home, std::size_t window,
+kv_async::kv_async(kv_sender& sender, puller pull, std::shared_ptr<future_home> home, std::size_t window,
                    std::function<deadline()> end_of_call)
     : sender_(sender),
-      values_(values),
+      pull_(std::move(pull)),
       home_(std::move(home)),
       end_of_call_(std::move(end_of_call)),
       schedule_(window) {}
@@ -81,7 +81,7 @@ void kv_async::run() {
 
 void kv_async::begin(kv_schedule::number which, operation& what) {
   if (what.pulled != nullptr) {
-    auto how = outcome<tensor>::of_call([&] { return values_.pull<tensor>(what.key).value; });
+    auto how = outcome<tensor>::of_call([&] { return pull_(what.key); });
     const auto pulled = what.pulled;
     end(which);
     return pulled->complete(std::move(how));

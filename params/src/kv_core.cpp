@@ -50,11 +50,15 @@ kv_core::kv_core(const kv_ticket& ticket, std::size_t rank)
       rank_(rank),
       timeout_(how_.timeout.count()),
       values_(ticket.values()),
-      members_(ticket, rank, values_, [this](int head, const std::string& body) { return run_command(head, body); }),
+      placed_(kind_ == kv_kind::device ? std::make_shared<kv_placed>(values_) : nullptr),
+      members_(ticket, rank, values_, placed_,
+               [this](int head, const std::string& body) { return run_command(head, body); }),
       sender_(members_, values_, rank),
       files_(values_, [this](std::size_t bytes) { return members_.as_owner(choose_owner(bytes)); }),
       loads_(members_.owner_count()),
-      async_(sender_, values_, members_.home(), how_.window, [this] { return end_of_call(); }) {
+      async_(
+          sender_, [this](const store_key& key) { return pull(key); }, members_.home(), how_.window,
+          [this] { return end_of_call(); }) {
   align_barriers();
 }
 
@@ -137,15 +141,21 @@ void kv_core::forget_init(const store_key& key) {
   known_.erase(key);
 }
 
+// What is to lie on a GPU is put there now, where a lack of memory is said.
+void kv_core::init_one(const store_key& key, const tensor& value) {
+  if (!values_.contains(key)) {
+    const auto owner = choose_owner(value.nbytes());
+    static_cast<void>(values_.push_all({{key, value, 0}, {key_beside(key, 'o'), members_.as_owner(owner)}}));
+  }
+  if (!placed_ || value.device().is_cpu()) return;
+  placed_->place(key, value.device());
+  static_cast<void>(placed_->find(key));
+}
+
 void kv_core::init(const std::vector<store_key>& keys, const std::vector<tensor>& values) {
   require_as_many(keys.size(), values.size());
   for (const auto& each : keys) note_init(each);
-  for (std::size_t each = 0; rank_ == 0 && each < keys.size(); ++each) {
-    if (values_.contains(keys[each])) continue;
-    const auto owner = choose_owner(values[each].nbytes());
-    static_cast<void>(
-        values_.push_all({{keys[each], values[each], 0}, {key_beside(keys[each], 'o'), members_.as_owner(owner)}}));
-  }
+  for (std::size_t each = 0; rank_ == 0 && each < keys.size(); ++each) init_one(keys[each], values[each]);
   const auto until = end_of_call();
   for (const auto& each : keys) {
     const auto is_there = [&] { return values_.contains(each); };
@@ -227,7 +237,13 @@ void kv_core::set_compression(const gradient_compression& how) {
   residuals_.clear();
 }
 
+bool kv_core::compresses() {
+  const scoped_lock lock(mutex_);
+  return compression_.kind != gradient_compression::bits::all;
+}
+
 kv_gradient kv_core::gradient_of(const store_key& key, const tensor& value) {
+  if (!compresses()) return kv_gradient(value.to(placed_ ? placed_->where(key) : device::cpu()));
   const auto here = value.to(device::cpu());
   kv_gradient whole(here);
   const scoped_lock lock(mutex_);
@@ -236,6 +252,30 @@ kv_gradient kv_core::gradient_of(const store_key& key, const tensor& value) {
   auto& residual = residuals_[key];
   if (residual.shape() != here.shape()) residual = tensor::zeros(dtype::f32, here.shape());
   return {compression_.compress(here, residual), compression_};
+}
+
+tensor kv_core::pull(const store_key& key) const {
+  if (auto there = placed_ ? placed_->find(key) : std::nullopt) return std::move(there->value);
+  return values_.pull<tensor>(key).value;
+}
+
+std::vector<tensor> kv_core::pull_all(const std::vector<store_key>& keys) const {
+  if (placed_) return placed_->pull_all(keys);
+  std::vector<tensor> all;
+  for (auto& each : values_.pull_all<tensor>(keys)) all.push_back(std::move(each.value));
+  return all;
+}
+
+const store& kv_core::written_values() const {
+  if (placed_) placed_->write_back();
+  return values_;
+}
+
+void kv_core::save(const std::string& path) const {
+  if (!placed_) return kv_files::write(files_.find(), path);
+  std::vector<stored_version> all;
+  placed_->write_back([&] { all = files_.find(); });
+  kv_files::write(all, path);
 }
 
 // All are sent before any is waited for, also where some fail. Where there are asynchronous ones too, these are behind

@@ -76,8 +76,11 @@ std::string form_of(const tensor& value) { return text(value.dtype(), ' ', value
 }  // namespace
 
 // What it looks at it keeps no longer than this takes.
-void kv_files::save(const std::string& path) const {
-  const auto all = find_everything(store_parts::core(store_parts::opened_again(all_)));
+std::vector<stored_version> kv_files::find() const {
+  return find_everything(store_parts::core(store_parts::opened_again(all_)));
+}
+
+void kv_files::write(const std::vector<stored_version>& all, const std::string& path) {
   const found_values found(all);
   store_file file;
   for (const auto& each : all) {

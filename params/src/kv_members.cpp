@@ -29,7 +29,8 @@ std::vector<std::size_t> places_of(const rpc_group& group, std::size_t count) {
 
 }  // namespace
 
-kv_members::kv_members(const kv_ticket& ticket, std::size_t rank, const store& values, kv_owner::command_runner command)
+kv_members::kv_members(const kv_ticket& ticket, std::size_t rank, const store& values,
+                       std::shared_ptr<kv_placed> placed, kv_owner::command_runner command)
     : workers_(ticket.options().workers),
       owners_(owners_of(ticket.options())),
       values_(values),
@@ -43,8 +44,8 @@ kv_members::kv_members(const kv_ticket& ticket, std::size_t rank, const store& v
         throw owner_leaves();
       }
     };
-    own_ = group_.publish(owner_of_rank(rank),
-                          kv_owner(values_, as_owner(rank), ticket.kind(), ticket.options(), list, std::move(command)));
+    own_ = group_.publish(owner_of_rank(rank), kv_owner(kv_values(values_, std::move(placed)), as_owner(rank),
+                                                        ticket.kind(), ticket.options(), list, std::move(command)));
   }
   group_.on_change([this](const rpc_change&) {
     wake_waiters(values_);

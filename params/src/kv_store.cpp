@@ -44,7 +44,7 @@ std::size_t kv_store::rank() const noexcept { return core_->rank(); }
 std::size_t kv_store::size() const noexcept { return core_->size(); }
 kv_kind kv_store::kind() const noexcept { return core_->kind(); }
 std::vector<std::size_t> kv_store::living() const { return core_->members().living(); }
-const store& kv_store::values() const noexcept { return core_->values(); }
+const store& kv_store::values() const { return core_->written_values(); }
 
 void kv_store::init(const store_key& key, const tensor& value) const { core_->init({key}, {value}); }
 
@@ -83,13 +83,9 @@ future<void> kv_store::push_async(const store_key& key, const tensor& value, con
   return core_->push_async(key, core_->gradient_of(key, kept), how.priority);
 }
 
-tensor kv_store::pull(const store_key& key) const { return core_->values().pull<tensor>(key).value; }
+tensor kv_store::pull(const store_key& key) const { return core_->pull(key); }
 
-std::vector<tensor> kv_store::pull(const std::vector<store_key>& keys) const {
-  std::vector<tensor> all;
-  for (auto& each : core_->values().pull_all<tensor>(keys)) all.push_back(std::move(each.value));
-  return all;
-}
+std::vector<tensor> kv_store::pull(const std::vector<store_key>& keys) const { return core_->pull_all(keys); }
 
 void kv_store::pull(const store_key& key, const tensor& to) const { to.copy_from(pull(key)); }
 
@@ -117,7 +113,7 @@ tensor kv_store::broadcast(const store_key& key, const tensor& value) const {
   return pull(key);
 }
 
-void kv_store::save(const std::string& path) const { core_->files().save(path); }
+void kv_store::save(const std::string& path) const { core_->save(path); }
 
 void kv_store::load(const std::string& path) const { core_->files().load(path, core_->end_of_call()); }
 

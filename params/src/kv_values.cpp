@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/params/detail/kv_values.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <muster/base/error.hpp>
@@ -13,6 +14,7 @@
 namespace muster::detail {
 
 std::optional<tensor> kv_values::find(const store_key& key) const {
+  if (auto there = placed_ ? placed_->find(key) : std::nullopt) return std::move(there->value);
   auto found = all_.try_pull<tensor>(key);
   if (!found) return std::nullopt;
   return std::move(found->value);
@@ -39,6 +41,18 @@ bool kv_values::note(const store_key& key, pulled<kv_record>& record) const {
 
 namespace {
 
+// Whether the rule goes on from the states that there are, if they fit.
+bool begin_step(const kv_rule& by, bool states_fit, kv_record& record) {
+  const bool goes_on = record.rule == by.kind && states_fit;
+  record.step = goes_on ? record.step + 1 : 1;
+  record.rule = by.kind;
+  return goes_on;
+}
+
+bool is_state_of(const tensor& state, const tensor& value) {
+  return state.dtype() == update_rule::state_type(value.dtype()) && state.shape() == value.shape();
+}
+
 /// The next versions of a value and of what belongs to it, which become the newest together.
 ///
 /// Thread safety: belongs to its thread.
@@ -53,9 +67,7 @@ public:
   [[nodiscard]] const tensor& next() const noexcept { return next_; }
 
   void apply(const kv_rule& by, std::span<const kv_gradient> gradients, kv_record& record) {
-    const bool goes_on = record.rule == by.kind && has_states(by.rule);
-    record.step = goes_on ? record.step + 1 : 1;
-    record.rule = by.kind;
+    const bool goes_on = begin_step(by, has_states(by.rule), record);
     std::vector<tensor> before;
     std::vector<tensor> after;
     for (std::size_t each = 0; each < by.rule.state_count(); ++each) {
@@ -81,9 +93,7 @@ private:
   [[nodiscard]] bool has_states(const update_rule& rule) const {
     for (std::size_t each = 0; each < rule.state_count(); ++each) {
       const auto state = all_.try_pull<tensor>(key_of_state(key_, each));
-      const bool fits = state && state->value.dtype() == update_rule::state_type(value().dtype()) &&
-                        state->value.shape() == value().shape();
-      if (!fits) return false;
+      if (!state || !is_state_of(state->value, value())) return false;
     }
     return true;
   }
@@ -105,15 +115,18 @@ private:
 // Again where the program has pushed the value itself meanwhile.
 std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<const kv_gradient> gradients,
                                               pulled<kv_record>& after, const kv_updater& by) const {
+  if (auto there = placed_ ? placed_->find(key) : std::nullopt) {
+    return apply_there(key, *std::move(there), gradients, after, by);
+  }
   for (;;) {
     auto record = after;
     kv_draft draft(all_, key);
     for (const auto& each : gradients) each.require_still_like(draft.value(), key);
-    const auto rule = by ? std::nullopt : all_.try_pull<kv_rule>(key_of_all('r'));
+    const auto set = by ? std::nullopt : rule();
     if (by) {
       apply_updater(by, key, gradients, draft.value(), draft.next());
-    } else if (rule) {
-      draft.apply(rule->value, gradients, record.value);
+    } else if (set) {
+      draft.apply(*set, gradients, record.value);
     } else {
       apply_to_all({assign_rule(), draft.value(), draft.next(), {}, {}}, gradients);
     }
@@ -123,6 +136,72 @@ std::optional<std::uint64_t> kv_values::apply(const store_key& key, std::span<co
       return found.versions.front();
     }
     if (found.versions.back() != record.version) return std::nullopt;
+  }
+}
+
+std::optional<kv_rule> kv_values::rule() const {
+  const auto found = all_.try_pull<kv_rule>(key_of_all('r'));
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+// ---- what lies on a GPU
+
+namespace {
+
+// As the rule finds them: further ones are of a rule that has more, and stay.
+std::vector<tensor> states_before(const kv_rule& by, const kv_placed::parts& now, kv_record& record) {
+  const auto count = by.rule.state_count();
+  const auto& value = now.value;
+  const bool fit =
+      now.states.size() >= count && std::all_of(now.states.begin(), now.states.begin() + static_cast<long>(count),
+                                                [&](const tensor& each) { return is_state_of(each, value); });
+  if (begin_step(by, fit, record)) return {now.states.begin(), now.states.begin() + static_cast<long>(count)};
+  const auto type = update_rule::state_type(value.dtype());
+  return std::vector<tensor>(count, count != 0 ? tensor::zeros(type, value.shape(), value.device()) : tensor());
+}
+
+}  // namespace
+
+kv_placed::parts kv_values::made_of(const kv_placed::parts& now, const store_key& key,
+                                    std::span<const kv_gradient> gradients, kv_record& record,
+                                    const kv_updater& by) const {
+  const auto& value = now.value;
+  const auto where = value.device();
+  kv_placed::parts next{
+      .value = tensor::empty(value.dtype(), value.shape(), where), .states = now.states, .serial = now.serial};
+  const auto set = by ? std::nullopt : rule();
+  if (by) {
+    apply_updater(by, key, gradients, value, next.value);
+  } else if (set) {
+    const auto before = states_before(*set, now, record);
+    for (std::size_t each = 0; each < before.size(); ++each) {
+      if (each == next.states.size()) next.states.emplace_back();
+      next.states[each] = tensor::empty(before[each].dtype(), before[each].shape(), where);
+    }
+    const auto after = std::span(next.states).first(before.size());
+    apply_to_all({set->rule, value, next.value, before, after, record.step}, gradients);
+  } else {
+    apply_to_all({assign_rule(), value, next.value, {}, {}}, gradients);
+  }
+  return next;
+}
+
+std::optional<std::uint64_t> kv_values::apply_there(const store_key& key, kv_placed::parts now,
+                                                    std::span<const kv_gradient> gradients, pulled<kv_record>& after,
+                                                    const kv_updater& by) const {
+  for (;;) {
+    auto record = after;
+    for (const auto& each : gradients) each.require_still_like(now.value, key);
+    auto next = made_of(now, key, gradients, record.value, by);
+    const auto how = placed_->replace(key, std::move(next), [&] { return note(key, record); });
+    if (how == kv_placed::outcome::not_noted) return std::nullopt;
+    if (how == kv_placed::outcome::replaced) {
+      after = std::move(record);
+      return all_.version(key);
+    }
+    auto again = placed_->find(key);
+    if (!again) throw_missing(key);
+    now = *std::move(again);
   }
 }
 

@@ -110,7 +110,7 @@ remote_handle rpc_core::start_actor(const std::string& name, const actor_options
   await_end_of_actor(name);
   auto kept = std::make_shared<stored_value>();
   kept->id = new_id();
-  kept->cell = domain_->blocks().allocate_shared(sizeof(std::uint64_t));
+  kept->cell = domain_->blocks().allocate_cell();
   auto made = add_actor({.name = name, .object = kept->id, .threads = how.threads}, how, std::move(launcher));
   try {
     made->start();

@@ -110,7 +110,7 @@ remote_handle keep_value(const core_ptr& core, std::shared_ptr<void> value) {
   core->require_member();
   auto stored = std::make_shared<stored_value>();
   stored->id = core->new_id();
-  stored->cell = core->where().blocks().allocate_shared(sizeof(std::uint64_t));
+  stored->cell = core->where().blocks().allocate_cell();
   stored->value = std::move(value);
   stored->is_made = true;
   core->values().add(stored);

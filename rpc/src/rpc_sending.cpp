@@ -163,7 +163,7 @@ void rpc_sending::parts::make(request_kind kind) {
         "so that it is made once. Catch member_lost, and make it anew");
   }
   made = std::make_shared<remote_state>(core, call_peer{.member = member, .incarnation = 0, .who = {}}, core->new_id(),
-                                        core->where().blocks().allocate_shared(sizeof(std::uint64_t)));
+                                        core->where().blocks().allocate_cell());
   head.kind = terms.subject.kind = kind;
   head.object = made->id();
 }

@@ -141,6 +141,22 @@ constexpr scenario scenarios[] = {
      .before = borrow,
      .after = [](arena& memory, stage&, shared_block& block) { memory.keep(block); },
      .stride = 4},
+    {.name = "MakeAndSendACell",
+     .before = warm_up,
+     .after =
+         [](arena& memory, stage& with, shared_block& block) {
+           block = memory.allocate_cell();
+           with.from_victim = memory.send(block);
+         },
+     .stride = 40},
+    {.name = "DropTheLastHoldOnACell",
+     .before =
+         [](arena& memory, stage&, shared_block& block) {
+           block = memory.allocate_cell();
+           static_cast<void>(memory.name_of(block));
+         },
+     .after = [](arena&, stage&, shared_block& block) { block.reset(); },
+     .stride = 17},
     {.name = "KeepAndDrop",
      .before = borrow,
      .after =

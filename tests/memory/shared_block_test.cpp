@@ -142,6 +142,42 @@ TEST_F(SharedBlock, HasTheSizeAskedForAndIsFreeWhenItsLastHandleIsGone) {
   EXPECT_EQ(host().read_statistics().live_blocks, 1U);
 }
 
+TEST_F(SharedBlock, ACellTakesNoMemoryAndIsGoneWithItsLastHold) {
+  const auto before = held();
+  auto cell = host().allocate_cell();
+  EXPECT_EQ(cell.size(), 0U);
+  const auto name = host().name_of(cell);
+  auto kept = guest(0).borrow(name);
+  guest(0).keep(kept);
+  auto received = guest(1).receive(host().send(cell));
+  EXPECT_EQ(held(), before);
+  EXPECT_FALSE(host().is_sole(cell));
+  cell.reset();
+  kept.reset();
+  EXPECT_EQ(host().borrow(name).size(), 0U);
+  received.reset();
+  EXPECT_THROW(static_cast<void>(host().borrow(name)), error);
+  host().allocate_cell().reset();  // which nobody else has had
+  EXPECT_EQ(host().read_statistics().live_blocks, 0U);
+  EXPECT_EQ(host().read_statistics().holds, 0U);
+}
+
+TEST_F(SharedBlock, ADeadProcesssHoldsOnCellsAreDropped) {
+  const auto cell = host().allocate_cell();
+  const auto received = guest(0).receive(host().send(cell));
+  const auto alone = guest(0).allocate_cell();
+  auto made = guest(0).allocate_cell();
+  const auto name = guest(0).name_of(made);
+  auto kept = guest(1).borrow(name);
+  guest(1).keep(kept);
+  EXPECT_FALSE(host().is_sole(cell));
+  kill(0);
+  EXPECT_TRUE(host().is_sole(cell));
+  EXPECT_EQ(host().borrow(name).size(), 0U) << "another holds it";
+  kept.reset();
+  EXPECT_THROW(static_cast<void>(host().borrow(name)), error);
+}
+
 TEST_F(SharedBlock, ABorrowerSeesTheSameBytes) {
   const auto made = host().allocate_shared(1000);
   write(made, "written by the host");

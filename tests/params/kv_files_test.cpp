@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Key-value stores in files: what goes on from one is, bit for bit, what goes on undisturbed.
+#include <atomic>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -118,6 +120,41 @@ TEST_F(KvFiles, ATensorThatWorkersPushToIsNotReplacedByAnotherType) {
   begin(kv);
   EXPECT_THAT(text_of([&] { kv.load(path_); }), HasSubstr("another type"));
   step(kv, 0);
+}
+
+// A file is loaded as a whole by the rule that is set, or refused as that is another one; keys come meanwhile.
+TEST_F(KvFiles, ALoadBesideInitAndSetOptimizerIsWholeOrRefused) {
+  const kv_store whole(kv_kind::local);
+  begin(whole);
+  for (std::size_t each = 0; each < 3; ++each) step(whole, each);
+  whole.save(path_);
+  for (std::size_t each = 3; each < 6; ++each) step(whole, each);
+  const kv_store kv(kv_kind::local);
+  begin(kv);
+  std::atomic<bool> ends = false;
+  std::thread others([&] {
+    for (int each = 100; !ends; ++each) {
+      if (each < 1000) kv.init(each, ones(small));
+      kv.set_optimizer(sgd{.rate = 0.5, .momentum = 0.5});
+      kv.set_optimizer(adam_rule);
+    }
+  });
+  std::size_t loaded = 0;
+  for (std::size_t each = 0; loaded < 20 && each < 2000; ++each) {
+    const auto said = text_of([&] { kv.load(path_); });
+    if (said == "nothing was thrown") {
+      ++loaded;
+    } else {
+      EXPECT_THAT(said, HasSubstr("call set_optimizer with that rule first"));
+    }
+    EXPECT_EQ(kv.pull("w").shape(), small);
+  }
+  ends = true;
+  others.join();
+  EXPECT_GT(kv.values().keys().size(), 2U);
+  kv.load(path_);
+  for (std::size_t each = 3; each < 6; ++each) step(kv, each);
+  EXPECT_EQ(kv.pull("w").to_vector<float>(), whole.pull("w").to_vector<float>());
 }
 
 TEST_F(KvFiles, StatesWithoutARuleAreRefused) {

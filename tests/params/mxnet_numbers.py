@@ -25,7 +25,13 @@ def start_all(workers, servers):
     roles = ["scheduler"] + ["server"] * servers + ["worker"] * workers
     here = [sys.executable, os.path.abspath(__file__)]
     all_of_them = [subprocess.Popen(here, env=dict(around, DMLC_ROLE=role)) for role in roles]
-    sys.exit(max(abs(each.wait()) for each in all_of_them))
+    for _ in all_of_them:
+        status = os.waitstatus_to_exitcode(os.wait()[1])
+        if status == 0:
+            continue
+        for each in all_of_them:  # which would wait for the one that has failed
+            each.kill()
+        sys.exit(abs(status))
 
 
 def work():
@@ -64,10 +70,12 @@ def work():
     shapes["bits"] = ((2, 3), "float32")
     kv.init("bits", ones("bits", 0))
     kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    kv._barrier()  # rank 0 tells the servers, which abort when another's bits are there first
     for step, value in enumerate((0.4, 0.1, 0.2, 0.3, 0.5, -0.7, 0.05)):
         push_and_show(f"compressed {step}", "bits", value)
 
 
 if len(sys.argv) == 3:
     start_all(int(sys.argv[1]), int(sys.argv[2]))
-work()
+else:
+    work()

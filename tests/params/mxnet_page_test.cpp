@@ -42,6 +42,7 @@ TEST(MxnetPage, MakingAStore) {
   const muster::kv_store kv(muster::kv_kind::local);
   const muster::kv_store of_devices(muster::kv_kind::device);
   EXPECT_EQ(to_string(kv.kind()), "local");
+  EXPECT_TRUE(of_devices.values().keys().empty());
   EXPECT_EQ(to_string(of_devices.kind()), "device");
   const muster::kv_ticket ticket(muster::kv_kind::sync, {.workers = 2});
   const muster::kv_ticket with_spares(muster::kv_kind::sync, {.workers = 2, .spare_owners = 1});

@@ -216,6 +216,29 @@ TEST(RpcGroup, AValueGoesWithItsLastReferenceThoughThatWasAnArgument) {
   EXPECT_EQ(alive, 0);
 }
 
+// Of another process, too: it has references to all of them.
+TEST(RpcGroup, ManyThousandsOfValuesTakeNoBlocksOfMemory) {
+  constexpr int count = 20'000;
+  const rpc_ticket ticket("many", {"a", "b"}, {.timeout = 60s});
+  rpc_group a(ticket, "a");
+  const process other([](const rpc_ticket& of) { rpc_group(of, "b").run(); }, ticket);
+  const auto sum_some = [](const std::vector<remote_ref<counter>>& all) {
+    int sum = 0;
+    for (std::size_t each = 0; each < all.size(); each += 1000) sum += all[each].call(&counter::add, 1);
+    return sum;
+  };
+  auto& memory = domain::of_program()->blocks();
+  EXPECT_EQ(a.call("b", sum_some, std::vector<remote_ref<counter>>()), 0);
+  const auto before = memory.read_statistics().held_bytes;
+  std::vector<remote_ref<counter>> all;
+  for (int each = 0; each < count; ++each) all.push_back(a.keep(counter{.value = each}));
+  EXPECT_EQ(a.call("b", sum_some, all), 190'020);
+  EXPECT_LT(memory.read_statistics().held_bytes, before + (std::size_t{64} << 20U)) << "64 KiB each would be 1.2 GiB";
+  all.clear();
+  a.leave();
+  other.join();
+}
+
 TEST(RpcGroup, AValueThatCouldNotBeMadeThrowsThatAtEveryUse) {
   two_members both;
   const auto none = both.a.remote("b", make_none);

@@ -14,7 +14,7 @@ namespace muster {
 /// Thread safety: a value; safe, and so are the functions.
 enum class kv_kind : std::uint8_t {
   local,   ///< one process: each push is applied at once
-  device,  ///< the same; MXNet's name for values that are summed on GPUs, which all kinds do with what lies there
+  device,  ///< the same; values that are initialized on GPUs stay there, and so does what the rule remembers of them
   sync,    ///< pushes of all workers are summed, in the order of ranks, and applied together: dist_sync
   async    ///< each push is applied alone, as it comes: dist_async
 };

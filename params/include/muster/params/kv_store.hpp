@@ -91,14 +91,16 @@ public:
   /// Returns the ranks of the workers that are there now, in their order.
   [[nodiscard]] std::vector<std::size_t> living() const;
 
-  /// Makes a value, which is copied. All workers call it, with the same keys; rank 0's values count. Returns when they
-  /// are there. A worker that has joined under a dead one's rank finds them, and changes nothing.
+  /// Makes a value, which is copied: to the host; of kind device, to the GPU on which it lies, where pushes are applied
+  /// to it, and pulls find it, until this object ends: call values() or save() before. All workers call it, with the
+  /// same keys; rank 0's values count. Returns when they are there. A worker that has joined under a dead one's rank
+  /// finds them, and changes nothing.
   ///@{
   void init(const store_key& key, const tensor& value) const;
   void init(const std::vector<store_key>& keys, const std::vector<tensor>& values) const;
   ///@}
-  /// Pushes a gradient, and waits until it has been applied; it is read where it lies until then. One on a GPU is
-  /// copied to the host, where values lie; several are summed on the device of the first one before.
+  /// Pushes a gradient, and waits until it has been applied; it is read where it lies until then, or, where the value
+  /// lies elsewhere, copied there. Several are summed on the device of the first one before.
   void push(const store_key& key, const tensor& value) const;
   /// The sum of several, as of several devices.
   void push(const store_key& key, const std::vector<tensor>& values) const;
@@ -114,7 +116,7 @@ public:
   /// key are made in their order; those of different keys overtake one another.
   [[nodiscard]] future<void> push_async(const store_key& key, const tensor& value,
                                         const kv_async_options& how = {}) const;
-  /// Returns the newest value, without a copy; it is read-only (tensor::is_read_only).
+  /// Returns the newest value, where it lies, without a copy; it is read-only (tensor::is_read_only).
   [[nodiscard]] tensor pull(const store_key& key) const;
   /// Returns the newest values, as they were at one moment.
   [[nodiscard]] std::vector<tensor> pull(const std::vector<store_key>& keys) const;
@@ -162,8 +164,9 @@ public:
   /// round that is open goes on from what the file has. Throws as store::load; errc::invalid_argument for a value of
   /// another dtype or shape, and for states of another rule than is set.
   void load(const std::string& path) const;
-  /// Returns the store that has the values. Its further keys begin with the byte 1, and are the library's.
-  [[nodiscard]] const store& values() const noexcept;
+  /// Returns the store that has the values; those that lie on GPUs (kv_kind::device) are copied there by this call. Its
+  /// further keys begin with the byte 1, and are the library's. Throws, of kind device, as store::push_all.
+  [[nodiscard]] const store& values() const;
   /// Serves as an owner until all workers have left.
   void run() const;
 

@@ -82,7 +82,8 @@ private:
 /// Calls of one value run one at a time, in the order in which they came to its owner.
 /// Thread safety: distinct objects: safe, also copies of one another. Shared objects: safe while nobody assigns.
 /// Process safety: belongs to the member that it has come to; killed owners and holders leave nothing behind.
-/// Cost: one block of shared memory for each value.
+/// Cost: 64 bytes of shared memory for each value, and 64 for each process that has references to it, of which a domain
+/// has as many as it has blocks (domain_options::max_blocks, 2^20 by default): then errc::out_of_memory.
 template <class T>
 class remote_ref {
 public:

@@ -135,6 +135,9 @@ public:
 
   /// A block of at least one extent that can be given to several processes; otherwise as allocate().
   [[nodiscard]] shared_block allocate_shared(std::size_t bytes) MUSTER_EXCLUDES(mutex_);
+  /// A *cell*: a shared block without bytes, for what is counted by the holds on it. It takes a descriptor, and each
+  /// hold another one. Throws errc::out_of_memory when all are taken.
+  [[nodiscard]] shared_block allocate_cell() MUSTER_EXCLUDES(mutex_);
   /// The name of a block for those who may borrow it: the caller keeps it alive until they are done.
   /// Throws errc::out_of_memory when all descriptors are taken, errc::invalid_argument for a block of another arena.
   [[nodiscard]] std::uint64_t name_of(const shared_block& which) MUSTER_EXCLUDES(mutex_);
@@ -248,6 +251,8 @@ private:
   [[nodiscard]] bool resolves(const block_snapshot& found, block_ref ref) const noexcept;
   [[nodiscard]] bool is_within(const block_snapshot& found) const noexcept;
   [[nodiscard]] bool is_run(const block_snapshot& found) const noexcept;
+  [[nodiscard]] static bool is_cell(const block_snapshot& found) noexcept;
+  static constexpr std::uint64_t offset_of_cells = 1;  // where no block lies: one whose size was overwritten is none
   [[nodiscard]] bool is_small(const block_snapshot& found) const noexcept;
   record& record_of(std::uint32_t descriptor) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] record known_of(std::uint32_t descriptor) const noexcept MUSTER_REQUIRES(mutex_);
@@ -262,6 +267,7 @@ private:
   block use_run(std::uint32_t descriptor, std::size_t bytes) MUSTER_REQUIRES(mutex_);
   std::uint32_t fresh_run(std::size_t bytes, unsigned copies) MUSTER_REQUIRES(mutex_);
   std::uint32_t bind(std::uint64_t offset, std::uint64_t capacity) MUSTER_REQUIRES(mutex_);
+  std::optional<std::uint32_t> bind_free(std::uint64_t offset, std::uint64_t capacity) noexcept MUSTER_REQUIRES(mutex_);
   void reach(std::size_t end) const;
   [[nodiscard]] bool populate(extent_run run) noexcept MUSTER_REQUIRES(mutex_);
   void collapse(std::size_t offset, std::size_t bytes) noexcept MUSTER_REQUIRES(mutex_);
@@ -339,6 +345,8 @@ private:
   std::size_t admitted_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;  // may be claimed without another look
   std::size_t extent_hint_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::size_t block_hint_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::array<std::uint32_t, 64> freed_ MUSTER_GUARDED_BY(mutex_){};  // descriptors to be tried before the hint
+  std::size_t freed_count_ MUSTER_GUARDED_BY(mutex_) = 0;
   // Extents of dead participants in which blocks live on, with the number of those blocks.
   std::unordered_map<std::size_t, std::size_t> orphans_ MUSTER_GUARDED_BY(mutex_);
 };

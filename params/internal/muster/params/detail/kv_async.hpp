@@ -25,7 +25,9 @@ namespace muster::detail {
 /// Thread safety: safe.
 class kv_async {
 public:
-  kv_async(kv_sender& sender, const store& values, std::shared_ptr<future_home> home, std::size_t window,
+  using puller = std::function<tensor(const store_key& key)>;
+
+  kv_async(kv_sender& sender, puller pull, std::shared_ptr<future_home> home, std::size_t window,
            std::function<deadline()> end_of_call);
   kv_async(const kv_async&) = delete;
   kv_async& operator=(const kv_async&) = delete;
@@ -59,7 +61,7 @@ private:
   void take(ended what) MUSTER_EXCLUDES(mutex_);
 
   kv_sender& sender_;
-  const store values_;
+  const puller pull_;
   const std::shared_ptr<future_home> home_;
   const std::function<deadline()> end_of_call_;
   mutable mutex mutex_;

@@ -39,7 +39,13 @@ public:
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return how_.workers; }
   [[nodiscard]] kv_kind kind() const noexcept { return kind_; }
+  /// What lies on GPUs is in it as it was written back last.
   [[nodiscard]] const store& values() const noexcept { return values_; }
+  /// With what lies on GPUs.
+  [[nodiscard]] const store& written_values() const;
+  [[nodiscard]] tensor pull(const store_key& key) const;
+  [[nodiscard]] std::vector<tensor> pull_all(const std::vector<store_key>& keys) const;
+  void save(const std::string& path) const;
   [[nodiscard]] const kv_members& members() const noexcept { return members_; }
   /// Until when a call goes on.
   [[nodiscard]] deadline end_of_call(std::chrono::nanoseconds given = {}) const;
@@ -67,13 +73,16 @@ private:
   [[nodiscard]] std::uint64_t count_of(std::size_t rank) const;
   void align_barriers();
   void forget_init(const store_key& key) MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] bool compresses() MUSTER_EXCLUDES(mutex_);
   void note_init(const store_key& key) MUSTER_EXCLUDES(mutex_);
+  void init_one(const store_key& key, const tensor& value) MUSTER_EXCLUDES(mutex_);
 
   const kv_kind kind_;
   const kv_options how_;
   const std::size_t rank_;
   std::atomic<std::int64_t> timeout_;  // nanoseconds
   const store values_;
+  const std::shared_ptr<kv_placed> placed_;  // null: nothing lies on GPUs
   mutex mutex_;
   std::function<void(int, std::string)> command_ MUSTER_GUARDED_BY(mutex_);
   kv_members members_;

@@ -23,8 +23,10 @@ public:
 
   kv_files(const store& all, choose_owner choose) : all_(all), choose_(std::move(choose)) {}
 
-  /// As kv_store::save.
-  void save(const std::string& path) const;
+  /// Returns all that there is, as it is at one moment.
+  [[nodiscard]] std::vector<stored_version> find() const;
+  /// Writes that into a file, as kv_store::save.
+  static void write(const std::vector<stored_version>& all, const std::string& path);
   /// As kv_store::load.
   void load(const std::string& path, deadline until) const;
 

@@ -19,8 +19,8 @@ namespace muster::detail {
 class kv_gradient {
 public:
   kv_gradient() = default;
-  /// What lies on a device is copied to the host.
-  explicit kv_gradient(const tensor& whole) : values_(whole.to(device::cpu())) {}
+  /// It lies where the value does.
+  explicit kv_gradient(tensor whole) : values_(std::move(whole)) {}
   explicit kv_gradient(sparse_rows some) : values_(std::move(some.rows)), indices_(std::move(some.indices)) {}
   kv_gradient(tensor bytes, const gradient_compression& how) : values_(std::move(bytes)), how_(how) {}
 

@@ -24,8 +24,10 @@ namespace muster::detail {
 /// Thread safety: safe.
 class kv_members {
 public:
-  /// Joins as that rank, whose part as an owner, if it is one, runs commands by `command`.
-  kv_members(const kv_ticket& ticket, std::size_t rank, const store& values, kv_owner::command_runner command);
+  /// Joins as that rank, whose part as an owner, if it is one, has what is `placed` (null: nothing), and runs commands
+  /// by `command`.
+  kv_members(const kv_ticket& ticket, std::size_t rank, const store& values, std::shared_ptr<kv_placed> placed,
+             kv_owner::command_runner command);
   kv_members(const kv_members&) = delete;
   kv_members& operator=(const kv_members&) = delete;
   /// Leaves, which ends the callbacks.

@@ -69,9 +69,9 @@ public:
   using command_runner = std::function<bool(int head, const std::string& body)>;
 
   /// `self`: as the store names it.
-  kv_owner(const store& values, const kv_ownership& self, kv_kind kind, const kv_options& how, worker_list workers,
+  kv_owner(kv_values values, const kv_ownership& self, kv_kind kind, const kv_options& how, worker_list workers,
            command_runner command)
-      : values_(values),
+      : values_(std::move(values)),
         self_(self),
         kind_(kind),
         how_(how),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <muster/device/tensor.hpp>
 #include <muster/parallel/rules.hpp>
 #include <muster/params/detail/kv_gradient.hpp>
+#include <muster/params/detail/kv_placed.hpp>
 #include <muster/params/detail/kv_round.hpp>
 #include <muster/params/detail/kv_updater.hpp>
 #include <muster/params/store.hpp>
@@ -34,7 +36,9 @@ struct kv_rule {
 /// Thread safety: belongs to one thread at a time.
 class kv_values {
 public:
-  explicit kv_values(store all) : all_(std::move(all)) {}
+  /// `placed`: what of them lies on GPUs; null: nothing does.
+  explicit kv_values(store all, std::shared_ptr<kv_placed> placed = {})
+      : all_(std::move(all)), placed_(std::move(placed)) {}
 
   [[nodiscard]] std::optional<tensor> find(const store_key& key) const;
   [[nodiscard]] kv_ownership owner(const store_key& key) const;
@@ -52,7 +56,16 @@ public:
                                                    pulled<kv_record>& after, const kv_updater& by) const;
 
 private:
+  [[nodiscard]] std::optional<kv_rule> rule() const;
+  [[nodiscard]] kv_placed::parts made_of(const kv_placed::parts& now, const store_key& key,
+                                         std::span<const kv_gradient> gradients, kv_record& record,
+                                         const kv_updater& by) const;
+  [[nodiscard]] std::optional<std::uint64_t> apply_there(const store_key& key, kv_placed::parts now,
+                                                         std::span<const kv_gradient> gradients,
+                                                         pulled<kv_record>& after, const kv_updater& by) const;
+
   store all_;
+  std::shared_ptr<kv_placed> placed_;
 };
 
 }  // namespace muster::detail
