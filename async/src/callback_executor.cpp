@@ -47,7 +47,10 @@ callback_executor::~callback_executor() {
 struct callback_executor::loop_handler {
   using allocator_type = room_allocator<std::byte>;
   [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_type(*call->room_); }
-  void operator()() const { executor->run(*call); }
+  // Not in a forked child that goes on with the loop.
+  void operator()() const {
+    if (executor->made_in_.is_here()) executor->run(*call);
+  }
 
   std::shared_ptr<callback_executor> executor;
   deferred_ptr call;

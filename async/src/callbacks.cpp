@@ -18,6 +18,8 @@ void prepare(callback_executor& where, deferred_call& call) {
 
 bool try_post(callback_executor& where, deferred_ptr& call) noexcept { return where.try_post(call); }
 
+boost::asio::io_context* loop_of(const callback_executor& where) noexcept { return where.loop(); }
+
 void post_at(callback_executor& where, clock::time_point when, deferred_ptr call) {
   static_cast<void>(where.post_at(when, std::move(call)));
 }

@@ -4,5 +4,8 @@
 namespace muster::abi {
 
 const char MUSTER_ABI = 0;
+#if defined(MUSTER_ASIO)
+const char MUSTER_ASIO = 0;
+#endif
 
 }  // namespace muster::abi

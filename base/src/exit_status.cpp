@@ -19,7 +19,8 @@ std::string to_string(const exit_status& status) {
       return text("was killed by ", signal_name(status.signal()), " (", status.signal(), ')');
     case exit_status::kind::lost: break;
   }
-  return "ended, and somebody else took its exit status";
+  return "ended, and its exit status is lost: this program ignores SIGCHLD (SIG_IGN, SA_NOCLDWAIT), or another part of "
+         "it has waited for any child (wait, waitpid(-1)): let it wait for its own by their numbers";
 }
 
 }  // namespace muster

@@ -19,7 +19,31 @@ struct place {
 };
 constinit std::atomic<place*> places = nullptr;
 
+struct children_mask {
+  sigset_t signals{};
+  sigset_t own{};  // of the thread
+  bool is_set = false;
+};
+thread_local constinit children_mask of_children;
+
+bool are_alike(const sigset_t& a, const sigset_t& b) noexcept {
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (::sigismember(&a, signal) != ::sigismember(&b, signal)) return false;
+  }
+  return true;
+}
+
+// Unless the program has set another mask there, for the child.
+void restore_mask() noexcept {
+  if (!of_children.is_set) return;
+  of_children.is_set = false;
+  sigset_t now;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  if (are_alike(now, of_children.own)) ::pthread_sigmask(SIG_SETMASK, &of_children.signals, nullptr);
+}
+
 void begin_child() noexcept {
+  restore_mask();
   detail::forks.fetch_add(1, std::memory_order_relaxed);
   for (auto* each = places.load(); each != nullptr; each = each->next) {
     if (const int found = each->descriptor.exchange(0); found != 0) ::close(found - 1);
@@ -38,6 +62,16 @@ std::atomic<int>& take_place(int content) {
 }
 
 }  // namespace
+
+void detail::set_mask_of_children(const sigset_t& mask) noexcept {
+  static_cast<void>(fork_count());  // children are seen from now on
+  of_children = {.signals = mask, .is_set = true};
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &of_children.own);
+}
+
+sigset_t detail::mask_of_children(const sigset_t& otherwise) noexcept {
+  return of_children.is_set ? of_children.signals : otherwise;
+}
 
 unsigned fork_count() noexcept {
   // It fails only without memory for its list; then a forked child takes itself for its parent.

@@ -3,12 +3,14 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -123,6 +125,10 @@ bool has_memory_of_its_own(const std::filesystem::path& thread) {
   return words.size() > virtual_bytes && words[virtual_bytes] != "0";
 }
 
+exit_status status_of_code(int code) {
+  return WIFSIGNALED(code) ? exit_status::killed(WTERMSIG(code)) : exit_status::exited(WEXITSTATUS(code));
+}
+
 exit_status read_status(int process) {
   const auto where = text("/proc/", number_in_proc(process));
   constexpr std::size_t parent = 1;
@@ -132,8 +138,29 @@ exit_status read_status(int process) {
       !may_look_at(where.c_str())) {
     return exit_status::lost();
   }
-  const int status = std::stoi(words[exit_code]);
-  return WIFSIGNALED(status) ? exit_status::killed(WTERMSIG(status)) : exit_status::exited(WEXITSTATUS(status));
+  return status_of_code(std::stoi(words[exit_code]));
+}
+
+// What the kernel says of a process by its descriptor (struct pidfd_info of newer headers), as far as Linux 6.15 does.
+struct kept_process {
+  std::uint64_t mask;
+  std::uint64_t control_group;
+  std::uint32_t numbers[3];
+  std::uint32_t rights[8];
+  std::int32_t exit_code;
+};
+static_assert(sizeof(kept_process) == 64);
+
+// Of one that another part of the program has reaped; lost before Linux 6.15.
+exit_status kept_status(int process) noexcept {
+  constexpr std::uint64_t exit = 1U << 3U;  // PIDFD_INFO_EXIT
+  kept_process found{};
+  found.mask = exit;
+  const auto ask = [&](int fd) { return ::ioctl(fd, _IOWR(0xFF, 11, kept_process), &found); };  // PIDFD_GET_INFO
+  if (try_system_call("ioctl PIDFD_GET_INFO", ask, process) != 0 || (found.mask & exit) == 0) {
+    return exit_status::lost();
+  }
+  return status_of_code(found.exit_code);
 }
 
 }  // namespace
@@ -203,7 +230,7 @@ std::optional<bool> has_memory(int process) noexcept {
 exit_status reap(int process) {
   siginfo_t info{};
   if (wait_for(process, 0, info) == 0) return status_of(info);
-  if (errno == ECHILD) return exit_status::lost();
+  if (errno == ECHILD) return kept_status(process);
   detail::throw_system_error_with(errno, "waitid", process);
 }
 
@@ -214,7 +241,7 @@ std::optional<exit_status> try_reap(int process) noexcept {
     return status_of(info);
   }
   if (errno == EAGAIN) return std::nullopt;
-  return exit_status::lost();
+  return kept_status(process);
 }
 
 exit_status status_of_zombie(int process) noexcept {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 
 namespace muster::detail {
@@ -124,7 +123,6 @@ void call_queue::keep_to_the_end(std::shared_ptr<void> last) noexcept {
 void call_queue::add(std::shared_ptr<queued_call> call) {
   if (!thread_.joinable()) {
     end_->be_imprecise();
-    const signals_blocked quiet;  // they are for the program's threads
     thread_ = start_thread([this] { serve(); });
   }
   pending_.fetch_add(1, std::memory_order_relaxed);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/serialize/exceptions.hpp>
@@ -99,7 +98,6 @@ void gradient_core::start() {
   }
   runs_ = true;
   if (how_.flush_after.count() <= 0) return;
-  const signals_blocked quiet;  // they are for the program's threads
   flusher_ = start_thread([this] { flush_now_and_then(); });
 }
 
@@ -221,8 +219,10 @@ void gradient_core::flush() {
     if (!group_.is_published(name_of(each))) continue;
     try {
       group_.find<gradient_secondary>(name_of(each)).call(flush_secondary);
-    } catch (const task_error& failure) {
-      if (failure.code() != errc::peer_lost) throw;
+    } catch (const error& failure) {
+      const bool has_gone = failure.code() == errc::peer_lost ||
+                            (failure.code() == errc::invalid_argument && !group_.is_published(name_of(each)));
+      if (!has_gone) throw;
     }
   }
   group_.wait_for<gradient_primary>(name_of_primary()).call(flush_primary);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 
 namespace muster::detail {
@@ -47,7 +46,6 @@ future<tensor> kv_async::pull(const store_key& key, int priority) {
 void kv_async::add(const store_key& key, int priority, operation what) {
   const scoped_lock lock(mutex_);
   if (!thread_.joinable()) {
-    const signals_blocked quiet;  // they are for the program's threads
     thread_ = start_thread([this] { run(); });
   }
   all_.emplace(schedule_.add(key, priority), std::move(what));

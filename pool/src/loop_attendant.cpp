@@ -70,7 +70,11 @@ private:
 loop_attendant::loop_attendant(boost::asio::io_context& loop, std::function<void(clock::time_point)> watch)
     : watch_(std::move(watch)), descriptors_(std::make_unique<descriptors>(loop)) {}
 
-loop_attendant::~loop_attendant() { stop(); }
+// In a forked child Asio's epoll may be the parent's, until the program says notify_fork: nothing is taken out of it.
+loop_attendant::~loop_attendant() {
+  stop();
+  if (!made_in_.is_here()) static_cast<void>(descriptors_.release());  // NOLINT(bugprone-unused-return-value)
+}
 
 int loop_attendant::bell() const noexcept { return descriptors_->bell.get(); }
 
@@ -85,6 +89,7 @@ void loop_attendant::ring() const noexcept {
 }
 
 void loop_attendant::stop() noexcept {
+  if (!made_in_.is_here()) return;
   {
     const scoped_lock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
@@ -96,7 +101,9 @@ void loop_attendant::stop() noexcept {
 
 // ---- on the loop
 
+// In a forked child that goes on with the loop it does nothing: completions are the parent's.
 void loop_attendant::poll() {
+  if (!made_in_.is_here()) return;
   const auto core = core_.lock();
   if (core == nullptr) return;
   auto& tasks = core->tasks();
@@ -109,6 +116,7 @@ void loop_attendant::poll() {
   const auto budget = tasks.spin_budget();
   const auto time = std::min(slice, budget - in_vain_);
   const bool found = serve(tasks, time);
+  if (!made_in_.is_here()) return next.cut();
   in_vain_ =
       found ? std::chrono::nanoseconds(0) : in_vain_ + (tasks.ask_of_many() == prospect::futile ? budget : slice);
   if (!found && in_vain_ >= budget) {
@@ -155,6 +163,7 @@ bool loop_attendant::deliver(clock::time_point end) {
   unsigned done = 0;
   while (auto each = next_ended()) {
     delivery::deliver(std::move(each), descriptors_->loop);
+    if (!made_in_.is_here()) return false;  // the handler has forked, and this is the child
     ++done;
     if (done == 1 || (done % most_at_once != 0 && (done & (done - 1)) != 0))
       continue;  // looks after 2, 4, 8, 16, 24, …
@@ -174,11 +183,13 @@ std::unique_ptr<delivery> loop_attendant::next_ended() {
 }
 
 void loop_attendant::send_rest() {
+  if (!made_in_.is_here()) return;
   while (auto each = next_ended()) delivery::send(std::move(each));
 }
 
 // Deferred: by this thread, without waking another, behind what the loop has to do. Once stopped there are no turns.
 void loop_attendant::poll_again() {
+  if (!made_in_.is_here()) return;
   {
     const scoped_lock lock(mutex_);
     if (!stopped_) return boost::asio::defer(descriptors_->loop, [self = shared_from_this()] { self->poll(); });
@@ -191,7 +202,8 @@ void loop_attendant::sleep() {
   if (stopped_) return;
   descriptors_->stream->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                                    [self = shared_from_this()](boost::system::error_code failure) {
-                                     if (failure) return;  // stopped
+                                     // Stopped; or a forked child, which would take the parent's bell.
+                                     if (failure || !self->made_in_.is_here()) return;
                                      std::uint64_t count = 0;
                                      static_cast<void>(!::read(self->bell(), &count, sizeof count));
                                      self->poll();

@@ -323,6 +323,7 @@ private:
             .capture = options.output.capture(),
             .crash_reports = options.crash_reports,
             .leaves_signals = options.leaves_signals,
+            .ignored_signals = options.ignored_signals,
             .own_groups = options.worker_groups,
             .max_age = options.max_worker_age,
             .age_jitter = options.age_jitter,

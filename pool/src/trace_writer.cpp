@@ -13,7 +13,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
@@ -211,7 +210,6 @@ trace_writer::trace_writer(const std::filesystem::path& file, dispatcher& from, 
     : file_(file), from_(from), text_(std::move(text)), descriptor_(open_file(file)) {
   write("[\n" + text_.take());
   {
-    const signals_blocked scope;
     thread_ = start_thread([this] { run(); });
   }
   from_.begin_events([this] {

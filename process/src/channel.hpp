@@ -16,10 +16,12 @@
 #include <muster/serialize/detail/modules.hpp>
 #include <muster/serialize/error_info.hpp>
 
+#include "program_state.hpp"
+
 namespace muster::detail {
 
 /// The version of the messages below and of the layouts that they lead to.
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 
 /// What parent and worker say to each other over the control socket, in this order.
 enum class message_kind : std::uint32_t {
@@ -75,15 +77,17 @@ struct welcome_message {
   std::uint64_t entry = 0;  // function token
   bool captured = false;    // stdout and stderr are the parent's pipes
   bool reports_crashes = false;
-  bool stands_by = false;       // once ready, it waits for `begin`
-  bool leaves_signals = false;  // that mean "end" to the parent
-  std::string device;           // as device::parse reads it
+  bool stands_by = false;           // once ready, it waits for `begin`
+  bool leaves_signals = false;      // that mean "end" to the parent
+  std::vector<int> left_signals{};  // at which it does nothing
+  process_limits limits{};
+  std::string device;  // as device::parse reads it
   std::vector<std::byte> payload;
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(crew_name, index, incarnation, participant, entry, captured, reports_crashes, stands_by, leaves_signals,
-            device, payload);
+            left_signals, limits, device, payload);
   }
 };
 

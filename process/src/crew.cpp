@@ -241,6 +241,8 @@ void crew::impl::answer_hello(worker& who, const detail::message& heard) {
                                         .reports_crashes = options_.crash_reports,
                                         .stands_by = who.stands_by,
                                         .leaves_signals = options_.leaves_signals,
+                                        .left_signals = program_state_.left_signals(),
+                                        .limits = program_state_.limits(),
                                         .device = text(assignment_of(who.index).device),
                                         .payload = options_.payload};
   const auto& files = shared().files();

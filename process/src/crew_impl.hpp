@@ -27,6 +27,7 @@
 #include "output_pipe.hpp"
 #include "pause_watch.hpp"
 #include "program_command.hpp"
+#include "program_state.hpp"
 #include "spawn.hpp"
 #include "start_delay.hpp"
 #include "supervisor_impl.hpp"
@@ -278,7 +279,8 @@ private:
   const crew_options options_;
   const detail::program_command command_;  // of the workers
   detail::log_relay log_;
-  const detail::environment_copy environment_;  // of the workers
+  const detail::environment_copy environment_;  // of the workers, as the next
+  const detail::program_state program_state_{options_.ignored_signals};
   crew_client& client_;
 
   std::uint64_t processes_ = 0;                              // loop: that were ever started

@@ -171,6 +171,7 @@ void crew::impl::start_process(worker& who) {
                                        .label = text("[muster worker ", options_.name, '#', who.index, ']'),
                                        .worker_mark = mark,
                                        .environment = environment_,
+                                       .state = program_state_,
                                        .own_environment = assignment_of(who.index).environment,
                                        .control = theirs.get(),
                                        .out = pipes[0].write_end.get(),

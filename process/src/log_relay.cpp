@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
@@ -23,7 +22,6 @@ void log_relay::say(log_level level, std::string message) {
 
 bool log_relay::has_thread() {
   if (thread_.joinable()) return true;
-  const signals_blocked scope;
   try {
     thread_ = start_thread([this] { run(); });
   } catch (const error&) {

@@ -35,6 +35,9 @@ public:
 
   /// Standard input is empty, the control socket is where it is looked for, and nothing else is left.
   void arrange(const spawn_request& request) {
+    if (const int directory = request.state.directory(); directory >= 0) {
+      check_spawn(::posix_spawn_file_actions_addfchdir_np(&actions_, directory), "addfchdir", "");
+    }
     open_null(STDIN_FILENO, O_RDONLY);
     arrange_output(request.out, STDOUT_FILENO);
     arrange_output(request.err, STDERR_FILENO);
@@ -61,17 +64,18 @@ private:
 
 class spawn_attributes {
 public:
-  explicit spawn_attributes(bool own_group) {
+  explicit spawn_attributes(const spawn_request& request) {
     check_spawn(::posix_spawnattr_init(&attributes_), "posix_spawnattr_init", "");
     sigset_t all;
     sigset_t blocked;
     ::sigfillset(&all);
     ::sigemptyset(&blocked);
+    for (const int signal : request.state.left_signals()) ::sigaddset(&blocked, signal);
     for (const int signal : ending_signals) ::sigaddset(&blocked, signal);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setsigmask(&attributes_, &blocked);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
-    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+    const int group = request.own_group ? POSIX_SPAWN_SETPGROUP : 0;
     ::posix_spawnattr_setflags(&attributes_,
                                static_cast<short>(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
   }
@@ -120,7 +124,7 @@ void reap_killed(pid_t pid) {
 child spawn_worker(const spawn_request& request) {
   file_actions actions;
   actions.arrange(request);
-  const spawn_attributes attributes(request.own_group);
+  const spawn_attributes attributes(request);
   const child_environment environment(request);
   std::string name = program_invocation_name;
   std::string label = request.label;

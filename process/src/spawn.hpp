@@ -12,6 +12,7 @@
 #include <muster/base/unique_fd.hpp>
 
 #include "environment_copy.hpp"
+#include "program_state.hpp"
 
 namespace muster::detail {
 
@@ -35,6 +36,7 @@ struct spawn_request {
   std::string label;                         // shows up in ps
   std::string worker_mark;                   // value of worker_variable
   const environment_copy& environment;
+  const program_state& state;
   std::span<const std::string> own_environment{};  // `NAME=value`, in the place of what that has; borrowed
   unsigned threads_each = 1;                       // for OMP_NUM_THREADS and its like, where they are not set
   int control = -1;                                // borrowed, as these; above the standard three
@@ -44,8 +46,8 @@ struct spawn_request {
 };
 
 /// Starts a worker: exec, never fork alone, so that it costs the same for a parent of any size and is safe beside
-/// threads and CUDA. Signal dispositions are the defaults; ending_signals are blocked until the worker has been told
-/// what they are to it, so that Ctrl-C never hits it.
+/// threads and CUDA. Signal dispositions are the defaults; ending_signals, and those that are left to the program, are
+/// blocked until the worker has been told what they are to it, so that Ctrl-C never hits it.
 /// Throws muster::error: ENOENT, EAGAIN, ENOMEM, EMFILE, as posix_spawn says.
 [[nodiscard]] child spawn_worker(const spawn_request& request);
 

@@ -12,7 +12,6 @@
 #include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/detail/mutex.hpp>
 #include <muster/base/of_process.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/system_call.hpp>
@@ -47,7 +46,6 @@ supervisor::impl::impl(std::shared_ptr<domain> watched, log_sink log)
       lifeline_(detail::make_lifeline()),
       bell_(make_bell()) {
   bell_stream_.assign(bell_.get());
-  const signals_blocked scope;
   try {
     listen();
     thread_ = start_thread([this] { run(); });

@@ -10,7 +10,7 @@
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
 #include <muster/base/pidfd.hpp>
-#include <muster/base/signals_blocked.hpp>
+#include <muster/base/start_thread.hpp>
 
 #include "death_delay.hpp"
 
@@ -48,12 +48,11 @@ undertaker::~undertaker() {
 }
 
 void undertaker::leave_children() noexcept {
-  const signals_blocked scope;
   for (auto& each : children_) {
     each.buried = {};
     if (is_done(each)) continue;
     try {
-      std::thread([process = std::move(each.process), group = each.group] { wait_for(process, group); }).detach();
+      start_thread([process = std::move(each.process), group = each.group] { wait_for(process, group); }).detach();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
       // No thread is to be had: it stays a zombie until this program ends.
     }

@@ -71,6 +71,13 @@ void begin_to_hear_signals(bool leaves_them) {
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
+// Each line is written when it ends, whole: into a file or a pipe, too, nothing that a task has printed is cut by lines
+// of other workers, comes late, or is lost with its worker.
+void print_line_by_line() {
+  static std::array<char, std::size_t{1} << 16U> room;
+  std::setvbuf(stdout, room.data(), _IOLBF, room.size());
+}
+
 // The parent's answer to our hello. Without one there is nobody to work for, or to complain to.
 message shake_hands(int control) {
   static_cast<void>(receive_message(control, wait_mode::block));  // the greeting, looked at by init()
@@ -82,8 +89,10 @@ message shake_hands(int control) {
 
 int work(message answer, int control) {
   auto welcome = answer.read<welcome_message>();
+  welcome.limits.apply();
   begin_to_hear_signals(welcome.leaves_signals);
-  if (welcome.captured) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // else what it wrote is lost when it dies
+  do_nothing_at(welcome.left_signals);
+  print_line_by_line();
   if (welcome.reports_crashes) report_crashes(control);
   report_terminate(control);
   auto& descriptors = answer.descriptors;

@@ -8,7 +8,6 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/detail/futex.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/queue/slot_protocol.hpp>
 
@@ -19,7 +18,6 @@ stop_watch::stop_watch(task_slot& slot, const slot_word& claimed) : slot_(slot),
     source_.request_stop();
     return;
   }
-  const signals_blocked scope;
   thread_ = start_thread([this] {
     watch();
     gone_.store(1, std::memory_order_release);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
@@ -50,7 +49,6 @@ void actor_host::start() {
   {
     const scoped_lock lock(mutex_);
     process_ = first;
-    const signals_blocked quiet;  // they are for the program's threads
     watcher_ = start_thread([self = shared_from_this()] { self->watch(); });
     if (ending_) first->kill(SIGKILL);
   }
@@ -108,7 +106,6 @@ void actor_host::end() noexcept {
     const scoped_lock lock(mutex_);
     if (std::exchange(ending_, true) || process_ == nullptr || is_over()) return;
     try {
-      const signals_blocked quiet;
       ender_ = start_thread([self = shared_from_this(), now = process_] { self->end_within_grace(*now); });
     } catch (const std::exception&) {
       which = process_;

@@ -7,7 +7,6 @@
 
 #include <muster/base/detail/retry_delay.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 #include <muster/queue/detail/outgoing_message.hpp>
@@ -34,7 +33,6 @@ void call_retrier::add(call_ptr call, std::shared_ptr<call_retry> how) {
     resting_.push_back({.call = std::move(call), .how = std::move(how), .due = due});
     has_new_ = true;
     if (!thread_.joinable()) {
-      const signals_blocked quiet;  // they are for the program's threads
       thread_ = start_thread([this] { watch(); });
     }
   }

@@ -5,7 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
 
@@ -16,7 +15,6 @@ watched_ptr call_stops::watch(const request_head& head, deadline until) {
   {
     const scoped_lock lock(mutex_);
     if (!thread_.joinable()) {
-      const signals_blocked quiet;  // they are for the program's threads
       thread_ = start_thread([this, keeps = core_.shared_from_this()] { watch_on(); });
     }
     calls_.push_back(made);

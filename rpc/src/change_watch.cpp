@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <muster/async/detail/callback_thread.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/rpc/detail/rpc_core.hpp>
 
@@ -19,7 +18,6 @@ void change_watch::add(listener which) {
   collect();  // what was before is not for it
   listeners_.push_back(std::move(made));
   if (thread_.joinable() || stopped_) return;
-  const signals_blocked quiet;  // they are for the program's threads
   thread_ = start_thread([self = shared_from_this()] { self->watch(); });
 }
 

@@ -14,7 +14,6 @@
 #include <muster/base/detail/known_descriptor.hpp>
 #include <muster/base/detail/mutex.hpp>
 #include <muster/base/pidfd.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/system_call.hpp>
@@ -78,7 +77,6 @@ struct host_watch::watched {
 void host_watch::begin(const domain& where, std::function<void()> told) {
   if (where.host_process() < 0) return;
   watched_ = std::make_shared<watched>(where.host_process(), std::move(told));
-  const signals_blocked quiet;  // they are for the program's threads
   thread_ = start_thread([watched = watched_] {
     if (watched->await_end()) watched->tell();
   });

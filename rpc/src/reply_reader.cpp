@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/memory/domain.hpp>
 #include <muster/queue/detail/incoming_message.hpp>
@@ -201,7 +200,6 @@ void reply_reader::attend() {
     const scoped_lock lock(mutex_);
     if (stopped_) return;
     if (!thread_.joinable()) {
-      const signals_blocked quiet;  // they are for the program's threads
       thread_ = start_thread([this] { watch_on(); });
     }
     another_reads = is_reading_;

@@ -141,12 +141,35 @@ void publish_value(const core_ptr& core, const std::string& name, const type_mar
   }
 }
 
+namespace {
+
+// Nothing where nobody holds it any more.
+shared_block try_keep(arena& memory, std::uint64_t cell) {
+  try {
+    auto found = memory.borrow(cell);
+    memory.keep(found);
+    return found;
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupted) throw;
+  }
+  return {};
+}
+
+}  // namespace
+
+// Again where its owner has withdrawn it, and let it go, since it was found: the name is of another by now, or of none.
 remote_handle find_value(const core_ptr& core, const std::string& name, const type_mark& type, bool waits) {
   core->require_member();
-  const auto found = require(*core, named_kind::value, name, type, waits);
-  auto cell = core->where().blocks().borrow(found.cell);
-  core->where().blocks().keep(cell);
-  return remote_handle(std::make_shared<remote_state>(core, core->owner_of(found), found.object, std::move(cell)));
+  for (std::uint64_t before = 0;;) {
+    const auto found = require(*core, named_kind::value, name, type, waits);
+    if (auto cell = try_keep(core->where().blocks(), found.cell)) {
+      return remote_handle(std::make_shared<remote_state>(core, core->owner_of(found), found.object, std::move(cell)));
+    }
+    if (std::exchange(before, found.cell) == found.cell) {
+      throw error(errc::corrupted,
+                  text("the value '", name, "' is published, and not there: its entry has been overwritten"));
+    }
+  }
 }
 
 }  // namespace muster::detail

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/standard_streams.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
@@ -125,7 +124,6 @@ void rpc_trace::begin(const std::string& file, std::string_view group, std::stri
     stops_ = false;
     text_.add_process(group, member, static_cast<std::uint64_t>(::getpid()));
   }
-  const signals_blocked quiet;  // they are for the program's threads
   thread_ = start_thread([this] { write_on(); });
   is_on_.store(true, std::memory_order_relaxed);
 }

@@ -5,7 +5,6 @@
 
 #include <muster/base/error.hpp>
 #include <muster/base/room.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
@@ -35,7 +34,6 @@ void serving_crew::start(const std::shared_ptr<void>& owner) {
 
 void serving_crew::add_thread() {
   make_room(threads_);
-  const signals_blocked quiet;  // they are for the program's threads
   threads_.push_back(start_thread([this, kept = owner_.lock()] { serve(); }));
   ++started_;
   ++idle_;  // from now on: it may take long until it runs, and another one must not be started meanwhile

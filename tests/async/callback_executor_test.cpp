@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <muster/async/detail/callback_executor.hpp>
 
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -13,9 +18,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/wait_traits.hpp>
 
+#include <muster/async/detail/callback_thread.hpp>
 #include <muster/base/error.hpp>
 
+#include "processes.hpp"
 #include "refused_calls.hpp"
 
 namespace muster::detail::callback_executor_test {
@@ -234,6 +244,66 @@ TEST_F(CallbackExecutor, AJobMayStopIt) {
     done.set_value();
   });
   done.get_future().wait();
+}
+
+// ---- timers of handlers that have no executor of their own
+
+using timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                                boost::asio::wait_traits<std::chrono::steady_clock>, callback_thread>;
+
+// In a process of its own, since Asio's system context lasts as long as that, with its descriptors.
+TEST(CallbackExecutorTimers, OfItsHandlersRunOnItsThread) {
+  const auto child = test::spawn(1, [](std::size_t) {
+    const auto executor = std::make_shared<callback_executor>([](log_level, std::string_view) {});
+    timer soon(callback_thread(executor), 1ms);
+    std::promise<std::thread::id> ran;
+    soon.async_wait([&](const boost::system::error_code&) { ran.set_value(std::this_thread::get_id()); });
+    std::promise<std::thread::id> its_thread;
+    executor->post([&] { its_thread.set_value(std::this_thread::get_id()); });
+    const bool is_same = ran.get_future().get() == its_thread.get_future().get();
+    executor->stop();
+    return is_same ? 0 : 1;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
+}
+
+TEST(CallbackExecutorLoop, TimersOfItsHandlersAreTheLoops) {
+  boost::asio::io_context loop;
+  const auto executor = std::make_shared<callback_executor>([](log_level, std::string_view) {}, loop);
+  timer soon(callback_thread(executor), 1ms);
+  bool ran = false;
+  soon.async_wait([&](const boost::system::error_code&) { ran = true; });
+  loop.run();
+  EXPECT_TRUE(ran);
+}
+
+// ---- signals are for the program's threads
+
+sigset_t mask_here() {
+  sigset_t now;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  return now;
+}
+
+TEST(CallbackSignals, ItsThreadTakesNoneAndChildrenHaveTheProgramsMask) {
+  const auto where = std::make_shared<callback_executor>([](log_level, std::string_view) {});
+  sigset_t inside{};
+  int status = -1;
+  where->post([&] {
+    inside = mask_here();
+    const auto child = ::fork();
+    if (child == 0) {
+      const auto now = mask_here();
+      ::_exit(::sigismember(&now, SIGTERM) + 2 * ::sigismember(&now, SIGUSR1));
+    }
+    ::waitpid(child, &status, 0);
+  });
+  where->stop();
+  for (const int each : {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGRTMIN})
+    EXPECT_EQ(::sigismember(&inside, each), 1) << each;
+  for (const int each : {SIGSEGV, SIGABRT, SIGPROF}) EXPECT_EQ(::sigismember(&inside, each), 0) << each;
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 TEST(ExitStatus, SaysHowTheProcessEnded) {
   EXPECT_EQ(to_string(exit_status::exited(3)), "exited with code 3");
   EXPECT_EQ(to_string(exit_status::killed(SIGSEGV)), "was killed by SIGSEGV (11)");
-  EXPECT_EQ(to_string(exit_status::lost()), "ended, and somebody else took its exit status");
+  EXPECT_TRUE(to_string(exit_status::lost()).starts_with("ended, and its exit status is lost: this program ignores"));
 }
 
 TEST(ExitStatus, OnlyExitZeroIsSuccess) {

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <muster/device/tensor_compare.hpp>
 #include <muster/params.hpp>
 #include <muster/pool/process.hpp>
 
@@ -57,6 +58,15 @@ float evaluate(const muster::store_ticket& ticket) {
   return newest.value.at<const float>(999);
 }
 
+float train_and_evaluate() {                                         // called by main(), behind muster::init(argc, argv)
+  const muster::store_ticket ticket{muster::store_options()};
+  const muster::process trainer(train, ticket);
+  const auto last = evaluate(ticket);
+  trainer.join();
+  trainer.watch();                                                   // throws what train() has thrown
+  return last;
+}
+
 struct progress {
   std::uint64_t images = 0;
   double loss = 0;
@@ -68,6 +78,7 @@ struct progress {
 
 void report(const muster::store_ticket& ticket, std::uint64_t images, double loss) {
   const muster::store store(ticket);
+  store.push("progress", progress(), {.expected = 0});               // only if there is no value yet
   store.update<progress>("progress", [=](const progress& now) {
     return progress{.images = now.images + images, .loss = now.loss + loss};
   });
@@ -81,8 +92,9 @@ float learn(const muster::kv_ticket& ticket, std::size_t rank) {
     try {
       kv.push("w", gradient_at(kv.pull("w")));
     } catch (const muster::task_error& failure) {
-      if (failure.code() != muster::errc::peer_lost) throw;          // a worker has died, and its round had no effect:
-    }                                                                // the next one is of those that are left
+      // A worker has died, and its round had no effect: this step is lost, and the others go on without that worker.
+      if (failure.code() != muster::errc::peer_lost) throw;
+    }
   }
   if (kv.rank() == 0) kv.save(checkpoint);                           // values, and what the optimizer remembers
   return kv.pull("w").at<const float>(0);
@@ -97,11 +109,8 @@ protected:
 };
 
 TEST_F(StoresPage, OneProcessTrainsOthersLook) {
+  EXPECT_EQ(train_and_evaluate(), 10);
   const store_ticket ticket{store_options()};
-  const process trainer(train, ticket);
-  EXPECT_EQ(evaluate(ticket), 10);
-  trainer.join();
-  trainer.watch();
   const muster::store store(ticket);
   const auto weights = tensor::full<float>({1000}, 11);
   auto next = store.empty_like(weights);
@@ -113,7 +122,6 @@ TEST_F(StoresPage, OneProcessTrainsOthersLook) {
 TEST_F(StoresPage, SeveralProcessesChangeOneValue) {
   const store_ticket ticket{store_options()};
   const muster::store store(ticket);
-  store.push("progress", progress());
   const auto often = [](const store_ticket& of) {
     for (int each = 0; each < 100; ++each) report(of, 2, 0.5);
   };
@@ -134,6 +142,13 @@ TEST_F(StoresPage, WorkersTrainOneModel) {
   other.join();
   other.watch();
   EXPECT_TRUE(std::ifstream(checkpoint).good());
+  const muster::kv_store again(ticket, 1);
+  EXPECT_NEAR(again.pull("w").at<const float>(3), 1, 0.01);
+  const auto rule = muster::sgd{.rate = 0.1, .momentum = 0.5};
+  const muster::kv_store kv(muster::kv_kind::local);
+  kv.set_optimizer(rule);
+  kv.load(checkpoint);
+  EXPECT_TRUE(equal(kv.pull("w"), again.pull("w")));
 }
 
 TEST_F(StoresPage, Calling) {
@@ -153,6 +168,7 @@ TEST_F(StoresPage, Calling) {
   store.push("w", b);
   EXPECT_TRUE(store.try_pull<muster::tensor>("w", 1));
   EXPECT_TRUE(store.wait_for("w", 2, 10s));
+  EXPECT_EQ(store.version("w"), 2U);
   EXPECT_THAT(store.keys(), testing::ElementsAre("b", "limits", "w"));
   store.save(checkpoint);
   store.erase("b");
@@ -180,6 +196,7 @@ TEST_F(StoresPage, WhatCanGoWrong) {
     EXPECT_FALSE(failure.code() == muster::errc::peer_lost);
     EXPECT_FALSE(failure.code() == muster::errc::timed_out);
     EXPECT_FALSE(failure.code() == muster::errc::out_of_memory);
+    EXPECT_TRUE(failure.code() == muster::errc::corrupted);
   }
   muster::store(kept).push("w", 1);
   try {

@@ -246,9 +246,9 @@ TEST(LastOwnerInAThread, AFeedThatItsOwnElementDestroysDoesNotWaitForIt) {
 TEST(Supervisor, DestroysNothingThatTheProgramHasGiven) {
   std::atomic<int> on_supervisor = 0;
   constexpr int count = 5000;
+  std::atomic<int> ended = 0;
   {
     pool p({.workers = 2});
-    std::atomic<int> ended = 0;
     for (int each = 0; each < count; ++each) {
       const watched given(on_supervisor);
       p.apply_async(twice, each).on_complete([given, &ended](int) { ++ended; }, [given](const error_info&) {});

@@ -3,6 +3,9 @@
 #include <muster/async/std_future.hpp>
 #include <muster/pool/pool.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -26,6 +29,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -317,6 +321,97 @@ TEST_F(Loop, CallsOfKilledWorkersAreAwaitedAgain) {
   run();
   EXPECT_EQ(sum, 30);
   EXPECT_EQ(lost, 10);
+}
+
+// ---- forked children
+
+// How often handlers were called, in this process.
+struct forked_handlers {
+  void call(const pool& which) {
+    which.apply_async(add_slowly, 20, 22)([this](const std::exception_ptr& failure, int sum) {
+      EXPECT_EQ(failure, nullptr);
+      EXPECT_EQ(sum, 42);
+      ++calls;
+    });
+    which.apply_async(add_slowly, 20, 22)
+        .on_complete([this](int sum) { calls += sum == 42 ? 1 : 0; }, [](const error_info&) {});
+    asio::co_spawn(
+        *loop,
+        [this, &which]() -> asio::awaitable<void> {
+          calls += co_await which.apply_async(add_slowly, 20, 22)(asio::use_awaitable) == 42 ? 1 : 0;
+        },
+        asio::detached);
+  }
+
+  asio::io_context* loop;
+  int calls = 0;
+};
+
+TEST_F(Loop, AForkedChildThatGoesOnWithItCallsNoHandlerAndTakesNothing) {
+  for (const auto before : {0ms, 1ms, 3ms, 20ms}) {
+    forked_handlers handlers{.loop = &loop_};
+    handlers.call(pool_);
+    loop_.run_for(before);
+    const auto calls_before = handlers.calls;
+    loop_.notify_fork(asio::io_context::fork_prepare);
+    const auto child = test::spawn(1, [&](std::size_t) {
+      loop_.notify_fork(asio::io_context::fork_child);
+      loop_.run_for(100ms);
+      return handlers.calls == calls_before ? 0 : 1;
+    });
+    loop_.notify_fork(asio::io_context::fork_parent);
+    run();
+    EXPECT_EQ(handlers.calls, 3);
+    EXPECT_EQ(child->wait(0), exit_status::exited(0)) << before.count();
+  }
+}
+
+TEST_F(Loop, AChildThatAHandlerForksCallsNoFurtherHandler) {
+  bool in_child = false;
+  int calls = 0;
+  asio::co_spawn(
+      loop_,
+      [&]() -> asio::awaitable<void> {
+        co_await pool_.apply_async(add_slowly, 20, 22)(asio::use_awaitable);
+        loop_.notify_fork(asio::io_context::fork_prepare);
+        if (const auto pid = ::fork(); pid == 0) {
+          in_child = true;
+          loop_.notify_fork(asio::io_context::fork_child);
+          loop_.stop();
+        } else {
+          loop_.notify_fork(asio::io_context::fork_parent);
+          int status = 0;
+          EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+          EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+        }
+      },
+      asio::detached);
+  for (int each = 0; each < 20; ++each) {
+    pool_.apply_async(add_slowly, each, 1)([&](const std::exception_ptr&, int) { calls += in_child ? 1000 : 1; });
+  }
+  loop_.run();
+  loop_.restart();
+  if (in_child) {
+    loop_.run_for(50ms);
+    ::_exit(calls < 1000 ? 0 : 1);
+  }
+  EXPECT_EQ(calls, 20);
+}
+
+TEST_F(Loop, HandlersWhoseExecutorsMayRunInlineAreNotCalledOnItsThread) {
+  for (int each = 0; each < 20; ++each) {
+    std::atomic<bool> elsewhere = false;
+    std::atomic<bool> called = false;
+    pool_.apply_async(add, 1, 2)(
+        asio::bind_executor(asio::system_executor(), [&, here = std::this_thread::get_id()](std::exception_ptr, int) {
+          elsewhere = std::this_thread::get_id() != here;
+          called = true;
+          called.notify_all();
+        }));
+    run();
+    called.wait(false);
+    EXPECT_TRUE(elsewhere);
+  }
 }
 
 TEST(LoopEnd, PoolThatEndsCancelsWhatIsUnderWay) {

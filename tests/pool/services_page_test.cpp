@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every line of code of docs/services.md, as it stands there; and that none is missing here.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -149,6 +152,32 @@ TEST(ServicesPage, ForksRightsCallbacks) {
   EXPECT_EQ(sum, 25);
   static_assert(muster::transportable<std::vector<int>>);
   EXPECT_EQ(pool.apply(width, std::make_unique<picture>()), 1000U);
+}
+
+int write_to_nobody(int rows) {
+  std::printf("%d rows\n", rows);
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  ::close(ends[0]);
+  const auto failed = ::write(ends[1], "x", 1) == -1 ? errno : 0;
+  ::close(ends[1]);
+  return failed;
+}
+
+TEST(ServicesPage, WhatWorkersTakeFromTheProgram) {
+  const auto child = test::spawn(1, [](std::size_t) {
+    ::umask(0077);
+    ::signal(SIGPIPE, SIG_IGN);
+    muster::pool_options options{.workers = 1};
+    // clang-format off
+    options.ignored_signals = {SIGUSR2};
+    // clang-format on
+    boost::asio::io_context loop;
+    loop.notify_fork(boost::asio::io_context::fork_child);
+    muster::init(0, nullptr);
+    return muster::pool(options).apply(write_to_nobody, 3) == EPIPE ? 0 : 1;
+  });
+  EXPECT_EQ(child->wait(0), exit_status::exited(0));
 }
 
 // As whoever it is already, which everybody may.

@@ -290,5 +290,26 @@ TEST(RpcNames, ANameIsGivenUpOnce) {
   }
 }
 
+// Between looking the name up and holding the value.
+TEST(RpcNames, AValueThatIsWithdrawnWhileItIsFoundIsNotThere) {
+  two_members both;
+  std::atomic<bool> ends = false;
+  std::thread owner([&] {
+    for (int each = 0; each < 3000; ++each) {
+      both.b.publish("value", each);
+      both.b.withdraw("value");
+    }
+    ends = true;
+  });
+  while (!ends) {
+    try {
+      EXPECT_GE(both.a.find<int>("value").to_here(), 0);
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument) << failure.what();
+    }
+  }
+  owner.join();
+}
+
 }  // namespace
 }  // namespace muster::rpc_names_test

@@ -8,7 +8,6 @@
 
 #include <muster/base/clock.hpp>
 #include <muster/base/error.hpp>
-#include <muster/base/signals_blocked.hpp>
 #include <muster/base/start_thread.hpp>
 #include <muster/base/text.hpp>
 
@@ -188,7 +187,6 @@ void nccl_channel::end(const std::function<void(parts&)>& how) noexcept {
     with->self = with;
     std::promise<void> ended;
     auto has_ended = ended.get_future();
-    const signals_blocked quiet;
     auto thread = start_thread([with = std::move(with), how, ended = std::move(ended)]() mutable {
       end_here(std::move(with), how);
       ended.set_value();

@@ -15,9 +15,8 @@
 // associated slot: a task that no worker has begun is withdrawn by any type, and has had no effect. One that runs goes
 // on under total, is asked to stop under partial, and is killed with its worker under terminal (see
 // muster::cancellation); the operation completes when the task has ended. A map is given up under partial and terminal,
-// and goes on under total. When the pool goes away first, the
-// operation completes with errc::cancelled. Thread safety: as futures; any number of operations may be under way. A
-// signal is emitted where the handler runs.
+// and goes on under total. When the pool goes away first, the operation completes with errc::cancelled. Thread safety:
+// as futures; any number of operations may be under way. A signal is emitted where the handler runs.
 
 #include <utility>
 

@@ -47,7 +47,7 @@ private:
   int value_ = 0;
 };
 
-/// "exited with code 3", "was killed by SIGSEGV (11)", "ended, and somebody else took its exit status".
+/// "exited with code 3", "was killed by SIGSEGV (11)", "ended, and its exit status is lost: …", with how that comes.
 [[nodiscard]] std::string to_string(const exit_status& status);
 
 /// "SIGKILL"; "signal 77" where the number has no name.

@@ -73,12 +73,13 @@ struct kv_async_options {
 ///
 /// Thread safety: distinct objects: safe. Shared objects: safe.
 /// Process safety: any process may be killed at any instruction.
-/// Visibility: a pull finds what a push of this worker has led to that has returned, or whose future is ready.
+/// Visibility: a pull finds what each push of this worker has led to that has returned, or whose future is ready.
 class kv_store {
 public:
   /// Takes part, as that rank: one behind the workers' only owns keys. Throws as rpc_group.
   kv_store(const kv_ticket& ticket, std::size_t rank);
-  /// One for this process alone, of kind local or device.
+  /// One for this process alone, of kind local or device: the program's. A worker gets a ticket of such a kind. Throws
+  /// errc::invalid_argument in a worker, and for other kinds.
   explicit kv_store(kv_kind kind);
   kv_store(const kv_store&) = delete;
   kv_store& operator=(const kv_store&) = delete;
@@ -120,7 +121,7 @@ public:
   [[nodiscard]] tensor pull(const store_key& key) const;
   /// Returns the newest values, as they were at one moment.
   [[nodiscard]] std::vector<tensor> pull(const std::vector<store_key>& keys) const;
-  /// Copies it.
+  /// Copies it into tensors of its dtype and shape, which may lie elsewhere.
   ///@{
   void pull(const store_key& key, const tensor& to) const;
   void pull(const store_key& key, const std::vector<tensor>& to) const;
@@ -164,8 +165,9 @@ public:
   /// round that is open goes on from what the file has. Throws as store::load; errc::invalid_argument for a value of
   /// another dtype or shape, and for states of another rule than is set.
   void load(const std::string& path) const;
-  /// Returns the store that has the values; those that lie on GPUs (kv_kind::device) are copied there by this call. Its
-  /// further keys begin with the byte 1, and are the library's. Throws, of kind device, as store::push_all.
+  /// Returns the store that has the values; those that lie on GPUs (kv_kind::device) are copied there by this call, as
+  /// new versions, and by no push. Its further keys begin with the byte 1, and are the library's. Throws, of kind
+  /// device, as store::push_all.
   [[nodiscard]] const store& values() const;
   /// Serves as an owner until all workers have left.
   void run() const;

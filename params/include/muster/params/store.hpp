@@ -55,7 +55,7 @@ struct pulled {
 ///
 /// Thread safety: a value; distinct objects: safe. Shared objects: safe while nobody assigns.
 struct push_options {
-  /// Which version is to be the newest, or the push is refused; 0: there is no value. Without: whichever is.
+  /// Which version has to be the newest, or the push is refused; 0: the key has no value. Without: any may be.
   std::optional<std::uint64_t> expected{};
 };
 
@@ -122,16 +122,19 @@ public:
 
   /// The same, of a tensor that is given away: it becomes the version itself, without a copy, and `value` is tensor()
   /// then, if there is no other handle of it, here or in another process, and it is all that its block has, but for 128
-  /// bytes at the end (64 KiB in all, or a multiple): empty_like() makes such ones. Otherwise, and of bools, it is
-  /// copied. What still points to its elements is not to write to them.
+  /// bytes at the end (64 KiB in all, or a multiple): empty_like() makes such ones. Otherwise, and of bools, and where
+  /// it would lie beside its key (256 bytes), it is copied, and stays as it was. What still points to its elements is
+  /// not to write to them.
   push_result push(const store_key& key, tensor&& value, const push_options& how = {}) const;
   /// Returns a tensor of that dtype and shape, in shared memory, for what is to be pushed without a copy. Elements are
   /// undefined. Throws errc::out_of_memory.
   [[nodiscard]] tensor empty_like(const tensor& other) const;
 
   /// Makes new versions of several values at one moment, or of none: where one is not the version that is expected, and
-  /// also where this process is killed or stopped on the way. Throws errc::invalid_argument for a key that is given
-  /// twice. Cost: each takes a block, short ones too; where others push one of the keys meanwhile it is tried again.
+  /// also where this process is killed on the way; one that is stopped there goes on anew. Throws
+  /// errc::invalid_argument for a key that is given twice; errc::timed_out after store_options::timeout, where others
+  /// push one of them all the time. Cost: each takes a block, short ones too; where others push one of the keys
+  /// meanwhile it is tried again.
   push_all_result push_all(const std::vector<keyed_value>& values) const {
     std::vector<detail::new_version> made;
     std::vector<std::optional<std::uint64_t>> expected;
@@ -211,8 +214,8 @@ public:
   /// Replaces the values that a file has, all at one moment; others stay. Each gets the version that it had, or the
   /// next one where that is not higher. Of a file that another library has written, tensors become values under their
   /// names; of a file of a key-value store (kv_store::save), what its rule remembers is passed over. Throws as
-  /// read_safetensors(), and errc::out_of_memory; then nothing has changed. Cost: each value takes a
-  /// block of 64 KiB at least, short ones too.
+  /// read_safetensors(), errc::out_of_memory, and errc::timed_out as push_all; then nothing has changed. Cost: each
+  /// value takes a block of 64 KiB at least, short ones too.
   void load(const std::string& path) const;
 
 private:

@@ -23,7 +23,7 @@ namespace muster {
 ///
 /// Where lines come faster than the sink takes them, at most 16 MiB or 65536 of them wait; those that come then are
 /// dropped, and the line before them says how many (worker_output::dropped). Workers never wait for the sink.
-/// In workers stdout is line-buffered then, as on a terminal; what std::cout holds back after
+/// In workers stdout is line-buffered, as on a terminal; what std::cout holds back after
 /// std::ios::sync_with_stdio(false), or a library of its own, is lost when the worker dies. Processes that workers
 /// start write to the same pipes; what they write after the worker's death is lost, and may end them with SIGPIPE.
 ///

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <muster/base/detail/duration.hpp>
 #include <muster/base/log.hpp>
@@ -88,6 +89,12 @@ struct pool_options {
   /// finish (pool::drain) or not. Programs that tasks execute have these signals, and SIGINT, as usual. false: they
   /// end a worker. SIGINT never does.
   bool leaves_signals = true;
+  /// Further signals that workers ignore: of SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
+  /// SIGSTKFLT, SIGXCPU and the real-time signals; others throw errc::invalid_argument. Workers ignore these anyhow if
+  /// the program handles or ignores them when the worker is started, or blocks them, as for sigwait, in the thread that
+  /// makes the pool: log rotation and schedulers send them to all processes, and mean the program. Without SIGPIPE,
+  /// writing to a closed pipe fails with EPIPE. Programs that tasks execute have all of them as usual.
+  std::vector<int> ignored_signals{};
   /// Every worker leads a process group of its own, and what its tasks have started dies when it ends, in whatever way:
   /// a timeout that kills a worker leaves no compiler or shell running behind. What is to outlive it makes a group of
   /// its own (setsid, setpgid). false: workers are in the program's group, with what a terminal sends to that, and what

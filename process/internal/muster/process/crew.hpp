@@ -48,6 +48,7 @@ struct crew_options {
   output_capture capture = output_capture::none;  ///< what becomes of the workers' stdout and stderr
   bool crash_reports = true;                      ///< who crashes says where; never under sanitizers
   bool leaves_signals = false;                    ///< SIGTERM, SIGHUP and SIGQUIT do nothing to workers, as SIGINT
+  std::vector<int> ignored_signals{};             ///< that do nothing to workers either
   bool own_groups = true;                         ///< each worker leads a process group, which is killed when it ends
   std::chrono::nanoseconds max_age{};             ///< of a worker, from when it was ready; 0: it may get any age
   double age_jitter = 0;                          ///< by up to that part of max_age it is less, by chance

@@ -22,6 +22,7 @@
 #include <muster/async/detail/delivery.hpp>
 #include <muster/async/detail/working_executor.hpp>
 #include <muster/async/future.hpp>
+#include <muster/base/detail/fork_count.hpp>
 
 namespace muster::detail {
 
@@ -73,16 +74,20 @@ public:
     delivery_scope::put_aside_or_send(std::move(self));
   }
 
-  /// Runs `what` on the handler's executor soon, never inside this call. Requires: complete() has not been called.
+  /// Runs `what` on the handler's executor soon, never inside this call, and in this process only. Requires: complete()
+  /// has not been called.
   template <class F>
   void post(F what) {
     auto executor = executor_->get();  // `what` may destroy this object meanwhile
+    auto here = [made_in = made_in_, what = std::move(what)]() mutable {
+      if (made_in.is_here()) what();
+    };
     if constexpr (can_post) {
-      boost::asio::post(executor, std::move(what));
+      boost::asio::post(executor, std::move(here));
     } else {
       const auto otherwise = otherwise_;
-      otherwise.execute([executor = std::move(executor), what = std::move(what)]() mutable {
-        boost::asio::dispatch(executor, std::move(what));
+      otherwise.execute([executor = std::move(executor), here = std::move(here)]() mutable {
+        boost::asio::dispatch(executor, std::move(here));
       });
     }
   }
@@ -121,7 +126,9 @@ private:
     [[nodiscard]] allocator_type get_allocator() const noexcept {
       return boost::asio::get_associated_allocator(*operation_->handler_);
     }
+    // In a forked child that goes on with the loop the handler is not called: it is the parent's.
     void operator()() {
+      if (!operation_->made_in_.is_here()) return;
       auto completion = operation_->take_completion();
       operation_->executor_.reset();  // the last owner may be a thread that must not touch the executor any more
       std::exchange(operation_, nullptr)->release();
@@ -189,20 +196,12 @@ private:
   }
   void dispose() noexcept final { release(); }
 
+  // Not dispatched: an executor that may call handlers where it is asked to would do so on the thread of the loop.
   void deliver(boost::asio::io_context& loop) final {
-    if (executor_->may_run_inside(loop)) {
-      posted self(*this);
-      release();
-      return self();
-    }
-    const owned until_dispatched(*this);
-    try {
-      const auto executor = executor_->get();
-      boost::asio::dispatch(executor, posted(*this));
-    } catch (...) {
-      if (!handler_) throw;  // it has run, and thrown
-      post_later();
-    }
+    if (!executor_->may_run_inside(loop)) return send();
+    posted self(*this);
+    release();
+    self();
   }
 
   // Nothing of the program's stays behind.
@@ -220,6 +219,7 @@ private:
   std::optional<Handler> handler_;
   [[no_unique_address]] std::conditional_t<needs_callbacks, callback_thread, not_needed> otherwise_;
   How how_;
+  const fork_stamp made_in_ = fork_stamp::of_this_process();
   std::atomic<unsigned> owners_ = 1;
 };
 

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include <boost/asio/execution.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/system_executor.hpp>
 
 #include <muster/async/detail/callbacks.hpp>
@@ -50,6 +52,11 @@ public:
   [[nodiscard]] static constexpr boost::asio::execution::blocking_t query(
       boost::asio::execution::blocking_t /*which*/) noexcept {
     return boost::asio::execution::blocking.never;
+  }
+  /// Where timers of these handlers are: the loop, or else Asio's system context, which has threads of its own.
+  [[nodiscard]] boost::asio::execution_context& query(boost::asio::execution::context_t /*which*/) const {
+    if (auto* const loop = thread_ != nullptr ? loop_of(*thread_) : nullptr; loop != nullptr) return *loop;
+    return boost::asio::query(boost::asio::system_executor(), boost::asio::execution::context);
   }
   [[nodiscard]] callback_thread require(boost::asio::execution::blocking_t::never_t /*is it*/) const { return *this; }
 

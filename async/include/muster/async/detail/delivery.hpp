@@ -24,7 +24,7 @@ public:
 
   /// As boost::asio::post on the handler's executor.
   static void send(std::unique_ptr<delivery> self) noexcept { self.release()->send(); }
-  /// As boost::asio::dispatch there: the handler may run, and throw, inside this call.
+  /// The handler may run, and throw, inside this call if its executor is that of `loop`; else as send().
   /// Requires: this thread runs `loop`.
   static void deliver(std::unique_ptr<delivery> self, boost::asio::io_context& loop) { self.release()->deliver(loop); }
 

@@ -12,6 +12,7 @@
 #include <muster/async/detail/callback_pause.hpp>
 #include <muster/async/detail/deferred_call.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/detail/mutex.hpp>
 #include <muster/base/handler_room.hpp>
 #include <muster/base/log.hpp>
@@ -45,6 +46,9 @@ public:
   callback_executor(const callback_executor&) = delete;
   callback_executor& operator=(const callback_executor&) = delete;
   ~callback_executor();
+
+  /// Null: it has threads, or is run by hand.
+  [[nodiscard]] boost::asio::io_context* loop() const noexcept { return loop_; }
 
   /// Starts the thread, unless there is one. For callers that can still report a failure: throws muster::error where
   /// no thread can be had.
@@ -104,6 +108,7 @@ private:
   void begin_pause() MUSTER_EXCLUDES(mutex_);
   void end_pause() noexcept MUSTER_EXCLUDES(mutex_);
 
+  const process_mark made_in_;
   const log_sink log_;
   boost::asio::io_context* const loop_ = nullptr;
   const bool by_hand_ = false;

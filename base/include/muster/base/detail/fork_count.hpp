@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <csignal>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,11 @@ namespace detail {
 
 inline constinit std::atomic<unsigned> forks = 0;
 
+/// Children that this thread forks have these signals blocked, whatever the thread has.
+void set_mask_of_children(const sigset_t& mask) noexcept;
+/// That mask; `otherwise` where none was set.
+[[nodiscard]] sigset_t mask_of_children(const sigset_t& otherwise) noexcept;
+
 /// What a forked child inherits and has no right to end: its destructor never runs there.
 template <class... Things>
 void leave_to_parent(Things&&... things) {
@@ -38,6 +44,8 @@ class fork_stamp {
 public:
   /// Of every process.
   constexpr fork_stamp() noexcept = default;
+  /// Of this one.
+  [[nodiscard]] static fork_stamp of_this_process() noexcept { return fork_stamp(fork_count()); }
 
   /// Throws errc::forked, with what to do, where the memory is not. `what` it is that lies there: "a tensor".
   void require_here(const char* what) const {

@@ -8,6 +8,7 @@
 
 #include <muster/async/detail/delivery.hpp>
 #include <muster/base/clock.hpp>
+#include <muster/base/detail/fork_count.hpp>
 #include <muster/base/detail/mutex.hpp>
 #include <muster/queue/dispatcher.hpp>
 
@@ -75,7 +76,8 @@ private:
 
   std::weak_ptr<pool_core> core_;  // constant once it attends
   const std::function<void(clock::time_point)> watch_;
-  const std::unique_ptr<descriptors> descriptors_;
+  const process_mark made_in_;
+  std::unique_ptr<descriptors> descriptors_;
   std::atomic<std::uint64_t> looks_ = 0;  // of the loop; only to see that it lives
   std::atomic<bool> watched_ = false;     // look_after() will be called
   std::uint64_t looks_seen_ = 0;          // supervisor
