@@ -121,14 +121,18 @@ std::vector<int> program_state::left_signals() const {
   return all;
 }
 
-void do_nothing_at(const std::vector<int>& signals) noexcept {
+void do_nothing_at(int signal) noexcept {
   struct sigaction nothing{};
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;
+  ::sigaction(signal, &nothing, nullptr);
+}
+
+void do_nothing_at(const std::vector<int>& signals) noexcept {
   sigset_t left;
   ::sigemptyset(&left);
   for (const int signal : signals) {
-    if (has_default_action(signal)) ::sigaction(signal, &nothing, nullptr);
+    if (has_default_action(signal)) do_nothing_at(signal);
     ::sigaddset(&left, signal);
   }
   ::pthread_sigmask(SIG_UNBLOCK, &left, nullptr);

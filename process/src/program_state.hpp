@@ -59,6 +59,8 @@ private:
 /// Throws errc::invalid_argument for a signal that workers cannot be told to ignore.
 void require_may_be_ignored(const std::vector<int>& signals);
 
+/// Has this process do nothing at a signal. What it executes has it as usual.
+void do_nothing_at(int signal) noexcept;
 /// Has this process, a worker, do nothing at these signals, and unblocks them: they are the program's. What it executes
 /// has them as usual. Those that it handles stay as they are.
 void do_nothing_at(const std::vector<int>& signals) noexcept;

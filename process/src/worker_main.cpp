@@ -59,14 +59,11 @@ void ignore_background() { std::signal(SIGTTOU, SIG_IGN); }
 // Handled, not ignored: what a task executes has them as usual then. Those that came meanwhile, come now. Ctrl-C is for
 // the program in any case, which decides what becomes of its workers.
 void begin_to_hear_signals(bool leaves_them) {
-  struct sigaction nothing{};
-  nothing.sa_handler = [](int) {};
-  nothing.sa_flags = SA_RESTART;
   sigset_t ending;
   ::sigemptyset(&ending);
   for (const int signal : ending_signals) {
     ::sigaddset(&ending, signal);
-    if (leaves_them || signal == SIGINT) ::sigaction(signal, &nothing, nullptr);
+    if (leaves_them || signal == SIGINT) do_nothing_at(signal);
   }
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }

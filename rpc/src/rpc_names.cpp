@@ -143,7 +143,7 @@ void publish_value(const core_ptr& core, const std::string& name, const type_mar
 
 namespace {
 
-// Nothing where nobody holds it any more.
+// Nothing where no process holds it any more.
 shared_block try_keep(arena& memory, std::uint64_t cell) {
   try {
     auto found = memory.borrow(cell);

@@ -9,11 +9,12 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "state_space.hpp"
 
 namespace muster::name_model_test {
 namespace {
@@ -77,22 +78,7 @@ public:
 
   // Whether each world leads to one in which all are done.
   [[nodiscard]] bool always_ends() const {
-    std::vector<std::vector<std::uint32_t>> before(worlds_.size());
-    for (std::uint32_t from = 0; from < worlds_.size(); ++from) {
-      for (const auto to : edges_[from]) before[to].push_back(from);
-    }
-    std::vector<bool> ends(worlds_.size());
-    std::deque<std::uint32_t> open;
-    for (std::uint32_t each = 0; each < worlds_.size(); ++each) {
-      if (is_over(worlds_[each])) ends[each] = true, open.push_back(each);
-    }
-    std::size_t found = open.size();
-    for (; !open.empty(); open.pop_front()) {
-      for (const auto each : before[open.front()]) {
-        if (!ends[each]) ends[each] = true, ++found, open.push_back(each);
-      }
-    }
-    return found == worlds_.size();
+    return test::always_ends(edges_, [this](std::uint32_t each) { return is_over(worlds_[each]); });
   }
 
 private:

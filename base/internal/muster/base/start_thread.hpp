@@ -14,10 +14,10 @@
 namespace muster {
 
 /// A thread of the library's own that runs `what`, on the processors of the process (process_cpus()): the thread that
-/// starts it may be bound to one of them by a library. All signals are blocked in it: they are for the program's
-/// threads. Children that are forked there have the mask of the thread that starts it, or, if that is one of these, of
-/// its children. Throws
-/// muster::error where none can be had (EAGAIN: RLIMIT_NPROC, a control group's pids.max, or memory).
+/// starts it may be bound to one of them by a library. Signals are blocked in it (signals_blocked): they are for the
+/// program's threads. Children that are forked there have the mask of the thread that starts it, or, if that is such a
+/// thread too, of its children. Throws muster::error where none can be had (EAGAIN: RLIMIT_NPROC, a control group's
+/// pids.max, or memory).
 ///
 /// Thread safety: safe.
 template <class F>

@@ -23,7 +23,7 @@ namespace detail {
 
 inline constinit std::atomic<unsigned> forks = 0;
 
-/// Children that this thread forks have these signals blocked, whatever the thread has.
+/// Children that this thread forks have these signals blocked, unless it has another mask by then than it has now.
 void set_mask_of_children(const sigset_t& mask) noexcept;
 /// That mask; `otherwise` where none was set.
 [[nodiscard]] sigset_t mask_of_children(const sigset_t& otherwise) noexcept;
